@@ -84,7 +84,7 @@ def rate_at(shards: str, point: Point, seconds: float) -> LoaderRate:
     plan = RatePlan(rule, flow, Minimum(seconds=seconds), epoch_samples=len(dataset))
     clock = SystemClock()
     measured = measure_rate(
-        request, NullConsumer(ConsumerSettings(), clock), clock, plan, arrived=counter.totals
+        request, NullConsumer(ConsumerSettings(), clock), clock, plan, read_totals=counter.totals
     )
     times = combine_epochs(measured.counted_timings())
     return LoaderRate(

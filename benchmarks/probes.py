@@ -102,7 +102,7 @@ def on_store(client: str) -> Measured:
         "object_bytes": _OBJECT_BYTES,
         "connections": _CONNECTIONS,
         "seconds": 600.0,
-        "max_requests": probe_objects.to_get(_OBJECT_BYTES, _POOL_BYTES).count,
+        "max_requests": probe_objects.whole_objects(_OBJECT_BYTES, _POOL_BYTES).count,
         "pool_bytes": _POOL_BYTES,
     }
     with limited_store(_LIMITS) as store, store_share(store) as share:
@@ -118,8 +118,9 @@ def by_s5cmd(root: str) -> Measured:
     from dataprep.stores import open_store
 
     with limited_store(_LIMITS) as store, tempfile.TemporaryDirectory(dir=root) as target:
-        probe_objects.provide(
-            open_store(store.uri, store.options()), probe_objects.to_get(_OBJECT_BYTES, _POOL_BYTES)
+        probe_objects.put_missing(
+            open_store(store.uri, store.options()),
+            probe_objects.whole_objects(_OBJECT_BYTES, _POOL_BYTES),
         )
         with store_share(store) as share:
             seconds = s5cmd_copy(store, f"read/{_OBJECT_BYTES}/*", Path(target))

@@ -220,7 +220,7 @@ def _separate_rungs(loop: Loop) -> set[str]:
     separate = set(loop.ladder.path)
     for rung in loop.ladder.rungs:
         # ``warm`` between two rungs is no part of its own: it is replaced by the store.
-        if rung.above and set(rung.within) - {"warm"}:
+        if rung.above and set(rung.skipped) - {"warm"}:
             separate.discard(rung.rung)
     return separate
 

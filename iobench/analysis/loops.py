@@ -32,10 +32,10 @@ from iobench.results.badges import badge_with_reason
 from iobench.results.statistics import Estimate, estimate
 from iobench.results.trial import Params, Trial
 from iobench.trials.ladder import (
+    PIPELINE_RUNGS,
     RUNGS,
+    STAGES,
     START,
-    THREE,
-    WORDS,
     Ladder,
     Rung,
     Seconds,
@@ -341,8 +341,8 @@ class Loop:
             "label": cold_label(trials),
             "badge": badge_with_reason(colds),
             "above": rung.above,
-            "within": list(rung.within),
-            "part": estimate_as_dict(rung.part),
+            "within": list(rung.skipped),
+            "part": estimate_as_dict(rung.cost),
             "share": estimate_as_dict(rung.share),
             "tells": rung.differs_from_zero,
         }
@@ -350,12 +350,12 @@ class Loop:
     def rung_words(self, rung: Rung) -> str:
         """Return what a rung adds to the one above, with the stages that it includes."""
         name = rung.rung
-        stage = WORDS[name]
+        stage = STAGES[name]
         if name == "copy" and self.on_processors:
             stage = "+ batch in host memory (CPU: no copy)"
         elif name == "copy":
             stage += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
-        included = [other for other in rung.within if other != "warm"]
+        included = [other for other in rung.skipped if other != "warm"]
         if not included:
             return stage
         return f"+ {', '.join(included)}, {stage.removeprefix('+ ')}"
@@ -390,7 +390,7 @@ def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
     others that were not measured.
     """
     path = loop.ladder.path
-    if all(rung in (*THREE, START) for rung in path):
+    if all(rung in (*PIPELINE_RUNGS, START) for rung in path):
         return None
     costliest: Rung | None = None
     share: Estimate | None = None
@@ -399,7 +399,7 @@ def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
             continue
         if rung.share.median > (share.median if share is not None else 0.0):
             costliest, share = rung, rung.share
-    if costliest is None or share is None or costliest.within:
+    if costliest is None or share is None or costliest.skipped:
         return None
     return costliest.rung, share
 
@@ -444,7 +444,7 @@ def _part_name(loop: Loop, name: str) -> str:
     within: tuple[str, ...] = ()
     for rung in loop.ladder.rungs:
         if rung.rung == name:
-            within = rung.within
+            within = rung.skipped
     if not within or set(within) == {"warm"}:
         return {"warm": "read", "cold": "storage"}.get(name, name)
     if name == "warm":
@@ -566,7 +566,7 @@ def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
     if reasons:
         return "; ".join(reasons)
-    if rung not in THREE and not capabilities_of(loader).holds_samples:
+    if rung not in PIPELINE_RUNGS and not capabilities_of(loader).holds_samples:
         return f"loader {loader} has three rungs: synthetic, warm, cold or store"
     return _NOT_REQUESTED
 

@@ -1,4 +1,4 @@
-"""``BenchConfig``: all settings of a run, which are checked before anything is measured."""
+"""``BenchConfig``: all settings of a run. They are checked before the first trial."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Label = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class TargetLimit(Settings):
-    """The limit of a disk or a folder of data, if this machine does not report it."""
+    """The limit of a disk or of a data folder. It is needed if this machine does not report it."""
 
     volume: str | None = None
     """EBS volume type in the file of limits, such as `gp3`."""
@@ -45,21 +45,22 @@ class LimitSettings(Settings):
     """Type of this machine in that file, such as `g5.12xlarge`. (default: from the cloud)"""
 
     network_gbit_per_s: Positive | None = None
-    """Gbit/s (10^9 bits) of this machine's network."""
+    """Bandwidth of this machine's network in Gbit/s (10^9 bits)."""
 
     targets: dict[Label, TargetLimit] = {}  # noqa: RUF012  pydantic copies it
-    """Limits by the label of a disk target, or by `data` (`data.folder`), `source`, `shards`,
+    """Limits by the label of a disk target, or by `data` (for `data.folder`), `source`, `shards` or
     `mount`."""
 
     stores: dict[Label, Positive] = {}  # noqa: RUF012  pydantic copies it
-    """Highest MB/s of an object store, by the label of the target; `data` is `data.bucket`."""
+    """Highest MB/s of an object store, by the label of the target. `data` stands for
+    `data.bucket`."""
 
 
 class ScaleSettings(Settings):
-    """A planned cluster of hosts like this one, and the rate that its devices need."""
+    """A planned cluster of hosts that are like this host, and the rate that its devices need."""
 
     devices: Count
-    """Devices that train together."""
+    """Number of devices that train together."""
 
     images_per_s: Positive | None = None
     """Images/s of all devices together. (default: the rate of the run's loop times `devices`)"""
@@ -68,7 +69,7 @@ class ScaleSettings(Settings):
     """Images/s of one device."""
 
     devices_per_host: Count | None = None
-    """Devices of each host. (default: this machine's GPUs, else 1)"""
+    """Number of devices of each host. (default: the number of this machine's GPUs, or 1)"""
 
     @model_validator(mode="after")
     def _check_rates(self) -> ScaleSettings:
@@ -84,22 +85,23 @@ class CostSettings(Settings):
     """
 
     group: str | None = None
-    """The training loop. (default: the loop of the verdict)"""
+    """Group of the training loop. (default: the loop of the verdict)"""
 
     epochs: Count = 90
-    """Epochs of the training."""
+    """Number of epochs of the training."""
 
     samples: Annotated[int, Field(ge=1)] | None = None
-    """Samples of the data set. (default: the samples that the run reads)"""
+    """Number of samples in the data set. (default: the number of samples that the run reads)"""
 
     instance: str | None = None
-    """Machine type in the file of prices. (default: this machine's)"""
+    """Machine type in the file of prices. (default: the type of this machine)"""
 
     instance_usd_per_h: Dollars | None = None
     """Your price per hour of the machine with its devices."""
 
     disk_usd_per_gb_month: Dollars | None = None
-    """Your price per month of 2^30 bytes of the data's disk; 0 if the machine includes it."""
+    """Your price per month of 2^30 bytes on the disk with the data; 0 if the price of the machine
+    includes the disk."""
 
 
 class BenchConfig(Settings):
@@ -109,25 +111,28 @@ class BenchConfig(Settings):
     """Name of the run and of its default folder."""
 
     repeats: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Trials per point, each in its own process. With 6 or more, intervals cover 95 %."""
+    """Number of trials of each point, each in its own process. With 6 or more, intervals cover
+    95 %."""
 
     order_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the order of trials: each round of repeats has its own random order."""
 
     trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
-    """Seconds after which a trial has failed."""
+    """Time limit of a trial in seconds. A trial that takes longer has failed."""
 
     more_workers_gain: Annotated[float, Field(ge=0, le=1)] | None = 0.02
-    """Try more workers only if the last step raised the rate by this share; `null` tries all."""
+    """Measure more workers only if the last increase of their number raised the rate by at least
+    this share. `null`: measure all numbers of workers."""
 
     cost_limit_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
-    """If requests to Amazon's S3 may cost more, the run asks first. `--yes` answers yes."""
+    """If requests to Amazon's S3 may cost more than this, the run asks before it starts. `--yes`
+    answers yes."""
 
     prices: Annotated[str, AfterValidator(check_home)] | None = None
     """File of prices. (default: `configs/prices.yaml`)"""
 
     drop_caches: DropCaches = "when-needed"
-    """When to drop the whole machine's caches (root) before a cold trial; see docs/cold.md."""
+    """When to drop all caches of the machine (as root) before a cold trial (docs/cold.md)."""
 
     data: DataSettings = DataSettings()
     """The images and their copies."""
@@ -148,7 +153,7 @@ class BenchConfig(Settings):
     """Readings of the machine during trials."""
 
     limits: LimitSettings = LimitSettings()
-    """Limits of hardware; higher figures are reported as cached."""
+    """Limits of hardware. Rates above these limits are reported as cached."""
 
     cost: CostSettings | None = None
     """The cost of a training."""
@@ -159,10 +164,11 @@ class BenchConfig(Settings):
     @model_validator(mode="before")
     @classmethod
     def _normalise_loaders_as_in_loops(cls, values: Any) -> Any:
-        """Measure the loaders of training loops with the images that the loops take.
+        """Set ``normalise`` of the loaders to the values that the training loops need.
 
-        Only then can the rate of a loop be predicted from the rate of its loader. If a loop takes
-        float32 and could take uint8, both are measured, so that the gain is known.
+        The rate of a loop can be predicted from the rate of its loader only if the loader hands
+        over images of the same type. If a loop takes float32 images and could take uint8 images,
+        both types are measured, so that the gain is known.
         """
         if not isinstance(values, Mapping) or not isinstance(values.get("loaders"), list | tuple):
             return values
@@ -181,7 +187,7 @@ class BenchConfig(Settings):
 
 
 def _valid_loops(entries: Any) -> list[Training]:
-    """Return the training loops of a config that are valid; the others are reported later."""
+    """Return the valid training loops of a config. Invalid loops are reported later."""
     if not isinstance(entries, list | tuple):
         return []
     loops = []
@@ -192,7 +198,7 @@ def _valid_loops(entries: Any) -> list[Training]:
 
 
 def _with_normalise_of(loops: Sequence[Training], entry: Any) -> Any:
-    """Return an entry of ``loaders`` with the values of ``normalise`` that its loops need."""
+    """Return an entry of ``loaders`` with the values of ``normalise`` that the loops need."""
     if not isinstance(entry, Mapping) or entry.get("normalise") is not None:
         return entry
     names = entry.get("loader")
@@ -207,7 +213,7 @@ def _with_normalise_of(loops: Sequence[Training], entry: Any) -> Any:
 
 
 BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"})
-"""Keys that do not change the measurements of a run; a resumed run may have other values."""
+"""Keys that do not change the measurements. They may have other values in a resumed run."""
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:

@@ -30,12 +30,15 @@ AnyTrial = TypeVar("AnyTrial", TrialSpec, Trial)
 def trials(config: BenchConfig) -> list[TrialSpec]:
     """List the trials of a config in the order in which they run.
 
-    A point is a trial without its repeat. Related points form a group. A group runs in rounds:
-    first all points once, then all points again, until each has ``repeats`` trials. Each round has
-    its own random order, so that no point always follows the same other point. ``order_seed``
-    determines all orders. In the first round, a loader with fewer workers comes before the same
-    loader with more workers, because ``more_workers_gain`` decides whether more are tried. Points
-    that occur in several sweeps are run once.
+    A *point* is a trial without the number of its repeat. Related points form a group.
+
+    - A group runs in rounds. In each round all of its points are measured once, until each point
+      has ``repeats`` trials.
+    - Each round has its own random order, so that no point always follows the same other point.
+      ``order_seed`` determines all orders.
+    - In the first round, a loader with fewer workers comes before the same loader with more
+      workers, because ``more_workers_gain`` decides whether more workers are measured.
+    - Points that occur in several sweeps are measured once.
     """
     specs = []
     for group in _groups(config):
@@ -51,9 +54,9 @@ def trials(config: BenchConfig) -> list[TrialSpec]:
 
 
 def in_config_order(config: BenchConfig, planned: Iterable[AnyTrial]) -> list[AnyTrial]:
-    """Sort trials by the order in which the config names them, repeats one after another.
+    """Sort trials by the order of their points in the config, and then by their repeats.
 
-    This is the order for readers. Trials run in the order of ``trials``.
+    Reports show trials in this order. Trials run in the order of the function ``trials``.
     """
     positions: dict[str, int] = {}
     for group in _groups(config):
@@ -69,15 +72,16 @@ def in_config_order(config: BenchConfig, planned: Iterable[AnyTrial]) -> list[An
 
 
 def on_hosts(specs: Sequence[TrialSpec], counts: Sequence[int]) -> list[TrialSpec]:
-    """List each trial on all hosts, and next to it the same trial on fewer hosts.
+    """List each trial on fewer hosts and on all hosts, one after the other.
 
     Args:
         specs: the trials.
-        counts: the smaller numbers of hosts. The parameter ``hosts`` of a trial is such a number; a
-            trial without it runs on all hosts.
+        counts: the smaller numbers of hosts.
 
     Returns:
-        The trials. The order of the numbers of hosts is reversed in every second round.
+        The trials. A trial on fewer hosts has the number of hosts as its parameter ``hosts``. A
+        trial without this parameter runs on all hosts. In every second round, the order of the
+        numbers of hosts is reversed.
     """
     specs_on_hosts: list[TrialSpec] = []
     for spec in specs:
@@ -90,7 +94,7 @@ def on_hosts(specs: Sequence[TrialSpec], counts: Sequence[int]) -> list[TrialSpe
 
 
 def on_all_hosts(trial: AnyTrial) -> AnyTrial:
-    """The same trial on all hosts."""
+    """The same trial on all hosts, without the parameter ``hosts``."""
     params = {key: value for key, value in trial.params.items() if key != "hosts"}
     return replace(trial, params=params)
 
@@ -110,8 +114,9 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
     """The record formats in which trials read the data called ``name``.
 
     Returns:
-        The formats. ``ANY_FORMAT`` is among them if a loader reads any format. None if all formats
-        may be read, as by loaders of other packages, or if no trial reads the data.
+        The formats. ``ANY_FORMAT`` is among them if a loader reads any format. The result is None
+        if no trial reads the data, or if a loader of another package reads them, because such a
+        loader may read all formats.
     """
     readers = [spec for spec in specs if name in places_of(spec)]
     if not readers:
@@ -127,11 +132,12 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
     return frozenset(formats)
 
 
-def others(specs: Sequence[TrialSpec]) -> dict[str, str]:
+def from_other_packages(specs: Sequence[TrialSpec]) -> dict[str, str]:
     """The loaders, consumers and clients that come from other packages.
 
     Returns:
-        The package by the kind and the name: ``loader mine`` to ``package 1.0``.
+        The name and version of the package, by the kind and the name: ``package 1.0`` for the key
+        ``loader mine``.
     """
     origins = {}
     for registry, name in _registered(specs):
@@ -141,8 +147,8 @@ def others(specs: Sequence[TrialSpec]) -> dict[str, str]:
     return origins
 
 
-def clashes(specs: Sequence[TrialSpec]) -> list[str]:
-    """A warning for each name of this package that another package also registers."""
+def name_clashes(specs: Sequence[TrialSpec]) -> list[str]:
+    """The warnings about names of this package that another package also registers."""
     return [
         f"{registry.noun} {name!r} of {package} is ignored: this package has the same name"
         for registry, name in _registered(specs)
@@ -168,12 +174,12 @@ def ladder_config(config: BenchConfig) -> BenchConfig:
         {**loop.model_dump(mode="json"), "inputs": _rungs(loop, bucket=bucket)}
         for loop in config.training
     ]
-    without_others = {"disk": None, "object_store": None, "loaders": ()}
+    no_other_trials = {"disk": None, "object_store": None, "loaders": ()}
     name = config.name if config.name.endswith("ladder") else f"{config.name}-ladder"
     return BenchConfig.model_validate(
         {
             **config.model_dump(mode="json", exclude_unset=True),
-            **without_others,
+            **no_other_trials,
             "name": name,
             "training": loops,
         }
@@ -181,7 +187,7 @@ def ladder_config(config: BenchConfig) -> BenchConfig:
 
 
 def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
-    """The loaders, consumers and clients that trials name, with their registries, each once."""
+    """The loaders, consumers and clients of trials, each once: their registries and names."""
     registries: dict[str, Registry[Any]] = {
         "loader": LOADERS,
         "consumer": CONSUMERS,
@@ -197,7 +203,7 @@ def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
 
 
 def _groups(config: BenchConfig) -> Iterator[Sequence[Point]]:
-    """Groups of related points, whose trials are interleaved."""
+    """Yield the groups of related points. The trials of a group are interleaved."""
     if config.disk is not None:
         yield [("disk", dict(params)) for params in plan_disks(config.disk)]
         yield [("layout", dict(params)) for params in plan_layouts(config.disk)]
@@ -219,6 +225,7 @@ def _with_drop_caches(config: BenchConfig, params: dict[str, Any]) -> dict[str, 
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:
+    """The points without duplicates, in their order."""
     points_by_text = {json.dumps(point, sort_keys=True): point for point in points}
     return list(points_by_text.values())
 
@@ -245,7 +252,7 @@ def _point_id(trial: TrialSpec | Trial) -> str:
 def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
     """Reorder loaders that differ only in workers, so that fewer workers come first.
 
-    They exchange their positions with each other. All other points keep their positions.
+    These loaders exchange their positions with each other. All other points keep their positions.
     """
     positions_by_sweep: dict[str, list[int]] = {}
     for position, (kind, params) in enumerate(points):
@@ -262,7 +269,7 @@ def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:
-    """The rungs that a loop can have, in their order.
+    """The rungs of the ladder that a loop can have, in their order.
 
     Args:
         loop: the training loop.

@@ -1,7 +1,8 @@
-"""Read the limits and prices with which a run's figures are compared, from their files.
+"""Read the limits and prices of a run from their files.
 
-They are saved with the result. A report that is drawn again therefore says the same as before, even
-if the files have changed.
+Figures of the run are compared with the limits, and its costs are computed from the prices. Both
+are saved with the result. If the report is drawn again, it is therefore the same as before, even if
+the files have changed.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from iobench.settings import Settings
 _LIMITS_FILE = "configs/limits.yaml"
 _PRICES_FILE = "configs/prices.yaml"
 _DATA_LABELS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
-"""Labels of the run's own data, which a config need not define."""
+"""Labels of the run's own data. They can be used without a target of this name."""
 
 InstanceLimit: TypeAlias = Literal[
     "network_gbit_per_s", "network_baseline_gbit_per_s", "ebs_gbit_per_s"
 ]
-"""Limits of a type of machine; the baseline is guaranteed, the others hold for a while."""
+"""Limits of a machine type. The baseline is always available, the others only for a short time."""
 
 
 class Limits(Settings):
-    """A file of limits, with their source and date."""
+    """The content of a file of limits, with the source and the date of the limits."""
 
     as_of: Annotated[str, BeforeValidator(str)]  # YAML has dates
     source: str
@@ -43,17 +44,19 @@ class Limits(Settings):
 
 
 def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the limits, and the prices if the config asks for costs, as the result stores them.
+    """Return the references of a run: its limits, and its prices if the config has ``cost``.
 
-    ``limits`` has those of this type of machine, of volumes and of stores, with their source and
-    date. ``prices`` has those of the machine for an hour and of the store of the data.
+    ``limits`` has the limits of this type of machine, of volumes and of stores, with their source
+    and date. ``prices`` has the hourly price of the machine, and the prices of the store of the
+    data. The result saves both in this form.
 
     Args:
         config: the config of the run.
         environment: the environment of the run.
 
     Raises:
-        ConfigError: a file does not exist, or the config limits something that is not in the run.
+        ConfigError: a file does not exist, or the config has a limit for an unknown target, store
+            or type of volume.
     """
     limits = read_limits(_path(config.limits.file))
     _check_names(config, environment, limits)
@@ -75,16 +78,19 @@ def read_limits(path: Path | None) -> Limits:
 def priced(
     result: Result, cost: Mapping[str, Any], prices: Path | None
 ) -> tuple[Result, dict[str, Any]]:
-    """Return a saved run with the prices of today's file, and complete settings of its cost.
+    """Replace the prices of a saved run by the prices that the file has today.
 
     Args:
-        result: the run.
-        cost: keys of ``CostSettings``; missing keys are taken from the run's own config.
-        prices: the file of prices; None for the one that the run's config names.
+        result: the saved run.
+        cost: keys of ``CostSettings``. Missing keys are taken from the config of the run.
+        prices: the file of prices; None for the file that the config of the run names.
+
+    Returns:
+        The run with the new prices, and the complete settings of its cost.
 
     Raises:
         ConfigError: the file does not exist, or a key is wrong.
-        ResultError: the run was not made by ``iobench run``.
+        ResultError: this version does not accept the config of the run.
     """
     own_cost = result.config.get("cost") or {}
     settings = read_config(CostSettings, None, {**own_cost, **cost}).model_dump()
@@ -95,13 +101,16 @@ def priced(
         config = BenchConfig.model_validate(content)
     except ValidationError:
         raise ResultError("this version of iobench run does not accept its config") from None
-    today = references(config, result.environment)
-    saved = {**result.references, "prices": today["prices"]}
-    return replace(result, references=saved), settings
+    new_prices = references(config, result.environment)["prices"]
+    new_references = {**result.references, "prices": new_prices}
+    return replace(result, references=new_references), settings
 
 
 def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
-    """Return the prices that the run needs. An unknown one is None, with the file that lacks it."""
+    """Return the prices that the run needs.
+
+    An unknown price is None. Its ``..._about`` then names the file in which the price is missing.
+    """
     file = config.prices or _PRICES_FILE
     is_remote = "://" in (config.data.shards or config.data.source or "")
     store = config.data.store if is_remote else config.data.bucket.store
@@ -145,10 +154,10 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
 
 
 def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse misspelt names, whose limits would have no effect.
+    """Refuse limits for unknown names, which would have no effect.
 
     Raises:
-        ConfigError: no target, store or type of volume has this name.
+        ConfigError: no target, store or type of volume has a name that ``limits`` has.
     """
     settings = config.limits
     for label, target in settings.targets.items():
@@ -157,7 +166,7 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
                 f"limits.targets.{label}.volume: {settings.file or _LIMITS_FILE} has no "
                 f"{target.volume!r}; it has {', '.join(limits.volumes)}"
             )
-    # A config may keep limits of parts that it does not measure.
+    # If a config does not measure disks or stores, it may still have limits for them.
     if config.disk is not None:
         _check_labels("targets", list(settings.targets), environment)
     if config.object_store is not None:
@@ -170,12 +179,12 @@ def _check_labels(section: str, labels: list[str], environment: Mapping[str, Any
     Raises:
         ConfigError: a label is unknown.
     """
-    known = {*(environment.get(section) or ()), *_DATA_LABELS[section]}
+    allowed_labels = {*(environment.get(section) or ()), *_DATA_LABELS[section]}
     for label in labels:
-        if label not in known:
+        if label not in allowed_labels:
             raise ConfigError(
                 f"limits.{section}.{label}: nothing in this run has this name; there are "
-                f"{', '.join(sorted(known))}"
+                f"{', '.join(sorted(allowed_labels))}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The engine of this program for the disk probe: processes that read and write blocks of a file."""
+"""The built-in engine of the disk probe: processes that read and write blocks of a file."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from iobench.probes.parallel import Moved, Progress, run_in_processes
 from iobench.probes.settings import DiskOperation, DiskTrial
 
 _MAX_OPERATIONS_PER_S = 400_000
-"""More than Python can do in a second; it bounds the number of offsets that are prepared."""
+"""More operations than a process can do in a second. It limits the number of prepared offsets."""
 
 _MALLOC_HEADER_BYTES = 16
-"""Size of the header in front of a large block of glibc's memory."""
+"""The size of the header that malloc of glibc puts in front of a large block of memory."""
 
 
 def move_by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
-    """Move blocks in several processes of this program.
+    """Read or write blocks in several processes of this program.
 
-    With the sequential pattern each process has a contiguous region; with the random pattern the
-    processes share the whole file. Warm reads start over at the end of the file; all others touch
-    each block at most once.
+    With the sequential pattern, each process has a contiguous region of the file. With the random
+    pattern, the blocks of the whole file are divided among the processes. Warm reads start again
+    after the last block. All other trials touch each block at most once.
     """
     max_operations = max(trial.parallelism, int(trial.seconds * _MAX_OPERATIONS_PER_S))
     shares: list[Iterable[int]] = []
@@ -55,9 +55,10 @@ def move_by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Prog
 
 
 def sequential_offsets(file_bytes: int, block_bytes: int, processes: int) -> list[Sequence[int]]:
-    """PURE. Give each process the offsets of the blocks in a contiguous region of its own.
+    """PURE. For each process, the offsets of the blocks in a contiguous region of its own.
 
-    Regions are equally long; blocks that do not divide evenly are left out at the end.
+    All regions have the same length. If the blocks cannot be divided evenly, the last blocks of the
+    file are left out.
     """
     region_bytes = file_bytes // block_bytes // processes * block_bytes
     starts = [number * region_bytes for number in range(processes)]
@@ -67,10 +68,10 @@ def sequential_offsets(file_bytes: int, block_bytes: int, processes: int) -> lis
 def random_offsets(
     file_bytes: int, block_bytes: int, processes: int, *, max_blocks: int, seed: int = 0
 ) -> list[Sequence[int]]:
-    """PURE. Give each process offsets of whole blocks, shuffled; no block occurs twice.
+    """PURE. For each process, the offsets of some blocks of the file, in random order.
 
-    All processes have the same number of blocks. Together they have all blocks of the file, or
-    ``max_blocks`` if the file has more.
+    All processes have the same number of blocks, and no block occurs twice. Together they have all
+    blocks of the file, but at most ``max_blocks``.
     """
     file_blocks = file_bytes // block_bytes
     blocks_per_process = min(file_blocks, max_blocks) // processes
@@ -84,10 +85,11 @@ def random_offsets(
 def open_blocks(
     path: Path, operation: DiskOperation, block_bytes: int, *, direct: bool
 ) -> Iterator[Callable[[int], int]]:
-    """Open a file; yield a function that moves the block at an offset and returns its bytes.
+    """Open a file, and yield a function that reads or writes the block at an offset.
 
-    A written block is random, with its offset in the first eight bytes. The kernel gets no advice
-    on the pattern, since loaders give none; fio gives none with ``--fadvise_hint=0``.
+    The function returns the number of bytes that it moved. A written block has random bytes, with
+    its offset in the first eight bytes. The kernel gets no advice on the access pattern
+    (posix_fadvise), since loaders give no advice either. fio gives none with ``--fadvise_hint=0``.
 
     Args:
         path: the file.
@@ -109,11 +111,12 @@ def open_blocks(
                 f"O_DIRECT: {path.parent} is {file_system_type}, memory with no device below it"
             )
     move_at = os.preadv if is_read else os.pwritev
-    # The memory is private, since shared memory would reach the device in smaller pieces. It has
-    # ordinary pages, not huge ones: programs seldom use huge pages, and a device reads into them
-    # 1.3 to 1.7 times as fast. A block that is copied from the page cache begins behind the header
-    # of malloc in its page, as in most programs: some processors copy to the start of a page 10 %
-    # slower.
+    # The buffer should be like the buffers of most programs:
+    # - It is private memory. The device would fill shared memory in smaller pieces.
+    # - It has ordinary pages. A device reads into huge pages 1.3 to 1.7 times as fast, but programs
+    #   seldom have them.
+    # - If blocks are copied from the page cache, the buffer does not begin at the start of a page,
+    #   but after the header of malloc. Some processors copy to the start of a page 10 % slower.
     header_bytes = 0 if direct else _MALLOC_HEADER_BYTES
     memory_flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with (
@@ -121,8 +124,8 @@ def open_blocks(
         memoryview(pages) as all_memory,
         all_memory[header_bytes:] as block,
     ):
-        # The memory is touched now, not in the first operation. It is random, so that no layer
-        # below can compress it.
+        # The memory is touched here, so that the first operation is not slower than the others. Its
+        # bytes are random, so that no layer below can compress them.
         block[:] = os.urandom(block_bytes)
         buffers = [block]
 
@@ -141,7 +144,7 @@ def open_blocks(
             descriptor = os.open(path, flags)
             try:
                 if direct and is_read:
-                    move(0)  # Some file systems refuse the read, not the opening.
+                    move(0)  # Some file systems refuse O_DIRECT only at the first read.
                 yield move
             finally:
                 os.close(descriptor)

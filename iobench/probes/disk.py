@@ -1,6 +1,6 @@
 """One trial of the disk probe, and its test files.
 
-The engine that moves blocks is this program (``blocks``) or fio (``fio``).
+The engine that reads and writes blocks is built in (``blocks``), or it is fio (``fio``).
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from iobench.results.numbers import size
 from iobench.results.trial import Context, Metrics, Outcome, TrialSpec
 
 FOLDER = ".iobench-probe-"
-"""Begins the name of the folder that a run makes in a target; the id of the run follows."""
+"""The beginning of the name of the folder that a run makes in a target. The run id follows."""
 
 _PIECE_BYTES = 2**23
 _SPARE_BYTES = 2**24
-"""Space that must remain free, because a file takes a little more space than its bytes."""
+"""Space that must remain free, because a file takes a little more space than it has bytes."""
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Read or write blocks of a test file in parallel for some seconds.
 
-    Cold and direct trials touch each byte at most once and end with the file; warm trials start
-    over. The location of the target is the run's own folder in it (``folder_of_run``).
+    Cold and direct trials touch each byte at most once, and end at the end of the file. Warm trials
+    start again after the end. The test files are in the run's own folder (``folder_of_run``).
 
     Raises:
         Unavailable: the target does not exist, O_DIRECT does not work there, or the engine is
@@ -60,7 +60,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         moved = move(path, trial, context.clock, context.progress)
         if trial.cache == "direct":
             return Outcome(_metrics(moved))
-        # A buffered write is complete when its data are on the disk.
+        # A buffered write is complete only when its data are on the disk.
         written_s = context.clock.now_s()
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -81,10 +81,12 @@ def folder_of_run(target: Path, run: str) -> Path:
 
 
 def clean(target: Path, run: str) -> None:
-    """Remove the test files of one run, also the files that a killed trial left; no other files.
+    """Remove the test files of one run, also files that a killed trial has left.
+
+    Files of other runs are not removed.
 
     Raises:
-        OSError: they cannot be removed.
+        OSError: the files cannot be removed.
     """
     folder = folder_of_run(target, run)
     if os.path.lexists(folder):
@@ -92,7 +94,7 @@ def clean(target: Path, run: str) -> None:
 
 
 def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
-    """Return a file of random bytes that is on the disk; make it if an earlier trial did not.
+    """Return a file of random bytes on the disk. It is made if it does not exist yet.
 
     Args:
         folder: the run's own folder; it is made if it does not exist.
@@ -101,7 +103,7 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
 
     Raises:
         Unavailable: the folder of the target does not exist.
-        TrialFailed: it cannot be written to, or is full.
+        TrialFailed: the target cannot be written to, or is full.
     """
     path = folder / f"read-{size_bytes}"
     with _explained_errors(target, folder.parent):
@@ -120,7 +122,7 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
 
 @contextlib.contextmanager
 def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
-    """Make an empty file with all its space allocated, as fio does; remove it after the block.
+    """Make an empty file, allocate its space as fio does, and remove it after the ``with`` block.
 
     Args:
         folder: the run's own folder; it is made if it does not exist.
@@ -129,7 +131,8 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
 
     Raises:
         Unavailable: the folder of the target does not exist.
-        TrialFailed: it cannot be written to, or is full; also if the block finds that.
+        TrialFailed: the target cannot be written to, or is full. This is also raised for such an
+            error in the ``with`` block.
     """
     path = folder / f"write-{secrets.token_hex(8)}"
     with _explained_errors(target, folder.parent):

@@ -1,4 +1,4 @@
-"""The engine fio of the disk probe: its command line, and the figures that it reports.
+"""The engine fio of the disk probe: its command line, and the figures of its report.
 
 Its options and its JSON are described at https://fio.readthedocs.io.
 """
@@ -26,10 +26,9 @@ _MAX_MESSAGE_CHARS = 300
 
 
 def move_by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
-    """Let fio move blocks and measure the time.
+    """Let fio read or write blocks, and measure the time.
 
-    Each of its jobs has a contiguous region of the file, also if its blocks are read in random
-    order.
+    Each job of fio has a contiguous region of the file, also if its blocks are in random order.
 
     Raises:
         Unavailable: fio is not installed, or O_DIRECT is refused.
@@ -39,7 +38,7 @@ def move_by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) 
     if program is None:
         raise Unavailable("fio is not installed: the package of Debian and Ubuntu is called fio")
     if trial.cache == "direct":
-        # If O_DIRECT is refused, this raises the message of the other engine.
+        # If O_DIRECT is refused, this raises the same error as the built-in engine.
         with open_blocks(path, trial.operation, trial.block_bytes, direct=True):
             pass
     physical_before = physical_read_bytes()
@@ -47,7 +46,7 @@ def move_by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) 
         process = subprocess.run(
             [program, *fio_options(path, trial)], capture_output=True, text=True, check=False
         )
-    physical_after = physical_read_bytes()  # It includes the bytes of children that have ended.
+    physical_after = physical_read_bytes()  # This includes the bytes of children that have ended.
     physical_bytes = None
     if physical_before is not None and physical_after is not None:
         physical_bytes = physical_after - physical_before
@@ -59,8 +58,9 @@ def move_by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) 
 def fio_options(path: Path, trial: DiskTrial) -> list[str]:
     """PURE. Return the arguments of fio.
 
-    Jobs are threads, so that no process outlives a trial that is killed. fio gives the kernel no
-    advice on the pattern, evicts nothing, and touches each block once unless the cache is warm.
+    - Jobs are threads, so that no process remains if the trial is killed.
+    - fio gives the kernel no advice on the access pattern, and evicts no pages.
+    - Unless the cache is warm, it touches each block at most once.
     """
     region_bytes = trial.file_bytes // trial.block_bytes // trial.parallelism * trial.block_bytes
     order = "rand" if trial.pattern == "random" else ""
@@ -95,11 +95,11 @@ def fio_figures(
     Args:
         process: fio, which has ended.
         operation: ``read`` or ``write``.
-        physical_bytes: bytes that storage gave meanwhile; None if the kernel does not count them.
+        physical_bytes: the bytes that came from storage meanwhile; None if they are not counted.
 
     Raises:
-        TrialFailed: fio failed or moved nothing, or its report has another form.
-        OSError: an error of the disk.
+        TrialFailed: fio has failed, it has moved no bytes, or its report has an unknown form.
+        OSError: fio has reported an error of the operating system.
     """
     try:
         report: Mapping[str, Any] = json.loads(process.stdout[process.stdout.index("{") :])

@@ -1,4 +1,4 @@
-"""One trial of the layout probe: samples are read as shards, as records, or as small files."""
+"""One trial of the layout probe: read samples as whole shards, as records, or as small files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iobench.probes.settings import Access, LayoutTrial
 from iobench.results.trial import Context, Outcome, Place, TrialSpec
 
 _MAX_READS_PER_S = 100_000
-"""More than Python can do in a second; it bounds the number of reads that are prepared."""
+"""More reads than a process can do in a second. It limits the number of prepared reads."""
 
 _PIECE_BYTES = 2**20
 _STORE_NOTE = "read through dataprep's store, which checks whole objects against their MD5"
@@ -50,15 +50,15 @@ class Item(NamedTuple):
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Read shards, records or files with several processes for some seconds; decode nothing.
+    """Read shards, records or files with several processes for some seconds, without decoding.
 
-    Process ``i`` of ``k`` reads items ``i, i + k, ...``. Cold trials read each item at most once;
-    others start over after the last item.
+    Process ``i`` of ``k`` reads items ``i, i + k, ...``. Cold trials read each item at most once.
+    Other trials start again after the last item.
 
     Raises:
-        TrialFailed: the data have another form, or an item is shorter than listed.
-        DatasetError, SourceError, StoreError: the data cannot be read, or the key of a shard leads
-            out of the output.
+        TrialFailed: the data have another form, or an item is shorter than the listing says.
+        DatasetError, SourceError, StoreError: the data cannot be read, or the key of a shard is
+            outside the output.
     """
     trial = typed(LayoutTrial, {**spec.params, "repeat": spec.repeat})
     place = context.places[trial.data]
@@ -101,7 +101,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 
 def find_items(place: Place, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
-    """List the reads of some data: shards in their order, records and files shuffled.
+    """List the reads of a trial. Shards are in their order, records and files are shuffled.
 
     Args:
         place: the location of an output of ``dataprep shard``, or of class folders for ``files``.
@@ -115,7 +115,9 @@ def find_items(place: Place, access: Access, *, max_items: int, seed: int) -> Se
     """
     needed_form = "files" if access == "files" else "shards"
     if place.holds != needed_form:
-        raise TrialFailed(f"{access} are read from {needed_form}; this place holds {place.holds}")
+        raise TrialFailed(
+            f"{access} are read from {needed_form}, but this location holds {place.holds}"
+        )
     generator = np.random.default_rng(seed)
     if access == "files":
         items = _file_items(place, max_items, generator)
@@ -157,11 +159,12 @@ def _record_items(place: Place, max_items: int, generator: np.random.Generator) 
 
 @contextlib.contextmanager
 def open_reader(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
-    """Yield a function that reads an item, drops the data, and returns their size.
+    """Yield a function that reads an item, drops the data, and returns the number of bytes.
 
-    Each item opens its file, as random access to thousands of shards needs to, and reads it in
-    pieces of 1 MiB. Objects are read through dataprep's store, which compares whole objects with
-    their checksum; the store is connected before the first item.
+    For each item, the file is opened again and read in pieces of 1 MiB. A program that reads
+    thousands of shards in random order also has to open files again and again. Objects are read
+    through dataprep's store, which compares whole objects with their checksums. The store is
+    connected before the first item.
 
     Args:
         place: the location of the data.
@@ -181,11 +184,12 @@ def open_reader(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
 
         yield fetch
         return
-    # LocalStore refuses keys that lead out of the folder.
+    # LocalStore refuses keys that are outside the folder.
     path_of = functools.cache(LocalStore(place.uri).path)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with mmap.mmap(-1, _PIECE_BYTES, flags=flags) as memory, memoryview(memory) as piece:
-        memory[:] = bytes(_PIECE_BYTES)  # The memory is touched now, not in the first read.
+        # The memory is touched here, so that the first read is not slower than the others.
+        memory[:] = bytes(_PIECE_BYTES)
 
         def read(item: Item) -> int:
             descriptor = os.open(path_of(item.key), os.O_RDONLY | os.O_CLOEXEC)

@@ -1,7 +1,8 @@
 """Timed operations in several forked processes that start at the same time.
 
-Threads are enough for slow disks. When the page cache answers within microseconds, threads wait for
-the interpreter's lock: eight threads read blocks of 128 KiB at half the rate of eight processes.
+Threads would be enough for slow disks. But if the page cache answers within microseconds, threads
+wait for the interpreter's lock: eight threads read blocks of 128 KiB at half the rate of eight
+processes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ Progress: TypeAlias = Callable[[float, str], None]
 """Receives an amount and its unit (``bytes``)."""
 
 OpenOperation: TypeAlias = Callable[[], AbstractContextManager[Callable[[Any], int]]]
-"""Opens files, and gives the function that does an operation; it returns the bytes moved."""
+"""Opens files, and gives the function that does one operation.
+
+The function returns the number of bytes that it moved.
+"""
 
 
 class Moved(NamedTuple):
@@ -37,11 +41,11 @@ class Moved(NamedTuple):
         bytes: bytes moved by all processes.
         seconds: from the first start to the last end.
         operations: number of operations of each process.
-        latency_s: quantiles of the seconds of an operation by name (``p50``), as far as there are
-            enough operations.
-        physical_ratio: bytes that storage gave, divided by bytes moved; None if the kernel does not
-            count them.
-        engine: name and version of the program that moved the bytes; empty for this program.
+        latency_s: the quantiles of the seconds of an operation, by name (``p50``). A quantile is
+            left out if there are too few operations for it.
+        physical_ratio: bytes that came from storage, divided by bytes moved; None if the kernel
+            does not count them.
+        engine: name and version of the program that moved the bytes; empty for the built-in engine.
     """
 
     bytes: int
@@ -79,21 +83,21 @@ def run_in_processes(
     seconds: float,
     progress: Progress = lambda amount, unit: None,
 ) -> Moved:
-    """Do operations in parallel, each share of them in a process of its own.
+    """Do operations in parallel. Each process does the operations of one share.
 
-    All processes start when the last one has opened its files. Operations in progress are finished.
-    No process remains when this returns.
+    All processes start when the last process has opened its files. At the end of the time, each
+    process finishes its current operation. No process remains when this function returns.
 
     Args:
-        open_operation: called in each process; its function is called with each item of a share.
-        shares: the items of each process. A share may have any content, since processes are forked,
-            but must not use threads.
+        open_operation: is called in each process. Its function is called with each item of a share.
+        shares: the items of each process. They need not be pickled, since processes are forked, but
+            they must not use threads.
         clock: the clock of all times.
         seconds: a process stops after this time, or at the end of its share.
-        progress: called with all bytes so far when a process has ended.
+        progress: is called with all bytes so far when a process has ended.
 
     Raises:
-        Exception: the error of the first process that failed; the others are killed.
+        Exception: the error of the first process that failed. The other processes are killed.
         TrialFailed: a process could not be started, or ended without an answer.
     """
     context = multiprocessing.get_context("fork")
@@ -156,10 +160,11 @@ def _run_share(
     channel: Connection,
     parent: int,
 ) -> None:
-    """Work on a share in the forked process, and send the result or the error.
+    """Do the operations of a share in the forked process, and send the result or the error.
 
-    The process leads a session, as fio's jobs do. Linux divides processor time among sessions first
-    (sched_autogroup), so that all children in one session would get the share of one program.
+    The process leads its own session, as the jobs of fio do. Linux divides processor time among
+    sessions first (sched_autogroup). In one common session, all processes together would get as
+    much processor time as one program.
     """
     latencies_s, moved_bytes = array("d"), 0
     add_latency, now_s = latencies_s.append, clock.now_s

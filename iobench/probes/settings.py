@@ -1,4 +1,4 @@
-"""PURE. Settings of the probes, their trials, and the parameters of a trial."""
+"""PURE. The settings of probes in a config, and the parameters of their trials."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 class DiskTarget(BaseModel):
-    """A disk to probe: a directory on it, and its name in the report."""
+    """A disk to probe: a folder on the disk, and the name of the disk in the report."""
 
     model_config = _CONFIG
 
@@ -61,14 +61,14 @@ class DiskTarget(BaseModel):
     """Name in the report."""
 
     path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
-    """Folder on the disk for test files, which go below `.iobench-probe-RUN_ID/`."""
+    """Folder on the disk. Test files are written below `.iobench-probe-RUN_ID/` in this folder."""
 
 
 class DiskSettings(BaseModel):
     """Two sweeps for each target: over ``block_bytes`` and over ``parallelism`` (processes).
 
-    In addition, all data of ``layout_data`` are read in the ways of ``layouts``. Data on disk are
-    below ``data.folder``.
+    In addition, each of ``layout_data`` is read in each way of ``layouts``. Data on disk are below
+    ``data.folder``.
     """
 
     model_config = _CONFIG
@@ -108,16 +108,16 @@ class DiskSettings(BaseModel):
     """Longest duration of a trial."""
 
     layouts: OneOrMore[Access] = ("shards", "records", "files")
-    """How to read `layout_data`: as whole shards, as records by offset, or as small files."""
+    """Ways to read `layout_data`: as whole shards, as records by offset, or as small files."""
 
     layout_data: ZeroOrMore[Annotated[str, AfterValidator(check_name)]] = ()
     """Names of data, such as `shards@disk`, `files@disk`."""
 
     layout_cache: OneOrMore[Literal["warm", "cold"]] = ("cold", "warm")
-    """Page cache of these reads."""
+    """Page cache before the reads of `layout_data`."""
 
     layout_parallelism: OneOrMore[Parallelism] = (1, 8)
-    """Numbers of processes of these reads."""
+    """Numbers of processes that read `layout_data`."""
 
     @model_validator(mode="after")
     def _require_a_block_for_each_process(self) -> Self:
@@ -147,7 +147,7 @@ class ObjectStoreSettings(BaseModel):
     """Two sweeps for each target, client and operation.
 
     The first sweep is over ``object_bytes`` at ``at_connections``, the second over ``connections``
-    at ``at_object_bytes``. All combinations would take longer and answer no other question.
+    at ``at_object_bytes``. All combinations of both would take much longer.
     """
 
     model_config = _CONFIG
@@ -158,8 +158,8 @@ class ObjectStoreSettings(BaseModel):
     """Stores to probe."""
 
     clients: OneOrMore[Annotated[str, AfterValidator(CLIENTS.check)]] = ("boto3", "obstore")
-    """`boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and `awscli` (whole objects), or
-    another package's."""
+    """Clients to measure: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and `awscli`
+    (whole objects), or the client of another package."""
 
     operations: OneOrMore[StoreOperation] = ("get", "range_get", "put", "multipart")
     """Operations to measure."""
@@ -206,7 +206,7 @@ class ObjectStoreSettings(BaseModel):
         sizes = [int(size_bytes) for size_bytes in self.object_bytes]
         size_of_second_sweep = int(self.at_object_bytes)
         if operation == "multipart":
-            # An upload of one part would be a PUT with two more requests.
+            # A multipart upload with one part would be a PUT with two additional requests.
             sizes = [size_bytes for size_bytes in sizes if size_bytes > self.part_bytes]
             if size_of_second_sweep <= self.part_bytes:
                 size_of_second_sweep = min(sizes)
@@ -268,7 +268,7 @@ class ObjectTrial:
 
 
 def plan_disks(settings: DiskSettings) -> Iterator[Params]:
-    """Yield the parameters of each ``disk`` trial, as results keep them; no two are the same."""
+    """Yield the parameters of each ``disk`` trial, as results save them, without duplicates."""
     axes = (settings.targets, settings.operations, settings.patterns)
     for target, operation, pattern in itertools.product(*axes):
         caches: Iterable[str] = settings.cache
@@ -295,10 +295,10 @@ def plan_disks(settings: DiskSettings) -> Iterator[Params]:
 
 
 def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
-    """Yield the parameters of each ``layout`` trial, as results keep them.
+    """Yield the parameters of each ``layout`` trial, as results save them.
 
     Each form of data is read in the ways that are possible for it. The cache of an object store
-    cannot be warmed on purpose, so data there are only read ``cold``.
+    cannot be filled by a client, so data on a store are only read ``cold``.
     """
     for data in settings.layout_data:
         form, _, is_remote = split_name(data)
@@ -317,7 +317,7 @@ def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
 
 
 def plan_objects(settings: ObjectStoreSettings) -> Iterator[Params]:
-    """Yield the parameters of each ``object`` trial, as results keep them.
+    """Yield the parameters of each ``object`` trial, as results save them.
 
     The sweep over sizes comes first, then the sweep over connections.
     """

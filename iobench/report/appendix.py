@@ -168,8 +168,8 @@ def _ladder(loop: Loop) -> Table:
     rows = []
     for rung in loop.ladder.rungs:
         cost, share, remark = "", "", ""
-        if rung.part is not None:
-            cost = with_interval(rung.part, duration)
+        if rung.cost is not None:
+            cost = with_interval(rung.cost, duration)
             remark = "" if rung.differs_from_zero else "not distinguishable from zero"
         if rung.share is not None:
             share = precise_percent(rung.share.median)

@@ -27,7 +27,7 @@ from iobench.results.numbers import duration, exact_size, number, precise_percen
 from iobench.results.statistics import Estimate
 from iobench.results.trial import Params, Trial
 from iobench.results.wording import params_words
-from iobench.trials.ladder import START, THREE
+from iobench.trials.ladder import PIPELINE_RUNGS, START
 
 TimeAndValue = tuple[float, float]
 Series = Mapping[str, Mapping[str, Sequence[float]]]
@@ -151,7 +151,7 @@ def _ladder(loop: Loop | None) -> Card | None:
     if largest_part is not None:
         name, share = largest_part
         caption += f" The rung {name} costs most: {precise_percent(share.median)} of the step."
-    elif loop.has_all_rungs and all(rung in (*THREE, START) for rung in loop.ladder.path):
+    elif loop.has_all_rungs and all(rung in (*PIPELINE_RUNGS, START) for rung in loop.ladder.path):
         caption += " iobench ladder CONFIG measures the parts between them."
     return Card("Cost per pipeline stage", caption, bars(rows, "ms per sample"))
 

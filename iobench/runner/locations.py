@@ -1,4 +1,7 @@
-"""Resolve the names that trials use to locations: data, disk targets, stores, the own S3 server."""
+"""Find the locations of the data, disks and stores that trials name, and clean them up at the end.
+
+A location may also be on *this program's S3 server*, which runs on this machine while it is needed.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ _BUCKET = "iobench"
 
 
 class Locations:
-    """Resolves names while a run lasts, and removes the files and objects of its probes at the end.
+    """Finds locations while a run lasts, and then removes the files and objects of its probes.
 
-    Names are ``disk/LABEL`` and ``store/LABEL``, where probes write, and names of data such as
-    ``shards@disk``. Probes write below a folder or prefix that is named after the run, so that they
-    do not touch the files of other runs on the same disk or store, also of other hosts. If a
-    location cannot be prepared, no second attempt is made: the same error is raised again.
+    A name is ``disk/LABEL`` or ``store/LABEL`` for a target to which probes write, or the name of
+    data such as ``shards@disk``. Probes write below a folder or prefix that is named after the run
+    and the host. So they do not touch the files of other runs and hosts on the same disk or store.
+    If a location cannot be prepared, the same error is raised again for each later trial.
 
     Args:
         config: the config of the run.
@@ -58,22 +61,24 @@ class Locations:
             config.data, self._bucket, note, partial(formats_read, trials(config))
         )
         self._resolved: dict[str, Place | Exception] = {}
-        """The location of each name so far, or the error that prevented it."""
+        """The location of each name so far, or the error of its preparation."""
 
     def __enter__(self) -> Locations:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._stack:  # At its end the own S3 server stops, which keeps everything in memory.
+        # This program's S3 server stops at the end of the block, and its objects are gone.
+        with self._stack:
             for name in {*self._resolved, *self._earlier_names}:
                 self._clean(name)
 
     def get(self, name: str) -> Place:
-        """The location called ``name``. Data that do not exist yet are made.
+        """The location with this name. Data that do not exist yet are made.
 
         Raises:
-            Unavailable: this machine lacks something that the location needs.
-            TrialFailed: a process that it needs could not be started. The next call tries again.
+            Unavailable: something that the location needs is missing on this machine.
+            TrialFailed: a process that the location needs could not be started. The next call tries
+                to start it again.
             DataprepError, OSError: the location cannot be prepared.
         """
         if name not in self._resolved:
@@ -100,7 +105,7 @@ class Locations:
     def environment(self, names: Iterable[str]) -> Mapping[str, str]:
         """The environment variables that a trial needs for these locations.
 
-        These are credentials, if one of the locations is on the own S3 server.
+        These are the credentials of this program's S3 server, if one of the locations is on it.
         """
         if self._server is None:
             return {}
@@ -121,8 +126,7 @@ class Locations:
     def _bucket(self) -> Iterator[Place]:
         """The location for copies of data on a store.
 
-        While the block runs, the environment has the credentials of the own S3 server if the
-        location is there.
+        If it is on this program's S3 server, the environment has its credentials in the block.
         """
         bucket = self._config.data.bucket
         location = self._store_location(bucket)
@@ -130,7 +134,10 @@ class Locations:
             yield location
 
     def _store_location(self, bucket: BucketSettings) -> Place:
-        """The configured bucket, or a bucket on the own S3 server, which is started if needed."""
+        """The configured bucket, or for ``local`` a bucket on this program's S3 server.
+
+        The server is started if it does not run yet.
+        """
         if bucket.uri != LOCAL:
             return Place(bucket.uri, "empty", bucket.store)
         if self._server is None:
@@ -167,7 +174,7 @@ class Locations:
         try:
             probe_objects.clean(location, self._run_id)
         except (DataprepError, OSError) as error:
-            # Other errors than an overload have also kept the probes from writing.
+            # After any other error than an overload, the probes could not write objects either.
             if probe_objects.is_overload(str(error)):
                 prefix = probe_objects.place_of_run(location, self._run_id).uri
                 self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

@@ -1,7 +1,4 @@
-"""Show the progress of a run on stderr.
-
-On a terminal it is a live bar. Elsewhere it is a line for each trial.
-"""
+"""Show the progress of a run on stderr, as a live bar on a terminal, or else as lines of text."""
 
 from __future__ import annotations
 
@@ -28,17 +25,17 @@ class Lines:
         self._durations_s: dict[str, list[float]] = defaultdict(list)
         self._skip_reasons: set[str] = set()
 
-    def start(self, kinds: Sequence[str], done: int) -> None:
+    def start(self, kinds: Sequence[str], measured_before: int) -> None:
         """Begin a run.
 
         Args:
-            kinds: the kinds of the trials to come.
-            done: the number of trials that were measured before.
+            kinds: the kind of each trial that will be measured.
+            measured_before: the number of trials that the run already had when it was continued.
         """
-        self._to_come = Counter(kinds)
-        self._ended = done
-        self._trials = done + len(kinds)
-        before = f", {done} of them measured before" if done else ""
+        self._remaining = Counter(kinds)
+        self._ended = measured_before
+        self._trials = measured_before + len(kinds)
+        before = f", {measured_before} of them measured before" if measured_before else ""
         self.note(f"{counted(self._trials, 'trial')}{before}")
 
     def note(self, line: str) -> None:
@@ -50,14 +47,14 @@ class Lines:
         self._trial_start_s = self._clock.now_s()
 
     def progress(self, done: float, unit: str) -> None:
-        """Show how much the trial has done. Lines do not show it."""
+        """Show the progress within a trial. Lines of text do not show it."""
 
     def end(self, trial: Trial) -> None:
-        """Print the outcome of a trial. Trials skipped for the same reason are printed once."""
+        """Print the outcome of a trial. Each reason for skipped trials is printed once."""
         self._ended += 1
-        self._to_come[trial.kind] -= 1
+        self._remaining[trial.kind] -= 1
         if trial.status == "skipped":
-            # The duration of a skipped trial is no estimate for other trials.
+            # The duration of a skipped trial does not predict the duration of other trials.
             if trial.reason in self._skip_reasons:
                 return
             self._skip_reasons.add(trial.reason)
@@ -71,7 +68,8 @@ class Lines:
     def remaining_s(self) -> float | None:
         """The estimated remaining seconds; None before the first trial has ended.
 
-        A trial is assumed to take the mean time of the trials of its kind, or else of all trials.
+        A trial is assumed to take the mean time of the ended trials of its kind. Without such
+        trials, the mean time of all ended trials is used.
         """
         all_durations_s: list[float] = []
         for durations_s in self._durations_s.values():
@@ -79,7 +77,7 @@ class Lines:
         if not all_durations_s:
             return None
         remaining_s = 0.0
-        for kind, count in self._to_come.items():
+        for kind, count in self._remaining.items():
             durations_s = self._durations_s.get(kind) or all_durations_s
             remaining_s += count * sum(durations_s) / len(durations_s)
         return remaining_s
@@ -102,9 +100,9 @@ class Bar(Lines):
         )
         self._task = self._rich.add_task("", visible=False, line="")
 
-    def start(self, kinds: Sequence[str], done: int) -> None:
+    def start(self, kinds: Sequence[str], measured_before: int) -> None:
         """Show the bar."""
-        super().start(kinds, done)
+        super().start(kinds, measured_before)
         self._rich.update(self._task, total=self._trials, visible=True)
         self._rich.start()
         self._show()
@@ -121,7 +119,7 @@ class Bar(Lines):
         self._show(description=escape(point_words(spec)))
 
     def progress(self, done: float, unit: str) -> None:
-        """Show the mean rate of the trial so far, preparation included."""
+        """Show the mean rate of the trial so far. Its time includes the preparation."""
         elapsed_s = self._clock.now_s() - self._trial_start_s
         if elapsed_s > 0:
             self._show(f"{rate_with_unit(done / elapsed_s, unit)} so far, ")
@@ -147,5 +145,5 @@ class Bar(Lines):
 
 
 def choose() -> Lines:
-    """The progress that fits stderr: a bar on a terminal, lines elsewhere."""
+    """Choose the display: a bar if stderr is a terminal, or else lines of text."""
     return Bar() if sys.stderr.isatty() else Lines()

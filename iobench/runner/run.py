@@ -14,7 +14,14 @@ from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.analysis.analyse import summarised
 from iobench.config.benchmark import BenchConfig
-from iobench.config.plan import clashes, in_config_order, on_hosts, others, places_of, trials
+from iobench.config.plan import (
+    from_other_packages,
+    in_config_order,
+    name_clashes,
+    on_hosts,
+    places_of,
+    trials,
+)
 from iobench.config.references import references as configured_references
 from iobench.data.existing import check_existing_data, local_folders, sharding_run
 from iobench.data.settings import LOCAL, BucketSettings
@@ -43,7 +50,7 @@ _MAX_SHOWN_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The outcome of a run: its result, and the folder with its report."""
+    """A run that has ended: its result, and the folder with its report."""
 
     result: Result
     folder: Path
@@ -55,7 +62,7 @@ class Run:
 
     @property
     def counts(self) -> str:
-        """The numbers of trials by status, such as ``12 trials done``, with reasons; in lines."""
+        """The numbers of trials by status and reason: lines such as ``12 trials done``."""
         trials = self.result.trials
         done = sum(trial.status == "done" for trial in trials)
         lines = [f"{counted(done, 'trial')} done"]
@@ -83,16 +90,16 @@ def run(
         folder: the run folder, which receives all files.
         display: shows the progress.
         resume: whether to continue the run in ``folder``.
-        forecast: the prediction of the run, which is stored with the result.
-        leader: host 0's side of a run on several hosts; None if this host measures alone.
+        forecast: the totals of the forecast of the run, which are saved with the result.
+        leader: the leader of a run on several hosts; None if this host measures alone.
         host_counts: smaller numbers of hosts on which each point is measured as well.
 
     Raises:
-        RunConflict: ``folder`` holds another run, or this run without ``resume``, or a process is
-            measuring into it at the moment.
-        NothingRan: all trials were skipped; the report has the reasons.
+        RunConflict: ``folder`` holds another run; or it holds this run, but ``resume`` is not set;
+            or another process uses ``folder`` for a run.
+        NothingRan: the config has no trials, or all trials were skipped. The report has reasons.
         ConfigError: ``folder`` cannot be written, or the data to read do not exist.
-        KeyboardInterrupt: the user pressed Ctrl-C; the report with the trials so far is written.
+        KeyboardInterrupt: the user pressed Ctrl-C. The report with the trials so far is written.
     """
     specs = on_hosts(trials(config), host_counts)
     if not specs:
@@ -105,7 +112,7 @@ def run(
         new_result(config, specs), forecast=forecast or {}, hosts=_host_facts(leader)
     )
     environment = empty_result.environment
-    limits = configured_references(config, environment)
+    new_references = configured_references(config, environment)
     with run_lock(folder):
         hosts = leader.hosts if leader is not None else 1
         earlier_result = open_run(folder, config, environment, resume=resume, hosts=hosts)
@@ -116,7 +123,7 @@ def run(
             is_resumed = earlier_result is not None
             leader.start(result.run_id, config.order_seed, resumed=is_resumed)
         planned = sum("hosts" not in spec.params for spec in specs)
-        references = {**result.references, **limits, "planned": planned}
+        references = {**result.references, **new_references, "planned": planned}
         # If trials of an earlier version are kept, the result keeps that version's rate rule.
         rates = result.rates if kept_trials else empty_result.rates
         result = replace(result, references=references, trials=tuple(kept_trials), rates=rates)
@@ -131,7 +138,7 @@ def run(
             )
             remaining_trials.measure(specs, measured)
         finally:
-            # This is also done after Ctrl-C, so that the report has all trials so far.
+            # The results are also written after Ctrl-C, so that the report has all trials so far.
             ordered = in_config_order(config, measured)
             result = replace(result, trials=tuple(ordered), hosts=_host_facts(leader))
             result = summarised(result)
@@ -155,8 +162,8 @@ class _RemainingTrials:
         locations: the locations of data, disks and stores; they are cleaned up at the end.
         result: the result of the run so far, for the log.
         references: the references of ``result``. They are changed in place: facts about the data
-            are added when the data are first used.
-        leader: host 0's side of a run on several hosts; None if this host measures alone.
+            are added when a trial uses the data for the first time.
+        leader: the leader of a run on several hosts; None if this host measures alone.
     """
 
     def __init__(
@@ -173,19 +180,20 @@ class _RemainingTrials:
         self._locations, self._result, self._references = locations, result, references
         self._leader = leader
         fingerprints: dict[str, str] = {}
-        if result.trials:  # Without earlier trials the data may have changed since.
+        # Without kept trials, the data may have changed since the run was started.
+        if result.trials:
             with usable(folder):
                 fingerprints = dict(references.get("fingerprints", {}))
         self._fingerprints = fingerprints
         self._runner = TrialRunner(config, locations, folder, display, fingerprints)
         self._skip_reasons: dict[str, str] = {}
-        """Reasons why points were skipped, by the id of the point."""
+        """The reasons why points were skipped, by the id of the point."""
 
     def measure(self, specs: Sequence[TrialSpec], measured: list[Trial]) -> None:
         """Measure the trials of ``specs`` that are not in ``measured``, and add them to it."""
         done_ids = {trial.id for trial in measured}
         remaining = [spec for spec in specs if spec.id not in done_ids]
-        for line in clashes(remaining):
+        for line in name_clashes(remaining):
             self._display.note(line)
         self._display.start([spec.kind for spec in remaining], len(done_ids))
         with contextlib.ExitStack() as stack:
@@ -193,16 +201,19 @@ class _RemainingTrials:
             stack.enter_context(self._locations)
             for spec in remaining:
                 self._display.begin(spec)
-                trial, outcome = self._measure_one(spec, measured)
+                trial, outcome = self._measure_or_skip(spec, measured)
                 self._add_facts_about_data(spec)
                 data = trial_line(trial, outcome.series, outcome.samples, outcome.spans)
                 add_line(self._folder, data)
                 measured.append(trial)
                 self._display.end(trial)
 
-    def _measure_one(self, spec: TrialSpec, measured: Sequence[Trial]) -> tuple[Trial, Outcome]:
-        """Measure a trial, or skip it for the reason for which its point was skipped before."""
-        # A repeat has the same point. If a framework is missing once, it is missing again.
+    def _measure_or_skip(self, spec: TrialSpec, measured: Sequence[Trial]) -> tuple[Trial, Outcome]:
+        """Measure a trial, or skip it if its result is known beforehand.
+
+        A trial is skipped if an earlier repeat of the same point was skipped, for example because a
+        framework is missing. A loader is also skipped if fewer workers were enough.
+        """
         point = spec.id.rpartition("/")[0]
         reason = self._skip_reasons.get(point, "")
         min_gain = self._config.more_workers_gain
@@ -219,7 +230,10 @@ class _RemainingTrials:
         return trial, outcome
 
     def _add_facts_about_data(self, spec: TrialSpec) -> None:
-        """Add how the data of a trial were made, and their fingerprints, to the references."""
+        """Add facts about the data of a trial to the references.
+
+        The facts are the fingerprints of the data, and how their shards were made.
+        """
         for name, location in self._locations.resolved(places_of(spec)).items():
             sharding = sharding_run(location)
             if sharding is not None:
@@ -247,7 +261,7 @@ def _show_repeated_trials(display: Lines, trials: Sequence[Trial], kept: int) ->
 
 
 def _host_facts(leader: Leader | None) -> tuple[HostFacts, ...]:
-    return tuple(leader.described()) if leader is not None else ()
+    return tuple(leader.host_facts()) if leader is not None else ()
 
 
 def _location_names(specs: Sequence[TrialSpec]) -> set[str]:
@@ -265,7 +279,7 @@ def new_result(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
         for target in config.disk.targets:
             folders[target.label] = Path(target.path).expanduser()
     environment = describe(folders, _describe_stores(config, specs))
-    plugins = others(specs)
+    plugins = from_other_packages(specs)
     if plugins:
         environment = {**environment, "from other packages": plugins}
     return Result(

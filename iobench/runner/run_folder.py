@@ -1,7 +1,7 @@
-"""The folder of a run.
+"""The folder of a run: write its files, lock it, and read it again.
 
-``config.yaml`` is written first. Each trial adds a line to ``trials.jsonl`` when it ends. All other
-files are written at the end of the run.
+``config.yaml`` is written first. When a trial ends, a line is added to the log ``trials.jsonl``.
+All other files are written at the end of the run.
 """
 
 from __future__ import annotations
@@ -63,15 +63,16 @@ SCRATCH = ".scratch"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _RANK = re.compile(r"rank-([0-9]{1,6})")
 """The folder of a rank within the folder of a watched job."""
-# These properties of a machine may change between a run and its continuation.
 _CHANGING_PROPERTIES = {"disks", "governor"}
+"""Properties of a machine that may change between a run and its continuation."""
+_LASTING_TARGET_PROPERTIES = {"file_system", "kind", "device", "read_ahead_kb"}
+"""Properties of a disk target that must not change between a run and its continuation."""
 _KINDS_WITH_RATE_RULE = {"loader", "train"}
 """Kinds of trials whose rates follow the rule that ``Result.rates`` names."""
-_LASTING_TARGET_PROPERTIES = {"file_system", "kind", "device", "read_ahead_kb"}
 
 
 def new_run_id() -> str:
-    """A new name for a run: the time in UTC and 32 random bits."""
+    """A new id for a run: the time in UTC and 32 random bits."""
     return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
@@ -83,12 +84,12 @@ def open_run(
     resume: bool,
     hosts: int = 1,
 ) -> Result | None:
-    """Write the config of a run, and return the run in the folder that it continues.
+    """Write the config of a run. If the folder holds a run to continue, return that run.
 
     Args:
         folder: the folder of the run.
         config: the config of the run.
-        environment: the machine.
+        environment: the description of this machine.
         resume: whether a run in the folder may be continued.
         hosts: the number of hosts.
 
@@ -96,9 +97,9 @@ def open_run(
         The saved run to continue; None if the folder holds no run.
 
     Raises:
-        RunConflict: the folder holds a run that cannot be continued: of another config, machine or
-            number of hosts, or with rates of an earlier rule. Or it holds a run and ``resume`` is
-            not set.
+        RunConflict: the folder holds a run that cannot be continued, since it has another config,
+            machine or number of hosts, or rates by an earlier rule. Or the folder holds a run, and
+            ``resume`` is not set.
         ResultError: the run in the folder is damaged.
         StoreError: the folder cannot be written.
     """
@@ -112,7 +113,7 @@ def open_run(
         )
     with usable(folder):
         config_keys = differing_config(saved.config, config)
-        machine_keys = _other_machine(saved.environment, environment)
+        machine_keys = _machine_differences(saved.environment, environment)
     if config_keys:
         raise RunConflict(
             f"{folder} holds a run of another config ({config_keys} differ): choose another "
@@ -141,18 +142,18 @@ def open_run(
             "start again"
         )
     with usable(folder):
-        summarised(saved)  # a damaged run must fail now, not after hours of measuring
-    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # a killed run may have left it behind
+        summarised(saved)  # If the run is damaged, fail now and not at the end of the new trials.
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # A killed run may have left it.
     write_file(folder / CONFIG, dump(config).encode())
     return replace(
         saved,
         config=config.model_dump(mode="json"),
-        run_id=saved.run_id or new_run_id(),  # runs of older versions have none
+        run_id=saved.run_id or new_run_id(),  # Runs of older versions have no id.
     )
 
 
 def begin_log(folder: Path, result: Result) -> None:
-    """Start the log of a run with the trials that a continued run already has.
+    """Start the log of a run. If a run is continued, the log begins with its earlier trials.
 
     Raises:
         StoreError: the log cannot be written.
@@ -167,7 +168,7 @@ def begin_log(folder: Path, result: Result) -> None:
         )
         lines.append(line)
     write_file(folder / LOG, b"".join(lines))
-    (folder / RESULT).unlink(missing_ok=True)  # the log replaces it until the run ends
+    (folder / RESULT).unlink(missing_ok=True)  # The log replaces it until the run ends.
 
 
 def add_line(folder: Path, line: bytes) -> None:
@@ -186,7 +187,7 @@ def add_line(folder: Path, line: bytes) -> None:
 def write_results(folder: Path, result: Result) -> None:
     """Write the result, the report and the tables of a run.
 
-    The report comes before the tables, because people wait for it.
+    The report is written before the tables, because users wait for it.
     """
     from iobench.report import render
 
@@ -217,7 +218,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file so that it is either complete or unchanged.
+    """Write a file. If this fails, the old file is unchanged.
 
     Raises:
         StoreError: the file cannot be written.
@@ -236,8 +237,8 @@ def write_file(path: Path, data: bytes) -> None:
 def run_lock(folder: Path) -> Iterator[None]:
     """Make a folder, and lock it against other runs for the ``with`` block.
 
-    The lock is on the folder itself (flock(2)). It leaves no file and ends with the process. On a
-    file system without locks, other runs are not kept out.
+    The folder itself is locked (flock(2)). The lock leaves no file, and it ends with the process.
+    On a file system without locks, two runs can use the same folder.
 
     Raises:
         RunConflict: another run uses the folder.
@@ -260,7 +261,9 @@ def run_lock(folder: Path) -> Iterator[None]:
                 f"another run uses {folder}: wait until it has ended, or choose another --output"
             ) from None
         except OSError:
-            pass  # no locks or no permission to read: if writing fails, it reports the error
+            # The file system has no locks, or the folder may not be read. If it cannot be written
+            # either, the first write reports that.
+            pass
         yield
 
 
@@ -271,30 +274,30 @@ def default_folder(name: str) -> Path:
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether a folder holds a run, finished or not."""
+    """Whether a folder holds a run. The run may be incomplete."""
     return (folder / RESULT).exists() or (folder / LOG).exists()
 
 
 def read(folder: Path) -> Result:
-    """Read the result in a run's folder. If the run was stopped, the result comes from its log.
+    """Read the result of a run. If the run has not ended properly, the result comes from its log.
 
     Raises:
         ResultError: the folder holds no run, or a damaged one.
         SchemaTooNew: a newer version wrote it.
     """
     if (folder / LOG).exists() and not (folder / RESULT).exists():
-        return _logged(folder).result
+        return _read_log_of(folder).result
     return read_result(folder / RESULT, folder)
 
 
 def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the table of the steps of loops, and the table of the readings of the machine.
+    """Read two tables of a run: the steps of its loops, and the readings of the machine.
 
     Raises:
         ResultError: a table is damaged.
     """
     if (folder / LOG).exists():
-        logged = _logged(folder)
+        logged = _read_log_of(folder)
         steps = [series_table(trial, columns) for trial, columns in logged.series.items()]
         readings = [samples_table(trial, columns) for trial, columns in logged.samples.items()]
         return all_series(steps), all_series(readings, SAMPLE_COLUMNS)
@@ -302,26 +305,26 @@ def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
-    """Read the epochs, batches of workers and steps of ranks, by the id of their trial.
+    """Read the spans of a run, by the ids of its trials.
 
-    There are none in a run of an earlier version.
+    The spans are epochs, batches of workers, and steps of ranks. A run of an earlier version has no
+    spans.
 
     Raises:
-        ResultError: they are damaged.
+        ResultError: the table of spans is damaged.
     """
     if (folder / LOG).exists():
-        return _logged(folder).spans
+        return _read_log_of(folder).spans
     return spans_of(read_series(folder / SPANS, SPAN_COLUMNS))
 
 
 def run_trace(folder: Path) -> Trace:
-    """The trace of a run. The run may have been killed.
+    """The trace of a run, which may be incomplete.
 
-    If ``folder`` holds the folders of watched ranks (``rank-0`` and so on), the trace is of all
-    ranks.
+    If ``folder`` has the folders of watched ranks (``rank-0`` and so on), the trace has all ranks.
 
     Raises:
-        ResultError: there is no run, or it cannot be read.
+        ResultError: the folder holds no run, or the run cannot be read.
         SchemaTooNew: a newer version wrote it.
     """
     folders = [folder]
@@ -346,7 +349,7 @@ def _rank_folders(folder: Path) -> list[Path]:
 
 
 def run_csv(folder: Path, table: Table = "trials") -> bytes:
-    """A table of a run as CSV, with the columns of the Parquet file. The run may have been killed.
+    """A table of a run as CSV, with the columns of the Parquet file. The run may be incomplete.
 
     Args:
         folder: the folder of the run.
@@ -354,7 +357,7 @@ def run_csv(folder: Path, table: Table = "trials") -> bytes:
             loops, ``samples`` for a row for each reading of the machine.
 
     Raises:
-        ResultError: there is no run, or its table cannot be read.
+        ResultError: the folder holds no run, or the table cannot be read.
         SchemaTooNew: a newer version wrote it.
     """
     result = read(folder)
@@ -364,7 +367,8 @@ def run_csv(folder: Path, table: Table = "trials") -> bytes:
     return as_csv(series if table == "series" else samples)
 
 
-def _logged(folder: Path) -> Logged:
+def _read_log_of(folder: Path) -> Logged:
+    """Read the log of a run."""
     path = folder / LOG
     try:
         return read_log(path.read_bytes(), str(path))
@@ -373,7 +377,7 @@ def _logged(folder: Path) -> Logged:
 
 
 def _columns_by_trial(table: pd.DataFrame) -> dict[str, Columns]:
-    """The columns of each trial; columns without any value are left out."""
+    """The columns of each trial. Columns that have no value in any row are left out."""
     without_steps = table.drop(columns=["step"], errors="ignore")
     columns_by_trial: dict[str, Columns] = {}
     for trial_id, group in without_steps.groupby("trial", sort=False):
@@ -399,44 +403,47 @@ def redraw(folder: Path) -> Path:
 def differing_machine(environment: Mapping[str, Any]) -> str:
     """The properties in which the machine of another run differs from this machine.
 
-    File systems are not compared, because the other run may have other targets.
+    The file systems of disk targets are not compared, since the other run may have other targets.
 
     Returns:
         The names of the properties, separated by commas; empty if there is no difference.
     """
     this_machine = {**describe({}), "targets": {}}
     other_machine = {**environment, "targets": {}}
-    return _other_machine(other_machine, this_machine)
+    return _machine_differences(other_machine, this_machine)
 
 
 def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
     """The keys in which the config of a saved run differs from the config that continues it.
 
-    A key that the saved config does not have counts as its default. Keys that do not change what is
-    measured (``BOUNDS``) may differ.
+    A key that is missing in the saved config has its default value. Keys that do not change the
+    measurements (``BOUNDS``) may differ.
 
     Returns:
         The keys, separated by commas; empty if there is no difference.
     """
     try:
         saved_values = BenchConfig.model_validate(old).model_dump(mode="json")
-    except ValidationError:  # a version with other keys wrote it
+    except ValidationError:  # A version with other keys has written it.
         saved_values = dict(old)
     keys = _differences(saved_values, config.model_dump(mode="json"))
     return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
 
 
-def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The properties in which two machines differ, if figures depend on them.
+def _machine_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The properties in which two machines differ, without properties that often change.
 
-    A property that only one of them has is not compared: an older version did not record it, or a
-    metadata service did not answer.
+    A property that only one description has is not compared: an older version may not have recorded
+    it, or a metadata service may not have answered.
     """
-    return ", ".join(_differences(_lasting(old), _lasting(new), shared=True))
+    differing = _differences(
+        _lasting_properties(old), _lasting_properties(new), only_common_keys=True
+    )
+    return ", ".join(differing)
 
 
-def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a machine that do not change from day to day, as free space does."""
+def _lasting_properties(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a machine that do not change from day to day, unlike its free space."""
     lasting = {
         name: value for name, value in environment.items() if name not in _CHANGING_PROPERTIES
     }
@@ -447,35 +454,41 @@ def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
         }
     lasting["targets"] = targets
     if "gpus" in lasting:
-        lasting["gpus"] = [_lasting_of_gpu(gpu) for gpu in environment["gpus"] or ()]
+        lasting["gpus"] = [_lasting_gpu_properties(gpu) for gpu in environment["gpus"] or ()]
     return lasting
 
 
-def _lasting_of_gpu(gpu: Mapping[str, Any]) -> dict[str, Any]:
+def _lasting_gpu_properties(gpu: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of a GPU, without its current clocks and temperatures."""
     return {name: value for name, value in gpu.items() if not name.endswith(".current")}
 
 
-def _differences(old: Any, new: Any, path: str = "", *, shared: bool = False) -> list[str]:
+def _differences(
+    old: Any, new: Any, path: str = "", *, only_common_keys: bool = False
+) -> list[str]:
     """The dotted keys whose values differ.
 
     Args:
         old, new: the values to compare.
         path: the dotted key of both values.
-        shared: whether to ignore keys that only one side has. Libraries are always compared.
+        only_common_keys: whether to ignore keys that only one side has. Libraries are not ignored.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         keys = old.keys() | new.keys()
-        if shared and path != "libraries":
+        if only_common_keys and path != "libraries":
             keys = old.keys() & new.keys()
         differing = []
         for key in sorted(keys):
-            inner_path = f"{path}.{key}".lstrip(".")
             differing += _differences(
-                old.get(key, ...), new.get(key, ...), inner_path, shared=shared
+                old.get(key, ...),
+                new.get(key, ...),
+                f"{path}.{key}".lstrip("."),
+                only_common_keys=only_common_keys,
             )
         return differing
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = zip(old, new, strict=True)
-        return [path] if any(_differences(*pair, shared=shared) for pair in pairs) else []
+        for old_item, new_item in zip(old, new, strict=True):
+            if _differences(old_item, new_item, only_common_keys=only_common_keys):
+                return [path]
+        return []
     return [] if old == new else [path]

@@ -48,12 +48,15 @@ class TrialRunner:
     def measure(
         self, spec: TrialSpec, begin: Callable[[], None] | None = None
     ) -> tuple[Trial, Outcome]:
-        """Run one trial, and return it with its outcome. The outcome is empty if it was not done.
+        """Run one trial, and return it with its outcome.
+
+        If the trial was skipped or has failed, its outcome is empty.
 
         Args:
             spec: the trial.
             begin: is called when the trial is prepared. It returns when the measurement may begin,
-                and raises TrialFailed if the trial must not be measured. None: begin at once.
+                and raises TrialFailed if the trial must not be measured. If it is None, the
+                measurement begins at once.
         """
         names = places_of(spec)
         try:

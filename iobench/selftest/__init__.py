@@ -1,4 +1,10 @@
-"""The self-test: measure loops, links and delays whose figures are known beforehand."""
+"""The self-test: measure loops whose figures are known, and compare the figures.
+
+- ``known_rates``: loops of emulated loaders and devices, whose rates are known;
+- ``links``: loaders behind a link to a store, whose bandwidth and latency are known;
+- ``delays``: training loops with injected delays, which the ladder and the diagnosis must find;
+- ``memory_store``: the shards of ``links`` and ``delays``, on disk and on a store in memory.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +32,11 @@ _LADDER_HEAD = (
 )
 _PREFETCH_HEAD = ("slowed", "slowest stage", "ms per step", "measured", "error", "ok")
 _BUSY_SHARE = 0.2
-"""Share of the processors' time from which on other programs may cause wrong figures."""
+"""If other programs use at least this share of the processors' time, figures may be wrong."""
 
 
 def checks() -> Iterator[Check | NotRun]:
-    """Measure all rates that are known beforehand, of loops and behind links."""
+    """Measure all rates that are known, of emulated loops and of loaders behind links."""
     yield from known_rates.checks()
     yield from links.checks()
 
@@ -38,11 +44,11 @@ def checks() -> Iterator[Check | NotRun]:
 def run(
     rounds: int, *, as_json: bool, say: Callable[[str], None], note: Callable[[str], None]
 ) -> bool:
-    """Run the self-test, and return whether all results are right.
+    """Run the self-test, and return whether all figures are right.
 
     Args:
         rounds: how often each case with delays is run.
-        as_json: whether results are one JSON object instead of lines of text.
+        as_json: whether to print one JSON object instead of lines of text.
         say: prints results.
         note: prints progress.
     """
@@ -69,7 +75,7 @@ def run(
 
 
 def text(delays: Injected) -> Iterator[str]:
-    """Yield lines about the injected delays; tables are in Markdown."""
+    """Yield lines of text about the injected delays. Tables are in Markdown."""
     if delays.ladder:
         yield "\ndelays without prefetch, and the rungs on which the ladder finds them:\n"
         rows = [_ladder_cells(row) for row in delays.ladder]
@@ -115,8 +121,8 @@ def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
     return (
         row.case,
         row.slowest,
-        f"{row.expected_s * 1e3:9.1f}",
-        f"{row.found_s * 1e3:5.1f}",
+        f"{row.expected_s * 1e3:11.1f}",
+        f"{row.found_s * 1e3:8.1f}",
         percent_change(row.error),
         _verdict(row.ok),
     )
@@ -127,7 +133,7 @@ def _verdict(ok: bool) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table with aligned columns; the first row is its head."""
+    """Yield the lines of a table with aligned columns. The first row is its head."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = ["-" * width for width in widths]
     for row in (rows[0], rule, *rows[1:]):

@@ -1,7 +1,8 @@
-"""Inject known delays into training loops, which the ladder and the diagnosis must find.
+"""Inject known delays into training loops, and check that the ladder and the diagnosis find them.
 
-Delays are injected into the stages fetch, decode, augment and copy: into each stage alone, and into
-every pair of stages. The code of ``iobench run`` runs, summarises and diagnoses the loops.
+Delays are injected into the stages fetch, decode, augment and copy. A *case* is a set of slowed
+stages: no stage, each stage alone, and every pair of stages. The loops are run, summarised and
+diagnosed by the same code as in ``iobench run``.
 """
 
 from __future__ import annotations
@@ -58,37 +59,38 @@ CODES: Mapping[Stage, str] = {
     "copy": "slow-copy",
     "augment": "slow-augmentation",
     "decode": "slow-decode",
-    "fetch": "slow-store",  # Without a probe latency and bandwidth are not distinguished.
+    "fetch": "slow-store",  # Without a probe, latency and bandwidth cannot be distinguished.
 }
 """The code of the finding about each stage."""
 
 INPUTS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "store")
-"""The rungs that are measured: all except ``cold``, since the speed of the disk is unknown."""
+"""The measured rungs. ``cold`` is missing, since the speed of the disk is unknown."""
 
 MAX_ERROR_SHARE = 0.10
-"""The largest error of a measured delay, as a share of the injected one."""
+"""The largest accepted error of a measured delay, as a share of the injected delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The loops that are run, and their delays.
 
-    Real work is short compared with the delays, since images are tiny and the store is in this
-    process. The ladder without delays contains the same work, so that only noise remains; medians
-    over rounds reduce it.
+    The real work of the loops takes little time compared with the delays, since images are tiny and
+    the store is in this process. The ladder without delays has the same real work. Their difference
+    therefore has only the delays and noise, and the medians over rounds reduce the noise.
 
     Attributes:
-        delays: seconds per sample for each stage, all different, so that one of a pair is larger.
-        batch_size, device_s: samples in a step, and how long the device computes for them.
-        steps: minimum number of steps that count. The rules of a rate need 20 rounds: 20 steps
+        delays: seconds per sample for each stage. They are all different, so that each pair has a
+            larger delay.
+        batch_size, device_s: the samples in a step, and the time that the device computes for them.
+        steps: the minimum number of steps that count. The rules of a rate need 20 rounds: 20 steps
             without workers, 40 steps with two workers.
         rounds: how often each case is run.
-        more_rounds: how many more rounds a case gets at most if its rounds differ.
-        workers: worker processes of the loops with prefetch.
-        prefetch_factor: delays in the loops with prefetch, divided by ``delays``.
-        slow_device_s: ``device_s`` of the loop whose device is slow.
-        images: number of images that are drawn. All steps fit into an epoch, so that no loop needs
-            several epochs with their starts.
+        more_rounds: the largest number of additional rounds of a case whose rounds differ.
+        workers: the number of workers of the loops with prefetch.
+        prefetch_factor: the delays of the loops with prefetch, divided by ``delays``.
+        slow_device_s: ``device_s`` of the loop with a slow device.
+        images: the number of images. All steps of a loop fit into one epoch, so that no loop has
+            the starts of further epochs.
     """
 
     delays: Delays = field(
@@ -117,8 +119,8 @@ def name_of(case: Delays) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The rung without a delay that changed most, and the change in seconds per sample."""
+class RungChange:
+    """The rung that has no delay but changed most, and its change in seconds per sample."""
 
     rung: str
     seconds: float
@@ -126,21 +128,22 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One injected delay, and the results of the ladder and of the diagnosis.
+    """One injected delay, and what the ladder and the diagnosis have found about it.
 
     Attributes:
-        case: all stages that were slowed.
-        stage: the stage whose delay this row describes.
+        case: all slowed stages.
+        stage: the stage with this delay.
         rung: the rung on which the delay must appear.
         injected_s: the injected delay, in seconds per sample.
         recovered_s: the measured delay, in seconds per sample.
-        error: by how much the measured delay is too long, as a share of the injected delay.
+        error: the measured delay minus the injected delay, as a share of the injected delay.
         elsewhere: the largest change of a rung without a delay.
-        stray: that change as a share of the injected delay.
-        findings: codes of the findings, beginning with the primary finding.
+        stray: this change as a share of the injected delay.
+        findings: the codes of the findings, beginning with the primary finding.
         code: the code of the finding about this stage.
-        primary: the code that must be first, of the stage with the largest delay of the case.
-        named: whether ``code`` is among the findings and ``primary`` is the first.
+        primary: the expected code of the primary finding, which is about the stage with the largest
+            delay of the case.
+        named: whether ``code`` is among the findings, and ``primary`` is the first of them.
         ok: whether error and stray are at most a tenth, and ``named`` is true.
     """
 
@@ -150,7 +153,7 @@ class Recovered:
     injected_s: float
     recovered_s: float
     error: float
-    elsewhere: Elsewhere
+    elsewhere: RungChange
     stray: float
     findings: Sequence[str]
     code: str
@@ -159,22 +162,28 @@ class Recovered:
     ok: bool
 
 
-def recovered(
-    case: Delays, parts: Mapping[str, float], without: Mapping[str, float], findings: Sequence[str]
+def compare_delays(
+    case: Delays,
+    costs: Mapping[str, float],
+    costs_without_delays: Mapping[str, float],
+    findings: Sequence[str],
 ) -> Iterator[Recovered]:
     """Compare each injected delay of a case with the measured delay.
 
     Args:
         case: the injected delays.
-        parts: seconds per sample that each rung adds.
-        without: seconds per sample that each rung adds in the ladder without delays, because rungs
-            also contain real work.
-        findings: codes of the findings, beginning with the primary finding.
+        costs: the seconds per sample that each rung adds.
+        costs_without_delays: the seconds per sample that each rung adds in the ladder without
+            delays. This is the time of the real work.
+        findings: the codes of the findings, beginning with the primary finding.
     """
-    changes = {rung: parts[rung] - without[rung] for rung in without}
+    changes = {
+        rung: costs[rung] - cost_without_delays
+        for rung, cost_without_delays in costs_without_delays.items()
+    }
     slowed_rungs = {RUNGS[stage] for stage in case}
     other_changes = [
-        Elsewhere(rung, change) for rung, change in changes.items() if rung not in slowed_rungs
+        RungChange(rung, change) for rung, change in changes.items() if rung not in slowed_rungs
     ]
     elsewhere = max(other_changes, key=lambda other: abs(other.seconds))
     for stage, injected_s in case.items():
@@ -201,16 +210,18 @@ def recovered(
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """A loop with prefetch, whose step takes as long as its slowest side.
+    """A loop with prefetch. Its step takes as long as the slower of two sides.
+
+    One side is the workers, which fetch, decode and augment. The other side is the training
+    process, which copies batches to the device and waits for the device.
 
     Attributes:
         case: the slowed stages, or ``device``.
-        workers: number of worker processes.
-        slowest: the slowest side: ``workers``, which fetch, decode and augment, or ``copy and
-            device``, the training process.
+        workers: the number of workers.
+        slowest: the slower side: ``workers``, or ``copy and device``.
         expected_s: expected seconds per step.
         found_s: measured seconds per step.
-        error: by how much the step took too long, as a share of the expected time.
+        error: the measured time minus the expected time, as a share of the expected time.
         ok: whether the error is at most a tenth.
     """
 
@@ -243,7 +254,7 @@ class Injected:
 
     @property
     def ok(self) -> bool:
-        """Whether every delay was found."""
+        """Whether all delays were found, and all steps took the expected time."""
         return all(row.ok for row in self.ladder) and all(row.ok for row in self.prefetch)
 
 
@@ -256,7 +267,7 @@ def _delayed_call(
 
 
 def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
-    """Slow down a method of an object, which workers of a loader can still pickle."""
+    """Slow down a method of an object. Workers of a loader can still pickle the object."""
     delayed = partial(_delayed_call, Pauses(clock), seconds, getattr(owner, method))
     object.__setattr__(owner, method, delayed)  # This also works for frozen objects.
     return owner
@@ -264,10 +275,15 @@ def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
 
 @contextmanager
 def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
-    """Slow down the trials of the ``with`` block: decoding, augmentation, and each step by a copy.
+    """Slow down decoding, augmentation and copies in the trials of the ``with`` block.
 
-    Loaders and consumers are slowed down where the loops create them. No config can do this, so no
-    measurement can contain such a delay by mistake.
+    Loaders and consumers are replaced where the loops create them. No key of a config can do this,
+    so that a real measurement cannot have such a delay by mistake.
+
+    Args:
+        case: the delays in seconds per sample.
+        clock: the clock of the delays.
+        copy_s: the seconds of a copy, by which each step is slowed down.
     """
 
     def augmentation(plain: Augmentation) -> Augmentation:
@@ -294,8 +310,8 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """Everything that a loop needs: shards on disk, the same shards on a store, and a clock."""
+class DelayBench:
+    """Runs loops with delays, over shards on disk and the same shards on a store."""
 
     plan: Plan
     clock: Clock
@@ -303,14 +319,22 @@ class Bench:
     proxy: FaultProxy
 
     def run(self, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
-        """Run one trial with the delays of a case; ``changed`` has keys of a training loop."""
+        """Run one trial with the delays of a case.
+
+        Args:
+            case: the delays.
+            source: the input of the training loop.
+            repeat: the number of the repeat.
+            changed: keys of the training loop that have other values than the defaults below.
+        """
         defaults = {
             "group": name_of(case),
             "consumer": "paced",
             "images_per_s": self.plan.batch_size / self.plan.device_s,
             "batch_size": self.plan.batch_size,
             "device": "cpu",
-            "loader": "torch-map",  # It requests the samples of a batch together, and none ahead.
+            # It requests the samples of a batch at the same time, and no sample in advance.
+            "loader": "torch-map",
             "data": "shards",
             "inputs": INPUTS,
             "workers": 0,
@@ -322,14 +346,15 @@ class Bench:
         params = next(
             point for point in training_settings.training_points(loop) if point["input"] == source
         )
-        # All requests of a batch wait at the same time. Tables and manifests are not delayed.
+        # The requests of a batch wait at the same time, so each gets the delay of the whole batch.
+        # Requests for tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
         self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
         spec = TrialSpec("train", params, repeat)
-        # Synthetic batches are on the device already.
-        copied = 0 if source == "synthetic" else self.plan.batch_size
+        # Synthetic batches are on the device already, and are not copied.
+        copied_samples = 0 if source == "synthetic" else self.plan.batch_size
         context = Context(self.places, self.clock, lambda done, unit: None)
-        with slowed(case, self.clock, case.get("copy", 0.0) * copied):
+        with slowed(case, self.clock, case.get("copy", 0.0) * copied_samples):
             outcome = training_trial.run(spec, context)
         return Trial(
             spec.id, spec.kind, params, repeat, "done", metrics=outcome.metrics, cold=outcome.cold
@@ -337,12 +362,12 @@ class Bench:
 
 
 @contextmanager
-def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
-    """Draw images, shard them below ``folder``, and also serve the shards over HTTP."""
+def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[DelayBench]:
+    """Draw images, make shards of them below ``folder``, and also serve the shards over HTTP."""
     policy = dataprep.ImagePolicy(size=64)
     with memory_store(folder, plan.images, policy, clock) as store:
         places = {"shards@disk": store.disk, "shards@s3": store.remote}
-        yield Bench(plan, clock, places, store.proxy)
+        yield DelayBench(plan, clock, places, store.proxy)
 
 
 def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
@@ -357,25 +382,27 @@ def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
         note("drawing images")
         with bench(plan, clock, Path(folder)) as test_bench:
             results = measure_ladders(test_bench, note)
-            rungs_s = medians(results["nothing"], "seconds_per_sample")
+            rungs_s = rung_medians(results["nothing"], "seconds_per_sample")
             prefetch = list(measure_prefetch(test_bench, rungs_s, note))
-    # The last time is the elapsed time; the others are processor times of this process and its
-    # children.
+    # The last of these times is the elapsed time. The others are processor times of this process
+    # and of its children.
     *processor_s, elapsed_s = np.subtract(os.times(), times_before)
     own_share = float(sum(processor_s) / elapsed_s) / (psutil.cpu_count() or 1)
     others_share = max(0.0, psutil.cpu_percent() / 100 - own_share)
     rows: list[Recovered] = []
     for case in cases(plan.delays)[1:]:
         result = results[name_of(case)]
-        without = medians(results["nothing"], "part")
-        rows += recovered(case, medians(result, "part"), without, codes(result))
+        costs = rung_medians(result, "part")
+        costs_without_delays = rung_medians(results["nothing"], "part")
+        rows += compare_delays(case, costs, costs_without_delays, finding_codes(result))
     return Injected(rungs_s, rows, prefetch, others_share)
 
 
-def measure_ladders(test_bench: Bench, note: Callable[[str], None]) -> dict[str, Result]:
-    """Measure every rung for every case once per round, so that a drift affects all of them.
+def measure_ladders(test_bench: DelayBench, note: Callable[[str], None]) -> dict[str, Result]:
+    """Measure every rung of every case once per round, so that a drift affects all of them equally.
 
-    A case whose rounds differ gets more rounds, whether its results are right or wrong.
+    A case whose rounds differ gets more rounds. This does not depend on whether its results are
+    right.
     """
     results: dict[str, Result] = {}
     for repeat in range(test_bench.plan.rounds + test_bench.plan.more_rounds):
@@ -385,8 +412,8 @@ def measure_ladders(test_bench: Bench, note: Callable[[str], None]) -> dict[str,
                 note(f"round {repeat + 1}: {name} slowed")
                 earlier_trials = results[name].trials if repeat else ()
                 trials = [test_bench.run(case, source, repeat) for source in INPUTS]
-                # With an environment, the diagnosis would start with idle processors, because the
-                # loops have no workers.
+                # The result has no environment. With the number of processors, the diagnosis would
+                # begin with idle processors, because the loops have no workers.
                 results[name] = summarised(
                     Result("selftest", "", {}, {}, [*earlier_trials, *trials])
                 )
@@ -396,22 +423,23 @@ def measure_ladders(test_bench: Bench, note: Callable[[str], None]) -> dict[str,
 def _rounds_differ(case: Delays, result: Result) -> bool:
     """Return whether the rounds of any rung differ by more than the tolerance."""
     (ladder,) = result.summary["ladder"]
-    parts = [rung["part"] for rung in ladder["rungs"] if rung["part"]]
-    max_difference_s: float = max(part["high"] - part["low"] for part in parts)
+    costs = [rung["part"] for rung in ladder["rungs"] if rung["part"]]
+    max_difference_s: float = max(cost["high"] - cost["low"] for cost in costs)
     return max_difference_s > 2 * MAX_ERROR_SHARE * min(case.values(), default=max_difference_s)
 
 
-def medians(result: Result, name: str) -> dict[str, float]:
-    """Return a figure of each rung, in seconds per sample.
+def rung_medians(result: Result, name: str) -> dict[str, float]:
+    """Return the median of a figure of each rung, in seconds per sample.
 
-    ``name`` is ``seconds_per_sample`` for the rung itself, or ``part`` for the part that it adds.
+    ``name`` is ``seconds_per_sample`` for the whole time, or ``part`` for the time that the rung
+    adds.
     """
     (ladder,) = result.summary["ladder"]
     return {rung["rung"]: rung[name]["median"] for rung in ladder["rungs"] if rung[name]}
 
 
-def codes(result: Result) -> list[str]:
-    """Return the codes of the findings, the primary one first; empty if none is primary."""
+def finding_codes(result: Result) -> list[str]:
+    """Return the codes of the findings, beginning with the primary finding; empty without one."""
     findings = sorted(result.findings, key=lambda finding: not finding.primary)
     if not findings or not findings[0].primary:
         return []
@@ -419,11 +447,14 @@ def codes(result: Result) -> list[str]:
 
 
 def measure_prefetch(
-    test_bench: Bench, without_s: Mapping[str, float], note: Callable[[str], None]
+    test_bench: DelayBench, without_s: Mapping[str, float], note: Callable[[str], None]
 ) -> Iterator[Prefetched]:
-    """Slow down loops with prefetch: the device, each stage, and one stage on both sides.
+    """Slow down loops with prefetch: the device, each stage alone, and one stage on each side.
 
-    ``without_s``: seconds per sample of the rungs without prefetch and without delays.
+    Args:
+        test_bench: runs the loops.
+        without_s: seconds per sample of the rungs, without prefetch and without delays.
+        note: prints progress.
     """
     plan = test_bench.plan
     delays = {stage: plan.prefetch_factor * seconds for stage, seconds in plan.delays.items()}
@@ -440,22 +471,26 @@ def measure_prefetch(
         }
         trials = [test_bench.run(case, "store", repeat, **loop) for repeat in range(plan.rounds)]
         found_s = plan.batch_size / median([trial.metrics["samples_per_s"] for trial in trials])
-        slowest, expected_s = expected(plan, case, device_s, without_s)
+        slowest, expected_s = expected_step(plan, case, device_s, without_s)
         error = found_s / expected_s - 1
         yield Prefetched(
             name, plan.workers, slowest, expected_s, found_s, error, abs(error) <= MAX_ERROR_SHARE
         )
 
 
-def expected(
+def expected_step(
     plan: Plan, case: Delays, device_s: float, without_s: Mapping[str, float]
 ) -> tuple[str, float]:
-    """Return the slowest side of a loop with prefetch and its seconds per step, with real work."""
-    delay_s = case.get("copy", 0.0)
-    work_s = without_s["store"] - without_s["copy"] + sum(case.values()) - delay_s
-    copy_s = without_s["copy"] - without_s["synthetic"] + delay_s
+    """Return the slower side of a loop with prefetch, and its seconds per step.
+
+    The seconds include the real work, which is taken from the ladder without delays.
+    """
+    copy_delay_s = case.get("copy", 0.0)
+    worker_delay_s = sum(case.values()) - copy_delay_s
+    worker_s = without_s["store"] - without_s["copy"] + worker_delay_s
+    copy_s = without_s["copy"] - without_s["synthetic"] + copy_delay_s
     sides = {
-        "workers": plan.batch_size * work_s / plan.workers,
+        "workers": plan.batch_size * worker_s / plan.workers,
         "copy and device": plan.batch_size * copy_s + device_s,
     }
     slowest = max(sides, key=lambda side: sides[side])

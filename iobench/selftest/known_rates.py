@@ -1,4 +1,4 @@
-"""Measure loops of emulated loaders and devices, whose exact rates are known."""
+"""Measure loops of emulated loaders and devices whose exact rates are known."""
 
 from __future__ import annotations
 
@@ -34,24 +34,25 @@ MAX_ERROR_SHARE = 0.05
 _BATCH = 20
 _ITEM_S = 0.002
 _WAIT_S, _WORK_S = 0.050, 0.150
-"""Seconds of a batch and of a step of a loop that waits for a quarter of its time."""
+"""The seconds to load a batch, and to compute a step, in a loop that waits 25 % of its time."""
 
 _REPLAY = ReplaySettings(batches=4, steps=40, warm_up=20)
 _HALF_STEP_S = 0.010
-"""Seconds of a batch, and also of a step, of a loop that loses half of its rate to its loader."""
+"""The seconds to load a batch, and also to compute a step, in a loop with a loss of one half."""
 _MOCK_STEPS = {1: 21, 3: 67, 8: 171}
-"""Minimum number of steps by number of workers; it is not a multiple of several workers."""
+"""The minimum number of steps, by the number of workers. It is no multiple of that number, unless
+there is one worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A measured figure beside the known one.
+    """A measured figure, and the known figure with which it is compared.
 
     Attributes:
-        name: what was measured.
-        expected: the known figure; None if any figure is right.
+        name: the description of the measurement.
+        expected: the known figure; None if there is none, and any measured figure is right.
         found: the measured figure.
-        limit: the largest difference that is right; None if any figure is right.
+        limit: the largest accepted difference; None if any measured figure is right.
         unit: the unit of all figures.
     """
 
@@ -63,7 +64,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether the figure is within ``limit`` of the expected one."""
+        """Whether the measured figure differs from the expected figure by at most ``limit``."""
         if self.expected is None or self.limit is None:
             return True
         return abs(self.found - self.expected) <= self.limit
@@ -95,7 +96,7 @@ def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
         steps: number of steps of loops whose loader does nothing.
     """
     clock = clock or SystemClock()
-    # With a loader that takes no time the device never waits, so that au_ceiling is 1.
+    # With a loader that takes no time the device never waits. So au_ceiling must be 1.
     device_per_s = _BATCH / 0.020
     settings = ConsumerSettings(batch_size=_BATCH, images_per_s=device_per_s)
     times = _loop_times(NullLoader, PacedConsumer(settings, clock), clock, steps)
@@ -122,7 +123,7 @@ def mock_alone(clock: Clock, steps: int, workers: int) -> Check:
 
 
 def mock_with_device(clock: Clock, steps: int, workers: int, device_share: float) -> Check:
-    """Measure a loop of the same loader and a device: it has the lower of both rates.
+    """Measure a loop of the same loader and a device. Its rate is the lower of their two rates.
 
     ``device_share`` is the rate of the device, divided by the rate of the loader.
     """
@@ -145,17 +146,17 @@ def _rate_check(name: str, expected: float, times: LoopTimings) -> Check:
 
 def watched_waits(clock: Clock, steps: int) -> Check:
     """Watch a loop with 50 ms per batch and 150 ms per step: it waits 25 % of the time."""
-    waits, works = Pauses(clock), Pauses(clock)
+    load_pauses, step_pauses = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
         for _ in range(steps + 1):
-            waits.take(_WAIT_S)
+            load_pauses.take(_WAIT_S)
             yield [0] * _BATCH
 
     records = BytesIO()
     log = StepLog(records.write)
     for _ in TimedEpoch(batches, 0, 0, log, clock=clock.now_s):
-        works.take(_WORK_S)
+        step_pauses.take(_WORK_S)
     log.flush()
     watched = outcome(read_step_log(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
     wait_share = float(watched.metrics["wait_share"])
@@ -164,18 +165,18 @@ def watched_waits(clock: Clock, steps: int) -> Check:
 
 def watched_loss(clock: Clock, steps: int) -> Check:
     """Watch a loop with a replay: 10 ms per batch and 10 ms per step, so that it loses half."""
-    loads, works = Pauses(clock), Pauses(clock)
+    load_pauses, step_pauses = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
         for _ in range(_REPLAY.begins_after + steps):
-            loads.take(_HALF_STEP_S)
+            load_pauses.take(_HALF_STEP_S)
             yield [0] * _BATCH
 
     records = BytesIO()
     log = StepLog(records.write)
     replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
     for _ in TimedEpoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
-        works.take(_HALF_STEP_S)
+        step_pauses.take(_HALF_STEP_S)
     log.flush()
     table = read_step_log(records.getvalue())
     watched = outcome(
@@ -192,10 +193,10 @@ def watched_loss(clock: Clock, steps: int) -> Check:
 def _loop_times(
     loader_class: type[Loader], consumer: Consumer, clock: Clock, steps: int, **settings: Any
 ) -> LoopTimings:
-    """Run a loop by the rules of every trial, and return its times."""
+    """Run a loop with the same rules as in a trial, and return its timings."""
     trial = LoopTrial(loader="", data="", batch_size=_BATCH, **settings)
     loader = loader_class(None, trial, clock)
-    opened = ReopenedLoader(loader, lambda: loader)
+    reopened = ReopenedLoader(loader, lambda: loader)
     plan = plan_rate(
         loader,
         trial,
@@ -207,7 +208,9 @@ def _loop_times(
     )
     consumer.warm_up()
     try:
-        measured = measure_rate(opened.request, consumer, clock, plan, arrived=opened.arrived)
+        measurement = measure_rate(
+            reopened.request, consumer, clock, plan, read_totals=reopened.read_totals
+        )
     finally:
         loader.close()
-    return combine_epochs(measured.counted_timings())
+    return combine_epochs(measurement.counted_timings())

@@ -1,4 +1,4 @@
-"""Measure loaders that read a store behind a link whose bandwidth and latency are known."""
+"""Measure loaders that read a store over a link with known bandwidth and latency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iobench.trials import loader_grid, loader_trial, training_settings, trainin
 
 _DATA = "shards@s3"
 _SIDE = 288
-"""The side of stored images in pixels; such an image has 249 kB."""
+"""The side of the stored images in pixels. Each image has 249 kB."""
 _BATCH = 2
 _DEVICE_FACTOR = 100
 """The rate of the emulated device, divided by the rate of the link."""
@@ -52,18 +52,18 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
-    """The data, the link, and how loaders read them.
+    """The data, the link, and the settings of the loaders.
 
-    Images are stored as pixels, which takes nearly no time to decode.
+    Images are stored as pixels, so that decoding takes nearly no time.
 
     Attributes:
-        images: number of images that are drawn; ``raw`` needs them for a steady rate.
+        images: the number of images. ``raw`` needs this number for a steady rate.
         link: the link without latency.
-        latency_s: the latency of the checks that have one.
-        raw_threads: threads of ``raw``.
-        torch_workers: workers of ``torch-iterable``.
-        every: with 2, ``torch-iterable`` reads every second shard, because it needs three whole
-            epochs.
+        latency_s: the latency of the link in the checks with latency.
+        raw_threads: the number of threads of ``raw``.
+        torch_workers: the number of workers of ``torch-iterable``.
+        every: with 2, ``torch-iterable`` reads only every second shard. This saves time, because it
+            must read three whole epochs.
     """
 
     images: int = 140
@@ -75,10 +75,10 @@ class LinkPlan:
 
 
 def checks(plan: LinkPlan | None = None, clock: Clock | None = None) -> Iterator[Check | NotRun]:
-    """Measure loaders without training and in a loop; the link is always the slowest part."""
+    """Measure loaders without training, and in a loop. The link is always the slowest part."""
     plan, clock = plan or LinkPlan(), clock or SystemClock()
-    # A PNG that is not compressed is as large as its pixels. So the shards of pixels have about the
-    # same size as the encoded shards that they are made from.
+    # A PNG without compression is as large as its pixels. The shards of pixels, which are made from
+    # shards of PNGs, therefore have about the requested size.
     policy = dataprep.ImagePolicy(mode="crop", size=_SIDE, encoding="png", png_compression=0)
     with (
         tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder,
@@ -103,7 +103,7 @@ def checks(plan: LinkPlan | None = None, clock: Clock | None = None) -> Iterator
 def raw_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Check]:
     """Measure ``raw``, which reads shards one after the other.
 
-    Each shard takes its latency and its transfer.
+    The time of each shard is the latency of the link plus the time of the transfer.
     """
     for link in (plan.link, replace(plan.link, latency_s=plan.latency_s)):
         metrics = loader_metrics(store, link, clock, {"loader": "raw", "workers": plan.raw_threads})
@@ -130,11 +130,11 @@ def torch_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[C
 
 
 def link_rate(link: Link, metrics: Metrics, store: MemoryStore) -> float:
-    """Return the samples/s that a link allows a loader that requests all data ahead.
+    """Return the samples/s of a loader that requests its data in advance, over a link.
 
-    If whole epochs count, nothing is requested before an epoch. Then each epoch takes at least a
-    latency and the transfer of its bytes, which the proxy has counted. The start of the loader, as
-    far as it is known, is part of the first epoch.
+    If whole epochs count, the loader requests no data before an epoch begins. Each epoch then takes
+    the latency plus the transfer of its bytes, which the proxy has counted. The first epoch takes
+    also the time to start the loader, as far as the loader reports it.
     """
     if metrics["rate_rule"] != "epochs":
         return link.bytes_per_s / _sample_bytes(metrics)
@@ -148,7 +148,7 @@ def link_rate(link: Link, metrics: Metrics, store: MemoryStore) -> float:
 
 
 def loader_metrics(store: MemoryStore, link: Link, clock: Clock, reader: dict[str, Any]) -> Metrics:
-    """Measure a loader without training; ``reader`` has keys of a grid of loaders."""
+    """Measure a loader without training. ``reader`` has keys of a grid of loaders."""
     defaults = {"data": _DATA, "batch_size": _BATCH, "image_size": 32, "seconds": 0.001}
     grid = loader_grid.LoaderGrid.model_validate({**defaults, **reader})
     spec = TrialSpec("loader", next(loader_grid.loader_points(grid)))
@@ -176,7 +176,7 @@ def loop_metrics(
 
 
 def _begin(store: MemoryStore, link: Link) -> None:
-    """Let the proxy forget earlier requests, and act as this link."""
+    """Remove the record of earlier requests from the proxy, and let it act as this link."""
     store.proxy.clear()
     store.proxy.replace_rules(link.rules)
 
@@ -186,9 +186,9 @@ def _context(store: MemoryStore, clock: Clock) -> Context:
 
 
 def _later_rate(metrics: Metrics) -> float:
-    """Return the rate of the epochs after the first one.
+    """Return the rate of the epochs after the first epoch.
 
-    Workers start in the first epoch, and how long that takes depends on the machine.
+    Workers start in the first epoch, and the time of their start depends on the machine.
     """
     later = metrics["epochs"][1:] if metrics["rate_rule"] == "epochs" else [metrics]
     samples = sum(epoch["samples"] for epoch in later)

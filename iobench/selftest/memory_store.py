@@ -1,4 +1,4 @@
-"""Shards of drawn images on disk, and on a store in memory behind a proxy that slows it down."""
+"""Shards of drawn images, on disk and on a store in memory. A proxy slows the store down."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from iobench.servers.moto_server import signed_in
 
 _BUCKET = "selftest"
 SHARDS = "/tfrecord/"
-"""Part of the path of every shard on the store, but not of manifests and tables."""
+"""A part of the path of every shard on the store. Manifests and tables do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStore:
-    """The locations of the shards, and the proxy of the store.
+    """The locations of the shards, and the proxy in front of the store.
 
     Attributes:
         disk: the location of the shards on disk.
@@ -48,15 +48,15 @@ def memory_store(
     shard_bytes: int = 64 * 2**20,
     as_pixels: bool = False,
 ) -> Iterator[MemoryStore]:
-    """Draw ``images``, shard them below ``folder``, and serve the shards over HTTP for the block.
+    """Draw images, make shards of them, and serve the shards over HTTP in the ``with`` block.
 
     Args:
-        folder: an empty folder.
-        images: number of images.
+        folder: an empty folder for the images and the shards.
+        images: the number of images.
         policy: how images are encoded.
         clock: the clock of the delays of the proxy.
-        shard_bytes: size of a shard.
-        as_pixels: whether decoded images are stored, in the same number of shards.
+        shard_bytes: the size of a shard.
+        as_pixels: whether the shards have decoded images. The number of shards is the same.
     """
     source = draw_tree(folder / "images", images=images, classes=2).root
     encoded = folder / "shards"

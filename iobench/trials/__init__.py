@@ -2,8 +2,14 @@
 
 Settings and plans, before a trial:
 
-- ``loader_grid`` and ``training_settings``: what a config may say, and the points of a run;
-- ``trial_duration``: how long a trial will take.
+- ``loader_grid`` and ``training_settings``: the keys of a config, and the points of a run;
+- ``trial_duration``: estimate how long a trial will take.
+
+The process of a trial:
+
+- ``trial_timeout``: run a trial in its own process, and kill it after the time limit;
+- ``trial_process``: the process as its parent sees it, and the messages between them;
+- ``trial_process_main``: the program that runs in the process.
 
 A trial:
 
@@ -23,5 +29,6 @@ The measurement:
 The results:
 
 - ``loop_timings`` and ``rank_timings``: the timings of one loop, and of loops at the same time;
-- ``loop_metrics`` and ``spans``: metrics, series and spans of a trial.
+- ``loop_metrics`` and ``spans``: metrics, series and spans of a trial;
+- ``ladder``: the cost of each stage, from the same loop with different inputs.
 """

@@ -25,18 +25,19 @@ from iobench.results.trial import Cold, Place, begin_at_once
 from iobench.trials.loader_grid import LoopTrial
 
 _MAX_TRIES = 5
+"""How often processes are counted again if one of them ended while they were counted."""
 
 
 class Barrier(Protocol):
     """Lets several processes wait for each other."""
 
     def wait(self) -> None:
-        """Return when all processes have called this equally often."""
+        """Wait until every process has called this method as often as the caller has."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankCacheEpoch:
-    """What one rank reports about the page cache in an epoch that several ranks have read.
+    """The report of one rank about the page cache in an epoch that several ranks have read.
 
     Attributes:
         physical_bytes: the bytes that this rank got from storage; None if they are not counted.
@@ -55,12 +56,12 @@ class RankCacheEpoch:
 
 
 class SharedCache:
-    """The page cache of epochs that several ranks read together. Each rank has such an object.
+    """The page cache of epochs that several ranks read together. Each rank has its own object.
 
     Rank 0 prepares the cache before each epoch, while all other ranks wait.
 
     Args:
-        cache: the page cache, as this rank sees it.
+        cache: the page cache of this machine. Only rank 0 prepares it.
         barrier: lets the ranks wait for each other.
         rank: the number of this rank.
         begin: is called by rank 0 when the first epoch is prepared. It may wait for other hosts
@@ -145,8 +146,8 @@ def shared_epochs(
 class EpochCache:
     """Prepares the page cache before the epochs of one trial, and judges each epoch afterwards.
 
-    A remote location is not in the page cache of this machine, but a downloaded copy of it may be.
-    A trial that reads nothing has no verdict.
+    Data at a remote location are not in the page cache of this machine, but a downloaded copy of
+    them may be. A trial that reads nothing has no verdict.
 
     Args:
         trial: the parameters of the trial.
@@ -185,10 +186,11 @@ class EpochCache:
         return self._before_every_epoch and has_files and self._requested == "cold"
 
     def prepare(self) -> bool:
-        """Prepare the cache for the next epoch, or only observe it. No worker may be reading.
+        """Prepare the cache for the next epoch, or only observe it. No worker may read meanwhile.
 
-        Returns whether pages could not be evicted, or whether that is unknown. Workers that have
-        mapped the files must then end first.
+        Returns True if files should have been evicted, and some of their pages are still in the
+        cache or this is unknown. The caller must then end the workers, because files that a process
+        has mapped cannot be evicted, and call this method again.
         """
         if self._data is None or not self._is_local:
             return False
@@ -222,12 +224,14 @@ class EpochCache:
         physical_bytes_of_processes: Sequence[int | None] = (),
         resident_after: float | None = None,
     ) -> Cold | None:
-        """Judge an epoch that was read since ``prepare``; None if the trial reads nothing.
+        """Judge the epoch that was read after the last ``prepare``.
+
+        Returns the verdict; None if the trial reads nothing.
 
         Args:
             samples: the samples that were read.
-            physical_bytes_of_processes: the bytes that each reading process got from storage. By
-                default these are the bytes of this process with its workers.
+            physical_bytes_of_processes: the bytes that each reading process got from storage. The
+                default is one number, the bytes of this process with its workers.
             resident_after: the share of the files in the page cache when the epoch ended. By
                 default it is the present share.
         """
@@ -260,7 +264,8 @@ class EpochCache:
         """Judge a whole trial.
 
         Args:
-            samples: all samples of the trial, with those that were read since ``prepare``.
+            samples: all samples of the trial. They include the samples that were read after the
+                last ``prepare`` and are not judged yet.
         """
         remaining_samples = samples - sum(self._samples)
         if remaining_samples > 0 or not self.judged:
@@ -273,25 +278,26 @@ class EpochCache:
 
 
 def _data_bytes(
-    physical: int,
+    total_bytes: int,
     data: DataSummary,
     resident_before: float | None,
     resident_after: float | None,
 ) -> int:
-    """The bytes of the data among all ``physical`` bytes that came from storage.
+    """The bytes of the data among all bytes that a process got from storage.
 
-    The kernel counts everything that a process reads, also its code. If the page cache has room for
-    all data, the bytes of the data are at most the growth of their part of the cache.
+    The kernel counts everything that a process reads, also the code of programs. If the page cache
+    has room for all data, the data that were read from storage stay in the cache. Their bytes are
+    then at most the growth of the resident data.
     """
     fits_in_memory = data.bytes <= memory_bytes() / 2
     if resident_before is None or resident_after is None or not fits_in_memory:
-        return physical
-    growth = max(0.0, resident_after - resident_before)
-    return min(physical, int(growth * data.bytes))
+        return total_bytes
+    resident_growth = max(0.0, resident_after - resident_before)
+    return min(total_bytes, int(resident_growth * data.bytes))
 
 
 def physical_bytes_since(before: int | None) -> int | None:
-    """The growth of ``physical_bytes`` since it was ``before``; None if it is not counted."""
+    """The difference of ``physical_bytes()`` now and ``before``; None if either is unknown."""
     if before is None:
         return None
     now = physical_bytes()
@@ -299,10 +305,11 @@ def physical_bytes_since(before: int | None) -> int | None:
 
 
 def physical_bytes() -> int | None:
-    """Bytes that this process and its descendants got from storage; None if not counted.
+    """Bytes that this process and its descendants got from storage; None if they are not counted.
 
-    The kernel's count of a process includes its threads and the children that it has reaped. So a
-    worker is counted on its own while it lives, and with its parent afterwards, but never twice.
+    The kernel's count of a process includes its threads and the children that it has reaped. A
+    worker is therefore counted by itself while it lives, and as a part of its parent afterwards. If
+    a process ends during the count, the count is repeated, so that no process is counted twice.
     """
     this_process = psutil.Process()
     for _ in range(_MAX_TRIES):

@@ -20,9 +20,9 @@ class EpochTimings:
     """Timings of all steps of one epoch, or of the part of it that was read.
 
     Attributes:
-        all_steps: from the request for the epoch until the device has done its last step.
-        window: the steps that count by the rule; None if the rule has accepted none.
-        is_over: whether the loader gave all batches of the epoch.
+        all_steps: all steps, from the request for the epoch until the device has done the last one.
+        window: the steps that count for the rate; None if the rule has accepted no steps.
+        is_complete: whether the loader gave all batches of the epoch.
         time_to_first_batch_s: from the request to the first batch.
         first_step_ended_s: when the device had done the first step, on the loop's clock.
         wait_s: how long each step waited for its batch.
@@ -34,7 +34,7 @@ class EpochTimings:
 
     all_steps: Window
     window: Window | None
-    is_over: bool
+    is_complete: bool
     time_to_first_batch_s: float
     first_step_ended_s: float
     wait_s: array[float]
@@ -49,7 +49,7 @@ def run_epoch(
     clock: Clock,
     rule: WindowRule,
     *,
-    arrived: Callable[[], ReadTotals] | None = None,
+    read_totals: Callable[[], ReadTotals] | None = None,
     full_batch: int | None = None,
     progress: Callable[[float], object] = lambda samples: None,
 ) -> EpochTimings:
@@ -57,10 +57,10 @@ def run_epoch(
 
     Args:
         request: requests the epoch. It is called once; the loader may then read batches ahead.
-        consumer: takes each batch. Its steps in earlier epochs do not count.
+        consumer: takes each batch. It may have taken steps in earlier epochs, which are left out.
         clock: the clock of all times.
         rule: decides which steps count, and when the loop may stop.
-        arrived: returns what the loader has read so far; None if it does not count its reads.
+        read_totals: returns what the loader has read so far; None if it does not count its reads.
         full_batch: samples of a full batch. Smaller batches are dropped. None takes all batches.
         progress: is called after each step with the number of samples so far.
 
@@ -71,15 +71,15 @@ def run_epoch(
     requested_s = clock.now_s()
     batches = request()
     rule.begin(requested_s)
-    arrived_before = arrived() if arrived is not None else None
+    read_before = read_totals() if read_totals is not None else None
     wait_s, ended_s = array("d"), array("d")
     first_batch_s = first_step_ended_s = wait_begun_s = requested_s
     steps = samples = dropped_samples = 0
-    is_over = False
+    is_complete = False
     while True:
         batch = next(batches, None)
         if batch is None:
-            is_over = True
+            is_complete = True
             break
         if full_batch is not None and batch.samples != full_batch:
             dropped_samples += batch.samples
@@ -97,21 +97,23 @@ def run_epoch(
         now_s = clock.now_s()
         wait_s.append(batch_s - wait_begun_s)
         ended_s.append(now_s)
-        if samples >= rule.look_at_samples or now_s >= rule.look_at_s:
+        if samples >= rule.check_at_samples or now_s >= rule.check_at_s:
             consumer.finish()
-            if rule.look(steps, samples, clock.now_s()):
+            if rule.check(steps, samples, clock.now_s()):
                 break
         progress(samples)
         wait_begun_s = clock.now_s()
     consumer.finish()
-    start = Mark(0, 0, requested_s, arrived_before)
-    end = Mark(steps, samples, clock.now_s(), arrived() if arrived is not None else None)
+    ended_at_s = clock.now_s()
+    read_after = read_totals() if read_totals is not None else None
+    start = Mark(0, 0, requested_s, read_before)
+    end = Mark(steps, samples, ended_at_s, read_after)
     if not steps:
         raise TrialFailed(_no_batch_reason(dropped_samples, full_batch))
     return EpochTimings(
         all_steps=Window(start, end),
         window=rule.window,
-        is_over=is_over,
+        is_complete=is_complete,
         time_to_first_batch_s=first_batch_s - requested_s,
         first_step_ended_s=first_step_ended_s,
         wait_s=wait_s,

@@ -1,15 +1,16 @@
-"""PURE. The counterfactual ladder: one loop, run again with one more real stage each time.
+"""PURE. The counterfactual ladder: the cost of each stage of a training loop.
 
-The cost of a stage is the difference between its rung and the one above it, in seconds for a
-sample. The form with three rungs (device-resident, warm cache, cold) is that of Mohan et al.,
-"Analyzing and mitigating data stalls in DNN training", VLDB 2021. Wall times of whole loops are
-subtracted. Work that overlaps with other work therefore shows only as far as it makes the loop
-longer.
+The same loop is run again and again, each time with one more stage of the real input pipeline. Each
+of these loops is a *rung*. The cost of a stage is the difference between its rung and the rung
+above it, in seconds per sample. Mohan et al. ("Analyzing and mitigating data stalls in DNN
+training", VLDB 2021) have introduced the method, with three rungs: device-resident, warm cache and
+cold. The difference is taken between the wall times of whole loops. Work that overlaps with other
+work therefore costs only the time by which it makes the loop longer.
 
-Where whole epochs were measured, their rates include the starts of epochs, in which the loader
-fills its buffers and the device has no batch. The rung ``start`` shows them, so that the rungs
-still add up. It is the rung above it, plus the time that the first loop with a loader spent in
-starts, if the samples of that loop come from memory.
+If whole epochs were measured, their rates include the starts of epochs. At the start of an epoch
+the loader fills its buffers, and the device has no batch. The computed rung ``start`` has the cost
+of these starts, so that the costs of all rungs still add up. Its time is the time of the rung above
+it, plus the time that a loop whose samples come from memory spent in starts of epochs.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from dataclasses import dataclass
 from iobench.results.statistics import Estimate, estimate
 
 Seconds = Mapping[int, float]
-"""Seconds for a sample by the number of the repeat."""
+"""Seconds per sample by the number of the repeat."""
 
 RUNGS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store")
 """Inputs of a training loop, from the device to the farthest location."""
 
 START = "start"
-"""The rung of the starts of epochs. It is computed: no loop runs with this input."""
+"""The rung of the starts of epochs. It is computed, since no loop can run with this input."""
 
-WORDS: Mapping[str, str] = {
+STAGES: Mapping[str, str] = {
     "synthetic": "device-resident",
     "copy": "+ copy to the device",
     START: "+ start of each epoch",
@@ -39,16 +40,16 @@ WORDS: Mapping[str, str] = {
     "cold": "+ read, cold",
     "store": "+ object store instead of the local read",
 }
-"""The stage that each rung adds, in words."""
+"""The name of the stage that each rung adds, for reports."""
 
 HOST_RUNGS = ("copy", "collate", "augment", "decode")
-"""Rungs whose data are in host memory: neither on the device nor read from storage."""
+"""Rungs whose samples come from host memory, not from the device and not from storage."""
 
-HELD_RUNGS = frozenset({"collate", "augment", "decode"})
-"""The host rungs whose samples are read before the loop begins."""
+PRELOADED_RUNGS = frozenset({"collate", "augment", "decode"})
+"""Rungs whose samples are read into host memory before the loop begins."""
 
-THREE = ("synthetic", "warm", "cold", "store")
-"""The rungs of a pipeline of a framework, whose stages cannot be run separately."""
+PIPELINE_RUNGS = ("synthetic", "warm", "cold", "store")
+"""The rungs of a framework's own pipeline, whose stages cannot be run separately."""
 
 _WITHOUT_LOADER = ("synthetic", "copy")
 _FROM_MEMORY = ("collate", "augment", "decode", "warm")
@@ -56,44 +57,47 @@ _ORDER = ("synthetic", "copy", START, "collate", "augment", "decode", "warm", "c
 _FARTHEST_FIRST = ("store", "cold", "warm")
 
 
-def _possible_above() -> dict[str, Sequence[str]]:
-    """Return the rungs that each rung may be compared with, the preferred one first."""
+def _upper_candidates() -> dict[str, Sequence[str]]:
+    """Return the rungs with which each rung may be compared, the preferred rung first."""
     candidates: dict[str, Sequence[str]] = {}
     for index, rung in enumerate(_ORDER):
-        candidates[rung] = _ORDER[:index][::-1]
+        nearest_first = _ORDER[:index][::-1]
+        candidates[rung] = nearest_first
     # The store replaces the local read, so it is compared with the last rung that does not read.
     candidates["store"] = ("decode", "warm", "augment", "collate", START, "copy", "synthetic")
     return candidates
 
 
-_POSSIBLE_ABOVE: Mapping[str, Sequence[str]] = _possible_above()
+_UPPER_CANDIDATES: Mapping[str, Sequence[str]] = _upper_candidates()
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One loop on the ladder. Differences and shares are calculated within repeats.
+    """One loop on the ladder. Costs and shares are computed in each repeat, and then estimated.
 
     Attributes:
-        rung: its input, or ``START``.
-        seconds: the seconds for a sample.
-        above: the rung that it is compared with; None for the first.
-        within: rungs between the two that were not measured; this rung includes their cost.
-        part: the seconds for a sample that it adds to ``above``; negative if it takes less.
-        share: the same as a share of the time of the farthest rung.
+        rung: the input of the loop, or ``START``.
+        seconds: the seconds per sample.
+        above: the rung with which it is compared; None for the first rung.
+        skipped: the rungs between ``above`` and this rung that were not measured. The cost of this
+            rung includes their costs.
+        cost: the seconds per sample that this rung adds to ``above``. It is negative if this loop
+            was faster.
+        share: the cost as a share of the time of the farthest rung.
     """
 
     rung: str
     seconds: Estimate
     above: str | None = None
-    within: tuple[str, ...] = ()
-    part: Estimate | None = None
+    skipped: tuple[str, ...] = ()
+    cost: Estimate | None = None
     share: Estimate | None = None
 
     @property
     def differs_from_zero(self) -> bool:
-        """Whether its part differs from zero: several repeats, and an interval without 0."""
-        part = self.part
-        return part is not None and part.repeats > 1 and (part.low > 0 or part.high < 0)
+        """Whether the cost has several repeats and an interval that does not contain 0."""
+        cost = self.cost
+        return cost is not None and cost.repeats > 1 and (cost.low > 0 or cost.high < 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,12 @@ class Ladder:
     """The rungs that were measured.
 
     Attributes:
-        rungs: the rungs in order; each names the one above it.
-        path: the rungs from the first to the farthest, each the one above the next. Their
-            differences add up to ``stall`` in every repeat.
-        stall: seconds for a sample from the first rung to the farthest; None if either is missing.
-        stall_share: the same as a share of the farthest.
+        rungs: the measured rungs in order.
+        path: the rungs from the first to the farthest. Each rung is the ``above`` of the next rung.
+            Their costs add up to ``stall`` in every repeat.
+        stall: the seconds per sample that the farthest rung takes longer than the first rung; None
+            if either was not measured.
+        stall_share: the stall as a share of the time of the farthest rung.
     """
 
     rungs: tuple[Rung, ...]
@@ -115,11 +120,10 @@ class Ladder:
 
 
 def first_from_memory(measured: Sequence[str]) -> str | None:
-    """Return the rung nearest to the device that has a loader and reads from memory.
+    """Return the rung nearest to the device that has a loader and whose samples are in memory.
 
-    Where samples come from a disk or a store, most of an epoch's start is the time in which they
-    are fetched. The cost of the start itself can therefore not be taken from such a rung. None if
-    no rung reads from memory.
+    If samples come from a disk or a store, most of the start of an epoch is the time to fetch them.
+    Such a rung does not show the cost of the start itself. None if no rung reads from memory.
     """
     for rung in _FROM_MEMORY:
         if rung in measured:
@@ -128,13 +132,14 @@ def first_from_memory(measured: Sequence[str]) -> str | None:
 
 
 def with_starts(seconds: Mapping[str, Seconds], starts: Seconds) -> dict[str, Seconds]:
-    """Add the rung ``START`` below the last rung without a loader.
+    """Add the rung ``START`` after the last rung without a loader.
 
-    Nothing is added if no start is part of a rate, or if no rung without a loader was measured.
+    Nothing is added if no rate includes starts of epochs, or if no rung without a loader was
+    measured.
 
     Args:
-        seconds: seconds for a sample, by rung and repeat.
-        starts: seconds for a sample that the rung ``first_from_memory`` spent in starts of epochs.
+        seconds: seconds per sample, by rung and repeat.
+        starts: seconds per sample that the rung ``first_from_memory`` spent in starts of epochs.
     """
     upper = [rung for rung in _WITHOUT_LOADER if seconds.get(rung)]
     if not upper or not any(starts.values()):
@@ -147,10 +152,10 @@ def with_starts(seconds: Mapping[str, Seconds], starts: Seconds) -> dict[str, Se
 
 
 def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
-    """Return the ladder of loops.
+    """Compute the ladder of a loop.
 
     Args:
-        seconds: seconds for a sample, by input and repeat; unknown inputs are left out.
+        seconds: seconds per sample, by input and repeat. Unknown inputs are ignored.
     """
     measured = [rung for rung in _ORDER if seconds.get(rung)]
     if not measured:
@@ -158,8 +163,10 @@ def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
     reading = [rung for rung in _FARTHEST_FIRST if rung in measured]
     farthest = reading[0] if reading else measured[-1]
     path = [farthest]
-    while (next_above := above(path[0], measured)) is not None:
-        path.insert(0, next_above)
+    upper = rung_above(farthest, measured)
+    while upper is not None:
+        path.insert(0, upper)
+        upper = rung_above(upper, measured)
     rungs = tuple(_rung(rung, seconds, measured, farthest) for rung in measured)
     if len(path) == 1 or path[0] != "synthetic":
         return Ladder(rungs, tuple(path))
@@ -167,20 +174,23 @@ def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
         rungs,
         tuple(path),
         stall=_difference(seconds, "synthetic", farthest),
-        stall_share=_difference(seconds, "synthetic", farthest, farthest),
+        stall_share=_difference(seconds, "synthetic", farthest, share_of=farthest),
     )
 
 
-def above(rung: str, measured: Sequence[str]) -> str | None:
-    """Return the measured rung that a rung is compared with; None for the first."""
-    for other in _POSSIBLE_ABOVE[rung]:
-        if other in measured:
-            return other
+def rung_above(rung: str, measured: Sequence[str]) -> str | None:
+    """Return the measured rung with which a rung is compared; None for the first rung."""
+    for candidate in _UPPER_CANDIDATES[rung]:
+        if candidate in measured:
+            return candidate
     return None
 
 
-def within(rung: str, upper: str) -> tuple[str, ...]:
-    """Return the rungs between two measured ones; the lower one includes their cost."""
+def rungs_between(rung: str, upper: str) -> tuple[str, ...]:
+    """Return the rungs between ``upper`` and ``rung``, two measured rungs.
+
+    The cost of ``rung`` includes their costs.
+    """
     if rung == START:
         return ()
     end = RUNGS.index("warm" if rung == "store" else rung)
@@ -190,37 +200,39 @@ def within(rung: str, upper: str) -> tuple[str, ...]:
 def _rung(
     rung: str, seconds: Mapping[str, Seconds], measured: Sequence[str], farthest: str
 ) -> Rung:
-    upper = above(rung, measured)
-    own = estimate(list(seconds[rung].values()))
+    upper = rung_above(rung, measured)
+    rung_seconds = estimate(list(seconds[rung].values()))
     if upper is None:
-        return Rung(rung, own)
-    upper_loop = above(START, measured) if upper == START else upper
+        return Rung(rung, rung_seconds)
+    # The rung ``START`` is computed, so the last loop before it is the rung above it.
+    upper_loop = rung_above(START, measured) if upper == START else upper
     return Rung(
         rung,
-        own,
+        rung_seconds,
         above=upper,
-        within=within(rung, upper_loop) if upper_loop is not None else (),
-        part=_difference(seconds, upper, rung),
-        share=_difference(seconds, upper, rung, farthest),
+        skipped=rungs_between(rung, upper_loop) if upper_loop is not None else (),
+        cost=_difference(seconds, upper, rung),
+        share=_difference(seconds, upper, rung, share_of=farthest),
     )
 
 
 def _difference(
-    seconds: Mapping[str, Seconds], upper: str, lower: str, total: str | None = None
+    seconds: Mapping[str, Seconds], upper: str, lower: str, *, share_of: str | None = None
 ) -> Estimate | None:
-    """Return the difference of two rungs in the repeats that both have.
+    """Estimate the difference of two rungs, over the repeats that both rungs have.
 
     Args:
-        seconds: seconds for a sample, by rung and repeat.
+        seconds: seconds per sample, by rung and repeat.
         upper: the rung nearer to the device.
-        lower: the other rung.
-        total: the rung of which the difference is a share; None for seconds.
+        lower: the rung farther from the device.
+        share_of: the rung whose time the difference is divided by; None for a difference in
+            seconds.
     """
     differences = []
     for repeat in sorted(set(seconds[upper]) & set(seconds[lower])):
         difference_s = seconds[lower][repeat] - seconds[upper][repeat]
-        if total is None:
+        if share_of is None:
             differences.append(difference_s)
-        elif repeat in seconds[total]:
-            differences.append(difference_s / seconds[total][repeat])
+        elif repeat in seconds[share_of]:
+            differences.append(difference_s / seconds[share_of][repeat])
     return estimate(differences) if differences else None

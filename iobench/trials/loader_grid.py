@@ -1,4 +1,4 @@
-"""PURE. Loaders measured alone: the grid in a config, its points, and a trial's parameters."""
+"""PURE. Loaders without training: the grid in a config, its points, and a trial's parameters."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ class LoaderGrid(BaseModel):
     """Worker processes (torch) or threads; 0: the training process loads."""
 
     prefetch: OneOrMore[Prefetch] = (2,)
-    """Batches made ahead; for torch, by each worker."""
+    """Batches prepared in advance; for torch, by each worker."""
 
     processes: OneOrMore[Annotated[int, Field(ge=1, le=256)]] = (1,)
-    """For torch's loaders: processes that load at the same time, each with its own `workers` and
-    share of the samples; rates are summed."""
+    """For torch's loaders: processes that load at the same time. Each has its own `workers` and its
+    share of the samples. Their rates are added."""
 
     batch_size: OneOrMore[BatchSize] = (64,)
     """Samples per batch."""
 
     decode: OneOrMore[bool] = (True,)
-    """Decode images; else batches are encoded."""
+    """Decode images. If false, batches have encoded images."""
 
     augment: OneOrMore[bool] = (True,)
-    """Random resized crop and flip; else the centre."""
+    """Random resized crop and flip. If false, the centre is cropped."""
 
     colour_jitter: OneOrMore[bool] = (False,)
     """Also change brightness, contrast and saturation by up to 40 %."""
@@ -94,9 +94,9 @@ class LoaderGrid(BaseModel):
     """Also add lighting noise along ImageNet's principal components."""
 
     normalise: OneOrMore[bool] = (True,)
-    """Normalise to mean 0 and deviation 1; else uint8. (default: as the training loops with this
-    loader; both values if such a loop normalises on the host and could do so on the device; `true`
-    without such a loop)"""
+    """Normalise to mean 0 and deviation 1. If false, images are uint8. (default: the value of the
+    training loops with this loader; both values if such a loop normalises on the host but could
+    normalise on the device; `true` if no training loop has this loader)"""
 
     pin_memory: OneOrMore[bool] = (False,)
     """Batches in page-locked memory (torch, CUDA)."""
@@ -108,13 +108,14 @@ class LoaderGrid(BaseModel):
     """Seconds per item of `mock`."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Whole epochs per trial, at least three, instead of `seconds`."""
+    """Number of whole epochs in a trial, instead of `seconds`. At least three are read."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """Minimum length of a trial. It ends when its rate is known (docs/loaders.md)."""
+    """Minimum duration of a trial. It ends when its rate is known (docs/loaders.md)."""
 
     @model_validator(mode="after")
-    def _every_access_can_be_used(self) -> LoaderGrid:
+    def _check_accesses(self) -> LoaderGrid:
+        """Refuse an access that no loader or no data of the grid can use."""
         for access in self.access:
             if not any(can_read(name, access) for name in self.loader):
                 raise ValueError(
@@ -147,14 +148,15 @@ class LoopTrial(LoaderSettings):
 
 
 class LoaderTrial(LoopTrial):
-    """Parameters of a trial of kind ``loader``, which lasts ``seconds`` or whole ``epochs``."""
+    """Parameters of a trial of kind ``loader``. It lasts ``seconds``, or some whole ``epochs``."""
 
     cache: Literal["warm", "cold"]
     processes: int = 1
     seconds: float | None = None
 
 
-_ALWAYS_NAMED = ("batch_size", "workers", "prefetch")
+_KEYS_IN_EVERY_ID = ("batch_size", "workers", "prefetch")
+"""Keys that the id of a trial has even if they have their default values."""
 _COLOUR_KEYS = ("colour_jitter", "pca_noise")
 _DECODING_KEYS = ("augment", *_COLOUR_KEYS, "normalise", "image_size")
 _ACCESS_KEYS = ("connections", "shuffle_buffer")
@@ -178,8 +180,9 @@ def loader_points(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     """PURE. Yield the points of the grid, each once.
 
     - Data on a store have no cold points, since the cache of a store cannot be controlled.
-    - Points that differ only in settings which their loader or access does not use are one point.
-    - A loader is not combined with an access in which it cannot read.
+    - If points differ only in settings that their loader or access does not use, only one of them
+      is measured.
+    - A loader is not combined with an access that it does not support.
     """
     duration: dict[str, Any] = {"seconds": settings.seconds}
     if settings.epochs:
@@ -221,7 +224,7 @@ def _axes(settings: LoaderGrid) -> dict[str, Any]:
     for name in _LOADER_KEYS:
         values = getattr(settings, name)
         # A key that has only its default value is left out of the ids of trials.
-        if name in _ALWAYS_NAMED or values != LoaderGrid.model_fields[name].default:
+        if name in _KEYS_IN_EVERY_ID or values != LoaderGrid.model_fields[name].default:
             axes[name] = values
     return axes
 
@@ -245,18 +248,21 @@ def _keys_without_effect(point: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def too_many_workers(spec: TrialSpec, trials: Iterable[Trial], min_gain: float) -> str:
-    """The reason why a loader is not measured with this number of workers; empty if it is measured.
+    """The reason why a trial of a loader is skipped; empty if it is measured.
 
-    The reason is that an earlier step to more workers raised the rate by less than ``min_gain``.
-    The gain of a step is the median over the rounds so far in which both numbers of workers have a
-    rate, since trials run in random order and a machine may be slower in a later round. The
-    decision is made again in every round, so that a noisy trial skips a point in one round only.
-    The step from 0 workers to 1 is left out: it moves the work to another process.
+    A trial is skipped if fewer workers were enough: an increase of the number of workers, up to a
+    number below the number of this trial, has raised the rate by less than ``min_gain``.
+
+    - The gain of an increase is the median over the rounds in which both numbers of workers have a
+      rate. Only rates of the same round are compared, since a machine may be slower in a later
+      round.
+    - The decision is made again in every round. One noisy trial therefore skips a point in one
+      round only.
+    - The increase from 0 workers to 1 does not count, because it moves the work to another process.
 
     Args:
         spec: the trial that may be skipped.
-        trials: the trials so far. Only trials count that differ from ``spec`` in having fewer
-            workers.
+        trials: the trials so far. Trials of other loaders, or with other settings, are ignored.
         min_gain: the smallest gain that makes more workers worth a trial, as a share.
     """
     workers = spec.params.get("workers")

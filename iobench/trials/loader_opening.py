@@ -64,16 +64,17 @@ def open_loader(trial: LoopTrial, location: Place | None, context: Context) -> L
 
 
 def create_loader(trial: LoopTrial, location: Place | None, context: Context) -> Loader:
-    """Create the loader of a trial, which reads ``location`` in its own way.
+    """Create the loader of a trial, which reads the data at ``location``.
 
     Raises:
-        Unavailable: it does not read this form of data, or something that it needs is missing.
-        TrialFailed: it belongs to another package and is broken.
-        ConfigError: it cannot be imported.
+        Unavailable: the loader does not read this form of data, or something that it needs is
+            missing.
+        TrialFailed: the loader belongs to another package and is broken.
+        ConfigError: the loader cannot be imported.
     """
     name = trial.loader
     loader_class = LOADERS.load(name)
-    # None: what the loader reads depends on the location.
+    # ``reads`` is None if the form of the data depends on the location.
     reads = getattr(loader_class, "reads", None)
     if location is not None and reads is not None:
         check_data_form(location, reads)
@@ -152,14 +153,17 @@ class ReopenedLoader:
         return list(dict.fromkeys([*self._earlier_notes, *self.loader.notes]))
 
     @property
-    def arrived(self) -> Callable[[], ReadTotals] | None:
-        """Returns what the current loader has read so far; None if it does not count its reads."""
+    def read_totals(self) -> Callable[[], ReadTotals] | None:
+        """A function that returns the samples and bytes that the current loader has read so far.
+
+        None if the loader does not count its reads.
+        """
         if not isinstance(self.loader, CountsReads):
             return None
         return self._read_so_far
 
     def worker_batches(self) -> list[WorkerBatch]:
-        """The batches that workers of all loaders so far have made; empty if they are unknown."""
+        """The batches of the workers of all loaders so far; empty if they are not recorded."""
         batches = self.loader.worker_batches() if isinstance(self.loader, TimesBatches) else ()
         return [*self._earlier_batches, *batches]
 
@@ -175,10 +179,11 @@ class ReopenedLoader:
         return epoch_batches(self.loader, number)
 
     def prepare_next_epoch(self, cache: EpochCache, timings: EpochTimings) -> None:
-        """Judge the page cache of an epoch that was read, and prepare it for the next epoch.
+        """Judge the page cache after an epoch, and prepare it for the next epoch.
 
-        Files that a process has mapped cannot be evicted from the page cache. Only in this case the
-        workers of the loader end, and the loader is created again.
+        Files that a process has mapped cannot be evicted from the page cache. If such files remain
+        in the cache, the loader is closed, so that its workers end. The next ``request`` creates it
+        again.
         """
         cache.judge_epoch(timings.all_steps.samples)
         must_close = cache.prepare()

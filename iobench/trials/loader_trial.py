@@ -44,7 +44,7 @@ from iobench.trials.window import MIN_EPOCHS, Minimum
 
 @dataclass(frozen=True, slots=True)
 class _RankReport:
-    """What one of several loading processes has measured. It sends this as JSON values.
+    """The measurements of one of several loading processes. The process sends them as JSON values.
 
     Attributes:
         epochs: the timings of its epochs that count.
@@ -87,7 +87,7 @@ class _RankReport:
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Run one point of the grid of loaders."""
+    """Run a trial of kind ``loader``: one point of a grid of loaders."""
     trial = LoaderTrial.model_validate(spec.params)
     is_warm = trial.cache == "warm"
     context, warm_share = with_warm_part(context, trial.data, is_warm=is_warm)
@@ -187,7 +187,7 @@ def _measure(
         NullConsumer(ConsumerSettings(), context.clock),
         context.clock,
         plan,
-        arrived=reopened.arrived,
+        read_totals=reopened.read_totals,
         between_epochs=between_epochs,
         progress=lambda samples: context.progress(samples, "samples"),
         opening_s=opening_s,
@@ -197,11 +197,11 @@ def _measure(
 def _epoch_metrics(measurement: RateMeasurement, verdicts: Sequence[Cold]) -> dict[str, Any]:
     """Metrics of the epochs that were read to their end; empty if there is none.
 
-    ``epochs`` are the records of the first hundred epochs. If whole epochs count, ``first_epoch_s``
-    is the time of the first epoch, and ``steady_samples_per_s`` is the rate of all later epochs
-    with their starts.
+    ``epochs`` has the records of the first hundred of these epochs. If whole epochs count,
+    ``first_epoch_s`` is the time of the first epoch, and ``steady_samples_per_s`` is the rate of
+    all later epochs with their starts.
     """
-    ended = [epoch for epoch in measurement.epochs if epoch.is_over]
+    ended = [epoch for epoch in measurement.epochs if epoch.is_complete]
     if not ended:
         return {}
     metrics: dict[str, Any] = {"epochs": epoch_records(ended, verdicts)}
@@ -232,14 +232,14 @@ def _run_several_processes(
 ) -> Outcome:
     """Run loaders in several processes at the same time, like the ranks of a job.
 
-    Each process has a share of the samples and its own workers. This process only counts the bytes
-    of the data.
+    Each process has a share of the samples, and its own workers. The process that calls this
+    function reads no samples: it counts the bytes of the data, and combines the results.
 
     Args:
         spec: the trial.
         trial: its parameters.
         context: its context.
-        warm: the metrics of a warm trial.
+        warm: the metrics that only a warm trial has.
 
     Raises:
         Unavailable: the loader does not share its samples among processes.
@@ -286,8 +286,9 @@ def _run_several_processes(
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     """Run a trial of kind ``loading-rank``: one of several processes that load at the same time.
 
-    Its parameters are the parameters of the whole trial, with ``rank``, ``world_size`` and
-    ``meeting``. Its metrics are its timings, which ``iobench.trials.rank_timings`` combines.
+    Its parameters are the parameters of the whole trial, and in addition ``rank``, ``world_size``
+    and ``meeting``. Its metrics are its timings, which ``iobench.trials.rank_timings`` combines
+    with the timings of the other processes.
     """
     trial = LoaderTrial.model_validate(spec.params)
     location = context.places[trial.data] if trial.data else None
@@ -301,7 +302,8 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     shared.prepare()
     minimum = _minimum(trial)
     if cache.evicts:
-        # The cache is prepared between epochs, so all processes must read equally many epochs.
+        # The processes wait for each other between epochs, while the cache is prepared. So all of
+        # them must read the same number of epochs, and a minimum duration must not end one earlier.
         minimum = replace(minimum, seconds=0.0)
 
     def between_epochs(timings: EpochTimings) -> None:

@@ -37,14 +37,15 @@ def loop_metrics(
 ) -> dict[str, Any]:
     """PURE. Rates, waits, the balance of samples, and the starts of epochs.
 
-    MB/s count stored bytes. Quantiles of waits leave out the first step of each epoch, whose wait
-    is the start of the epoch.
+    MB/s are rates of stored bytes. The quantiles of waits are without the first step of each epoch,
+    because its wait is the start of the epoch.
 
     Args:
         timings: the timings of the steps that count.
         data: the data that were read; None if nothing was read.
         rule: the rate rule, ``steady``, ``epochs`` or ``bounds`` (``iobench.trials.window_rules``).
-        bounds: lower and upper bound of the rate if they do not agree. Then there is no rate.
+        bounds: the lower and the upper bound of the rate if they do not agree. In this case there
+            is no single rate.
     """
     epoch_starts_s = float(timings.epoch_starts_s.sum())
     metrics: dict[str, Any] = {
@@ -52,7 +53,7 @@ def loop_metrics(
         "samples": timings.samples,
         "seconds": timings.seconds,
         "batches": len(timings.wait_s),
-        "left_out": timings.left_out,
+        "left_out": timings.left_out_steps,
         "time_to_first_batch_s": timings.time_to_first_batch_s,
         "epoch_start_share": _share(epoch_starts_s, timings.seconds),
     }
@@ -60,14 +61,14 @@ def loop_metrics(
         metrics["samples_per_s"] = timings.samples_per_s
     else:
         metrics["samples_per_s_low"], metrics["samples_per_s_high"] = bounds
-    if len(timings.starts) > 1:
+    if len(timings.epoch_first_steps) > 1:
         metrics["epoch_start_s"] = float(timings.epoch_starts_s[1:].mean())
     if timings.arrived_samples is not None:
         metrics["fetched_samples"] = timings.arrived_samples
         metrics["fetched_bytes"] = timings.arrived_bytes
         metrics["balance"] = timings.balance
-    if timings.dropped:
-        metrics["dropped_samples"] = timings.dropped
+    if timings.dropped_samples:
+        metrics["dropped_samples"] = timings.dropped_samples
     if data is not None:
         if bounds is None:
             metrics["mb_per_s"] = timings.samples_per_s * data.sample_bytes / 1e6
@@ -101,16 +102,18 @@ def loop_outcome(
 ) -> Outcome:
     """Metrics and series of a training loop.
 
-    In the series, ``time_s`` of a step is its end on the clock. If there are several epochs, each
-    step also has the number of its epoch, and the times between epochs are pauses.
+    In the series, ``time_s`` of a step is the moment of its end, counted from the request for the
+    first epoch. If there are several epochs, each step also has the number of its epoch, and the
+    times between epochs are pauses.
 
     Args:
         epochs: the timings of the epochs that count.
         trial: the parameters of the trial.
         clock: the clock of the loop.
-        more_metrics: metrics of its device and loader.
+        more_metrics: further metrics, of the device and the loader.
         rule: the rate rule.
-        bounds: lower and upper bound of the rate if they do not agree. Then there is no rate.
+        bounds: the lower and the upper bound of the rate if they do not agree. In this case there
+            is no single rate.
         data: the data that were read; None if nothing was read.
         cold: the verdict on the page cache.
         spans: spans for a trace.
@@ -155,7 +158,7 @@ def harness_metrics(
 ) -> dict[str, Any]:
     """The cost of timing a step, and its share of the time of all steps.
 
-    The share is left out if loader and consumer do nothing, because then it is the whole time.
+    If the loader and the consumer do nothing, the share is left out: timing is then the whole work.
     """
     cost_s = step_cost_s(clock)
     metrics = {"harness_step_s": cost_s}
@@ -166,9 +169,10 @@ def harness_metrics(
 
 
 def step_cost_s(clock: Clock) -> float:
-    """Seconds per step of ``run_epoch`` with a loader and a consumer that do nothing.
+    """The seconds that ``run_epoch`` itself takes for a step.
 
-    This is an upper bound, since it includes the calls of both. It is the median of a few rounds,
+    They are measured with a loader and a consumer that do nothing. The result is an upper bound,
+    since it includes the calls of the loader and of the consumer. It is the median of a few rounds,
     so that one interruption has no effect. The measurement takes a few milliseconds.
     """
     batches = partial(repeat, placeholder(1), _CALIBRATION_STEPS)
@@ -185,8 +189,8 @@ def step_cost_s(clock: Clock) -> float:
 def first_batch_metrics(loader: Loader, time_to_first_batch_s: float) -> dict[str, float]:
     """The parts of the time to the first batch that the loader reports, and the rest.
 
-    The names are ``first_batch_listing_s`` and so on, ``first_batch_rest_s`` last. Empty if the
-    loader reports no part.
+    The names are ``first_batch_listing_s`` and so on, and ``first_batch_rest_s`` for the rest. The
+    result is empty if the loader reports no part.
     """
     parts_s: dict[str, float] = {}
     first_batch = loader.first_batch() if isinstance(loader, SplitsFirstBatch) else None
@@ -206,7 +210,7 @@ class EpochRecord:
         number: the number of the epoch, from 0.
         samples: all samples that the loop took.
         seconds: the time from the request for the epoch to the end of its last step.
-        time_to_first_batch_s: the part of this time until its first batch.
+        time_to_first_batch_s: the time from the request to the first batch.
         cold: the verdict on the page cache; None if nothing was read.
     """
 

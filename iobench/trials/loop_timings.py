@@ -1,4 +1,4 @@
-"""PURE. The timings of the steps that count, of one loop."""
+"""PURE. The timings of one loop: of the steps that count for its rate."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class LoopTimings:
 
     Attributes:
         requested_s: the moment when the first epoch was requested.
-        time_to_first_batch_s: the seconds from then to its first batch.
+        time_to_first_batch_s: the seconds from this request to the first batch.
         begun_s: the moment when the steps that count begin.
         seconds: the time of the steps that count, until the device has done them. Times between
             epochs are left out.
         samples: the samples of the steps that count.
-        taken: the samples of all steps.
+        all_samples: the samples of all steps.
         wait_s: how long each step waited for its batch.
         step_s: the time of each step from the end of the previous step to its own end. It includes
             the wait.
         compute_s: computing time of the device in each step.
-        dropped: samples of batches that are smaller than a full batch. A training loop does not
-            take them.
-        left_out: the steps before the steps that count, in the first epoch that counts.
-        starts: the numbers of the counted steps with which an epoch begins. Their wait is the start
-            of the epoch. Empty if counting began within an epoch.
+        dropped_samples: samples of batches that are smaller than a full batch. A training loop does
+            not take them.
+        left_out_steps: the steps before the steps that count, in the first epoch that counts.
+        epoch_first_steps: the numbers of the counted steps with which an epoch begins. The wait of
+            such a step is the start of the epoch. Empty if counting began within an epoch.
         running_s: from the end of the first step of each epoch to the end of its last step.
         computing_s: computing time of the device in ``running_s``.
         arrived_samples: samples that arrived from storage in ``seconds``; None if the loader does
@@ -48,13 +48,13 @@ class LoopTimings:
     begun_s: float
     seconds: float
     samples: int
-    taken: int
+    all_samples: int
     wait_s: Seconds
     step_s: Seconds
     compute_s: Seconds
-    dropped: int = 0
-    left_out: int = 0
-    starts: tuple[int, ...] = ()
+    dropped_samples: int = 0
+    left_out_steps: int = 0
+    epoch_first_steps: tuple[int, ...] = ()
     running_s: float = 0.0
     computing_s: float = 0.0
     arrived_samples: int | None = None
@@ -81,26 +81,27 @@ class LoopTimings:
     @property
     def epoch_starts_s(self) -> Seconds:
         """The start times of all epochs that begin within ``seconds``."""
-        return self.wait_s[list(self.starts)]
+        return self.wait_s[list(self.epoch_first_steps)]
 
     @property
     def later_steps(self) -> NDArray[np.bool_]:
         """A mask of the counted steps that do not begin an epoch."""
         mask = np.ones(len(self.wait_s), bool)
-        mask[list(self.starts)] = False
+        mask[list(self.epoch_first_steps)] = False
         return mask
 
     @property
     def balance(self) -> float | None:
         """Arrived samples / consumed samples; None if arriving samples are not counted.
 
-        If whole epochs count, dropped samples count as consumed: they were read for these epochs.
+        If whole epochs count, dropped samples count as consumed, because they were read for these
+        epochs.
         """
         if self.arrived_samples is None:
             return None
         consumed = self.samples
-        if self.starts:
-            consumed += self.dropped
+        if self.epoch_first_steps:
+            consumed += self.dropped_samples
         return self.arrived_samples / consumed if consumed > 0 else None
 
     def as_json(self) -> dict[str, Any]:
@@ -117,7 +118,7 @@ class LoopTimings:
         values = dict(content)
         for name in ("wait_s", "step_s", "compute_s"):
             values[name] = np.array(content[name], np.float64)
-        values["starts"] = tuple(content["starts"])
+        values["epoch_first_steps"] = tuple(content["epoch_first_steps"])
         return cls(**values)
 
 
@@ -128,8 +129,8 @@ def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
     if first == 0 and len(wait_s):
         # The wait of the first step of an epoch begins with the request for the epoch.
         wait_s[0] = epoch.time_to_first_batch_s
-    # The device may end the last step before the window later than the host does. The window has
-    # the moment of the device.
+    # The first step of the window begins when the device has done the step before. This moment is
+    # known from the window; ``ended_s`` only has the moment at which the host was done.
     ends_s = np.concatenate([[window.start.time_s], np.array(epoch.ended_s)[first:end]])
     compute_s = np.array(epoch.compute_s)
     arrived = window.arrived
@@ -139,13 +140,13 @@ def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
         begun_s=window.start.time_s,
         seconds=window.seconds,
         samples=window.samples,
-        taken=epoch.all_steps.samples,
+        all_samples=epoch.all_steps.samples,
         wait_s=wait_s,
         step_s=np.maximum(np.diff(ends_s), 0.0),
         compute_s=compute_s[first:end],
-        dropped=epoch.dropped_samples,
-        left_out=first,
-        starts=(0,) if first == 0 else (),
+        dropped_samples=epoch.dropped_samples,
+        left_out_steps=first,
+        epoch_first_steps=(0,) if first == 0 else (),
         running_s=window.end.time_s - epoch.first_step_ended_s,
         computing_s=float(compute_s[1:end].sum()),
         arrived_samples=arrived.samples if arrived is not None else None,
@@ -155,22 +156,22 @@ def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
 
 def combine_epochs(epochs: Sequence[LoopTimings]) -> LoopTimings:
     """Combine the timings of consecutive epochs into one loop. Time between epochs is left out."""
-    starts: list[int] = []
+    epoch_first_steps: list[int] = []
     earlier_steps = 0
     for epoch in epochs:
-        starts += [earlier_steps + start for start in epoch.starts]
+        epoch_first_steps += [earlier_steps + step for step in epoch.epoch_first_steps]
         earlier_steps += len(epoch.wait_s)
     first_epoch = epochs[0]
     return replace(
         first_epoch,
         seconds=sum(epoch.seconds for epoch in epochs),
         samples=sum(epoch.samples for epoch in epochs),
-        taken=sum(epoch.taken for epoch in epochs),
-        dropped=sum(epoch.dropped for epoch in epochs),
+        all_samples=sum(epoch.all_samples for epoch in epochs),
+        dropped_samples=sum(epoch.dropped_samples for epoch in epochs),
         wait_s=np.concatenate([epoch.wait_s for epoch in epochs]),
         step_s=np.concatenate([epoch.step_s for epoch in epochs]),
         compute_s=np.concatenate([epoch.compute_s for epoch in epochs]),
-        starts=tuple(starts),
+        epoch_first_steps=tuple(epoch_first_steps),
         running_s=sum(epoch.running_s for epoch in epochs),
         computing_s=sum(epoch.computing_s for epoch in epochs),
         arrived_samples=sum_if_all_known([epoch.arrived_samples for epoch in epochs]),
@@ -180,5 +181,5 @@ def combine_epochs(epochs: Sequence[LoopTimings]) -> LoopTimings:
 
 def sum_if_all_known(numbers: Sequence[int | None]) -> int | None:
     """The sum of the numbers; None if any of them is None."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
+    known_numbers = [number for number in numbers if number is not None]
+    return sum(known_numbers) if len(known_numbers) == len(numbers) else None

@@ -1,8 +1,9 @@
-"""Training on several devices: one process for each device, whose timings are combined into a loop.
+"""Training on several devices, with one process (a *rank*) for each device.
 
 The devices are GPUs, processors, or emulated accelerators (``training.accelerators``). In each step
-all ranks wait for each other, as they do when they average gradients. The process of the trial
-itself trains nothing.
+all ranks wait for each other, because they average gradients. The timings of all ranks are combined
+into the timings of one loop. The process of the trial itself does not train. It starts the ranks
+and combines their reports.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window import MAX_IMBALANCE
 from iobench.trials.window_rules import FixedSteps
 
-# Ranks talk over the loopback device, whatever networks and names this host has.
+# Ranks communicate over the loopback device. The networks and names of the host have no effect.
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
@@ -69,7 +70,7 @@ class Ranks:
 
     Attributes:
         count: the number of ranks.
-        device_kind: the kind of their devices; ``paced`` is an emulated accelerator.
+        device_kind: the kind of their devices. ``paced`` is an emulated accelerator.
     """
 
     count: int
@@ -97,7 +98,7 @@ class RankGroup(Protocol):
 
 
 class PacedRank(PacedConsumer):
-    """An emulated accelerator that ends each step together with all others."""
+    """An emulated accelerator that ends each step at the same time as all other accelerators."""
 
     group: RankGroup
 
@@ -142,11 +143,11 @@ def thread_limits(
     """Environment variables that limit the threads of a framework. Set them before its import.
 
     By default a training loop on the processor leaves one processor to each worker of its loader.
-    Otherwise threads and workers would compete for processors, and steps would take many times as
-    long, which would look like a wait for data.
+    Otherwise threads and workers would compete for processors. Steps would take many times as long,
+    and the delay would look like a wait for data.
 
     Args:
-        threads: the threads of a process; None for the default.
+        threads: the number of threads of a process; None for the default.
         workers: the number of workers of a loader.
         environment: the environment of the process. Variables that are set there are kept.
         on_cpu: whether the loop computes on the processor.
@@ -163,11 +164,11 @@ def thread_limits(
 
 @dataclass(frozen=True, slots=True)
 class _RankReport:
-    """What one rank has measured. Its process sends it as JSON values.
+    """The measurements of one rank. Its process sends them as JSON values.
 
     Attributes:
         epochs: the timings of its epochs.
-        fetched: its requests to a store; None if its data are not on a store.
+        requests: its requests to a store; None if its data are not on a store.
         cache: the page cache in each epoch (``RankCacheEpoch``), as JSON values.
         fingerprint: a checksum of the network's parameters; empty if the device is emulated.
         device: the name of its device.
@@ -178,7 +179,7 @@ class _RankReport:
     """
 
     epochs: list[LoopTimings]
-    fetched: RequestTotals | None
+    requests: RequestTotals | None
     cache: list[dict[str, Any]]
     fingerprint: int | str
     device: str
@@ -191,7 +192,7 @@ class _RankReport:
         """JSON values, from which ``from_metrics`` makes the same report."""
         return {
             "times": [timings.as_json() for timings in self.epochs],
-            "fetched": self.fetched,
+            "fetched": self.requests,
             "cache": self.cache,
             "fingerprint": self.fingerprint,
             "device": self.device,
@@ -204,10 +205,10 @@ class _RankReport:
     @classmethod
     def from_metrics(cls, metrics: Metrics) -> _RankReport:
         """The report whose ``as_metrics`` has passed through JSON."""
-        fetched = metrics["fetched"]
+        requests = metrics["fetched"]
         return cls(
             epochs=[LoopTimings.from_json(timings) for timings in metrics["times"]],
-            fetched=RequestTotals(*fetched) if fetched is not None else None,
+            requests=RequestTotals(*requests) if requests is not None else None,
             cache=metrics["cache"],
             fingerprint=metrics["fingerprint"],
             device=metrics["device"],
@@ -265,11 +266,11 @@ def run(
     ranks_of_epochs = zip(*epochs_of_ranks, strict=True)
     epochs = [combine_ranks(ranks_of_epoch) for ranks_of_epoch in ranks_of_epochs]
     loop = combine_epochs(epochs)
-    rule = "epochs" if loop.starts else "steady"
+    rule = "epochs" if loop.epoch_first_steps else "steady"
     _check_balance(loop, rule)
     is_synthetic = trial.input == "synthetic"
     cache = EpochCache(trial, trial.input, location, plan.data, before_every_epoch=True)
-    read_samples = [epoch.taken for epoch in epochs]
+    read_samples = [epoch.all_samples for epoch in epochs]
     cache_reports = [report.cache for report in reports]
     cold = cache.judge_shared_epochs(shared_epochs(cache_reports, read_samples))
     notes = _without_duplicates([report.consumer_notes for report in reports])
@@ -277,8 +278,8 @@ def run(
         notes += _without_duplicates([report.loader_notes for report in reports])
         more_metrics["epochs"] = _epoch_records(epochs, cache.judged)
         if location is not None and location.uri.startswith("s3://"):
-            fetched = [report.fetched for report in reports if report.fetched is not None]
-            more_metrics.update(sum_of_totals(fetched).metrics)
+            requests = [report.requests for report in reports if report.requests is not None]
+            more_metrics.update(sum_of_totals(requests).metrics)
     notes += _uneven_batches_notes(plan.full_batches)
     if ranks.device_kind != "paced":
         ranks_agree = len({report.fingerprint for report in reports}) == 1
@@ -327,7 +328,7 @@ def _plan(trial: TrainingTrial, context: Context, location: Place | None, ranks:
         TrialFailed: a rank would have no full batch.
     """
     if location is None and trial.over:
-        # Without data of its own, the trial still takes as many samples as the other inputs.
+        # The trial reads no data, but it takes as many samples as the trials of the other inputs.
         location = context.places[trial.over]
     is_synthetic = trial.input == "synthetic"
     data: DataSummary | None = None
@@ -380,7 +381,7 @@ def _run_rank_processes(
 
 
 def _check_balance(loop: LoopTimings, rule: str) -> None:
-    """Refuse a rate of steps whose samples were fetched before or after the time that counts.
+    """Refuse a rate if many of its samples were fetched before the time that counts, or after it.
 
     Raises:
         TrialFailed: arrived and consumed samples differ by more than ``MAX_IMBALANCE``.
@@ -398,7 +399,9 @@ def _epoch_records(epochs: Sequence[LoopTimings], verdicts: Sequence[Cold]) -> l
     records = []
     for number, (epoch, verdict) in enumerate(zip(epochs, verdicts, strict=False)):
         seconds = epoch.ended_s - epoch.requested_s
-        record = EpochRecord(number, epoch.taken, seconds, epoch.time_to_first_batch_s, verdict)
+        record = EpochRecord(
+            number, epoch.all_samples, seconds, epoch.time_to_first_batch_s, verdict
+        )
         records.append(record.as_json())
     return records
 
@@ -424,9 +427,10 @@ def _without_duplicates(notes_of_ranks: Sequence[Sequence[str]]) -> list[str]:
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     """Run a trial of kind ``rank``: the training loop of one rank, in its own process.
 
-    Its parameters are the parameters of the whole trial, with ``rank``, ``world_size``,
-    ``meeting``, ``left_out`` and ``classes``; ``device`` is ``cpu`` or ``gpu``. Every rank runs
-    ``epochs`` epochs. In each epoch ``steps`` steps count after the first ``left_out``.
+    Its parameters are the parameters of the whole trial, and in addition ``rank``, ``world_size``,
+    ``meeting``, ``left_out`` and ``classes``. ``device`` is ``cpu`` or ``gpu``. Every rank runs
+    ``epochs`` epochs. In each epoch, the first ``left_out`` steps do not count, and the next
+    ``steps`` steps count.
 
     Its metrics are its report, which ``run`` combines with the reports of the other ranks.
     """
@@ -453,13 +457,13 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
                 )
                 shared.end_epoch()
                 epochs.append(_with_dropped_samples(timings, trial, data))
-            fetched = request_counter.totals() if request_counter is not None else None
+            requests = request_counter.totals() if request_counter is not None else None
         batches = last_batches(reopened.worker_batches(), trial.world_size)
     finally:
         reopened.loader.close()
     report = _RankReport(
         epochs=epochs,
-        fetched=fetched,
+        requests=requests,
         cache=[epoch.as_json() for epoch in shared.epochs],
         fingerprint=consumer.fingerprint() if isinstance(consumer, TorchConsumer) else "",
         device=consumer.device,
@@ -483,8 +487,8 @@ def _run_rank_epoch(
     """Run one epoch of a rank.
 
     Raises:
-        TrialFailed: the loader gave fewer full batches than were counted beforehand. The rank
-            fails here, so that other ranks do not wait for its missing steps.
+        TrialFailed: the loader gave fewer full batches than were counted before the loop. If the
+            rank went on, the other ranks would wait for its missing steps without end.
     """
     is_synthetic = trial.input == "synthetic"
 
@@ -493,13 +497,13 @@ def _run_rank_epoch(
             return repeat(consumer.synthetic())
         return reopened.request(number)
 
-    arrived = None if is_synthetic else reopened.arrived
+    read_totals = None if is_synthetic else reopened.read_totals
     epoch = run_epoch(
         request,
         consumer,
         context.clock,
-        FixedSteps(left_out, trial.steps, trial.batch_size, arrived),
-        arrived=arrived,
+        FixedSteps(left_out, trial.steps, trial.batch_size, read_totals),
+        read_totals=read_totals,
         full_batch=trial.batch_size,
         progress=lambda samples: context.progress(samples, "samples"),
     )
@@ -514,16 +518,16 @@ def _run_rank_epoch(
 def _with_dropped_samples(
     timings: LoopTimings, trial: TrainingTrial, data: DataSummary | None
 ) -> LoopTimings:
-    """The timings with the samples that were read but not consumed, if whole epochs count.
+    """Add the samples that were read but not consumed to the timings, if whole epochs count.
 
-    A rank stops after the steps that all ranks have. By then, the rest of its share of the epoch
-    has been read ahead.
+    A rank stops after the number of steps that all ranks can take. By then its loader may have read
+    the rest of its share of the epoch in advance.
     """
-    if not timings.starts or data is None or timings.arrived_samples is None:
+    if not timings.epoch_first_steps or data is None or timings.arrived_samples is None:
         return timings
     share_samples = rank_samples(data.samples, trial.rank, trial.world_size)
     unused_samples = min(timings.arrived_samples, share_samples) - timings.samples
-    return replace(timings, dropped=max(0, unused_samples))
+    return replace(timings, dropped_samples=max(0, unused_samples))
 
 
 def _join_group(trial: TrainingTrial, meeting: str, context: Context) -> tuple[RankGroup, Consumer]:

@@ -16,28 +16,30 @@ from iobench.results.trial import Context, Metrics, Outcome, Params, TrialSpec
 from iobench.trials.trial_process import LOOK_EVERY_S, ChildProcess, Message, TrialRequest
 
 _GRACE_S = 2.0
-"""How long ranks may take to end after another rank has failed, or all ranks are done."""
+"""How long ranks may take to end after one rank has failed, or after all ranks are done."""
 _NO_MESSAGE: Message = {}
-"""Stands for the last message of a rank that ended without a message."""
+"""Is used as the last message of a rank that ended without a message."""
 
 
 def run_ranks(
     kind: str, params: Params, count: int, context: Context, *, environment: Mapping[str, str]
 ) -> list[Metrics]:
-    """Run all ranks of a trial, and return the metrics of each. No rank is left afterwards.
+    """Run all ranks of a trial, and return the metrics of each. All ranks have ended afterwards.
 
-    Rank 0 waits for the ``begin`` of ``context``, while the other ranks wait for rank 0.
+    If the trial must wait for other hosts (``Context.begin``), rank 0 waits for them, and the other
+    ranks wait for rank 0.
 
     Args:
         kind: the kind of trial that each rank runs.
-        params: the parameters of the trial. Each rank also gets ``rank``, ``world_size``, and
-            ``meeting``, the path of a file in memory that all ranks share.
+        params: the parameters of the trial. Each rank gets three more parameters: ``rank``,
+            ``world_size``, and ``meeting``, which is the path of a file in memory that all ranks
+            share.
         count: the number of ranks.
         context: the context of the trial.
         environment: all environment variables of the ranks.
 
     Raises:
-        TrialFailed: a rank failed or could not be started. The message is the message of the rank
+        TrialFailed: a rank failed or could not be started. The reason is the reason of the rank
             that failed first.
         Unavailable: something that a rank needs is missing.
     """
@@ -81,8 +83,8 @@ def run_ranks(
 def first_failed_rank(messages: Mapping[int, Message]) -> int | None:
     """PURE. The number of the rank that failed first; None if no rank failed.
 
-    A rank that ended without a message failed first, since the other ranks report that they lost
-    it. If all failed ranks sent a message, the earliest of them failed first.
+    If a rank ended without a message, the other ranks fail because they lose their connection to
+    it. Such a rank therefore counts as the first. Otherwise the time in the messages decides.
 
     Args:
         messages: the last message of each rank, by its number.
@@ -102,23 +104,24 @@ def first_failed_rank(messages: Mapping[int, Message]) -> int | None:
 def _last_messages(ranks: Sequence[ChildProcess], context: Context) -> dict[int, Message]:
     """The last message of each rank, by its number.
 
-    If a rank fails, the ranks that do not end soon afterwards have no entry. A rank that ends makes
-    others fail, since they lose their connections to it. Their messages may arrive first: the
-    system closes the connections of a process before the process is gone.
+    After a rank has failed, the other ranks get ``_GRACE_S`` to send their last messages. The cause
+    may only be in one of these: when a process dies, the system closes its connections first, so
+    that the messages of ranks that lost the connection can arrive before the process is gone. Ranks
+    without a message in this time have no entry.
     """
     messages: dict[int, Message] = {}
-    done_of_rank = [0.0] * len(ranks)
+    progress_of_ranks = [0.0] * len(ranks)
     deadline_s = math.inf
     while len(messages) < len(ranks):
         wait([rank.fileno() for rank in ranks if not rank.closed], LOOK_EVERY_S)
         for number, rank in enumerate(ranks):
-            # Read before the messages, so that all messages of an ended rank are read. Its workers
-            # may keep its pipe open.
+            # This is checked before the messages are read, so that all messages of an ended rank
+            # are read. The end of its pipe does not show its end: workers may keep the pipe open.
             has_ended = rank.ended
             for message in rank.messages():
                 if "progress" in message:
-                    done_of_rank[number], unit = message["progress"]
-                    context.progress(sum(done_of_rank), unit)
+                    progress_of_ranks[number], unit = message["progress"]
+                    context.progress(sum(progress_of_ranks), unit)
                 elif "ready" in message:
                     context.begin()
                     rank.let_begin()
@@ -136,7 +139,7 @@ def _last_messages(ranks: Sequence[ChildProcess], context: Context) -> dict[int,
 class RankBarrier:
     """A barrier for processes that share a file: each process that arrives appends one byte.
 
-    There is no time limit. If a process never arrives, the parent process ends all of them.
+    It has no time limit. If a process never arrives, the parent process ends all processes.
 
     Args:
         path: the path of the file, which is empty at first.
@@ -150,7 +153,7 @@ class RankBarrier:
         self._expected_bytes = 0
 
     def wait(self) -> None:
-        """Return when all processes have called this equally often."""
+        """Wait until every process has called this method as often as the caller has."""
         self._expected_bytes += self._count
         self._file.write(b".")
         while os.fstat(self._file.fileno()).st_size < self._expected_bytes:

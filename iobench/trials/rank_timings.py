@@ -1,4 +1,4 @@
-"""PURE. Combine the timings of loops that ran at the same time: ranks, or independent processes."""
+"""PURE. Combine the timings of loops that ran at the same time, as ranks or independently."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iobench.errors import TrialFailed
 from iobench.trials.loop_timings import LoopTimings, Seconds, combine_epochs, sum_if_all_known
 
 _EQUAL_WAITS_SHARE = 0.01
-"""Share of a step. If waits differ by less, they do not show which rank came last."""
+"""If the waits of ranks differ by less than this share of the step, they count as equal."""
 _MIN_COMMON_SHARE = 0.5
-"""The smallest share of the longest loop's time in which all processes must have run."""
+"""All processes must have run together for this share of the time of the longest loop."""
 _MIN_STEP_S = 1e-12
-"""Less than the resolution of any clock. It prevents divisions by 0."""
+"""Shorter steps count as this long, which prevents divisions by 0. No clock resolves it."""
 
 
 def combine_ranks(ranks: Sequence[LoopTimings]) -> LoopTimings:
@@ -25,13 +25,14 @@ def combine_ranks(ranks: Sequence[LoopTimings]) -> LoopTimings:
 
     DistributedDataParallel averages gradients in each backward pass (Li et al., "PyTorch
     Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020). So no rank ends a
-    step before the last rank has its batch. Therefore:
+    step before the last rank has got its batch. Therefore:
 
-    - A step ends when its last rank ends it.
-    - Its wait is the wait of the rank that waits longest. Its computing time is the time of the
-      same rank. This rank comes last and waits for no other rank in its backward pass, while the
-      computing times of the other ranks include the wait for its gradients. If all ranks wait
-      equally long, the computing time is their mean.
+    - A step ends when the last rank ends it.
+    - The wait of a step is the wait of the rank that waited longest for its batch.
+    - The computing time of a step is the computing time of the same rank. This rank computes last,
+      and so it does not wait for the gradients of other ranks. The computing times of the other
+      ranks include such a wait. If all ranks waited equally long for their batches, the mean of
+      their computing times is taken.
 
     ``au_mlperf`` is the mean over ranks, as in DLIO, the program of MLPerf Storage. Samples are the
     samples of all ranks. Times begin with the first rank and end with the last rank. All ranks use
@@ -55,14 +56,15 @@ def combine_ranks(ranks: Sequence[LoopTimings]) -> LoopTimings:
         begun_s=begun_s,
         seconds=ended_s - begun_s,
         samples=sum(rank.samples for rank in ranks),
-        taken=sum(rank.taken for rank in ranks),
-        # A rank may be ahead by a part of a step. Its wait then costs no time.
+        all_samples=sum(rank.all_samples for rank in ranks),
+        # A rank may be ahead of the others by a part of a step, and wait in the step before. A wait
+        # is therefore at most as long as the step.
         wait_s=np.minimum(waits_s.max(axis=0), step_s),
         step_s=step_s,
         compute_s=np.where(waits_are_equal, computes_s.mean(axis=0), compute_of_last_rank_s),
-        dropped=sum(rank.dropped for rank in ranks),
-        left_out=ranks[0].left_out,
-        starts=ranks[0].starts,
+        dropped_samples=sum(rank.dropped_samples for rank in ranks),
+        left_out_steps=ranks[0].left_out_steps,
+        epoch_first_steps=ranks[0].epoch_first_steps,
         running_s=running_s,
         computing_s=running_s * fmean(rank.au_mlperf for rank in ranks),
         arrived_samples=sum_if_all_known([rank.arrived_samples for rank in ranks]),
@@ -73,11 +75,11 @@ def combine_ranks(ranks: Sequence[LoopTimings]) -> LoopTimings:
 def rank_metrics(
     epochs_of_ranks: Sequence[Sequence[LoopTimings]], combined: LoopTimings
 ) -> dict[str, Any]:
-    """Means and shares of each rank over the steps that count, and how uneven the ranks are.
+    """Figures of each rank over the steps that count, and how much the ranks differ.
 
-    ``rank_uneven_share`` is the time that would be saved if all ranks waited equally long, as a
-    share of the time: in each step, the wait of the slowest rank minus the mean wait of all ranks.
-    ``au_mlperf_slowest`` is the utilisation of the rank with the lowest utilisation.
+    ``rank_uneven_share`` is the share of the time that would be saved if all ranks waited equally
+    long. In each step this is the wait of the slowest rank minus the mean wait of all ranks.
+    ``au_mlperf_slowest`` is the lowest utilisation of a rank.
 
     Args:
         epochs_of_ranks: for each rank, its epochs.
@@ -119,10 +121,10 @@ def combine_processes(
 ) -> tuple[LoopTimings, list[float]]:
     """Combine independent processes. Returns one loop, and the samples/s of each process.
 
-    Only the time counts in which the steps of all processes counted, since before and after it some
-    processes had the machine for themselves. A step that is partly in this time counts in part. If
-    only whole steps counted, they would mostly be short ones, since batches come in bursts. The
-    rate is the sum of the rates of all processes.
+    Only the time counts in which the steps of all processes counted. Before and after this time,
+    the processes that still ran shared the machine with fewer others. A step that is partly in this
+    time counts in part. If only whole steps counted, most of them would be short steps, because
+    batches come in bursts. The rate is the sum of the rates of all processes.
 
     Args:
         processes: for each process, the epochs that count.
@@ -151,16 +153,17 @@ def combine_processes(
         begun_s=start_s,
         seconds=seconds,
         samples=round(sum(rates) * seconds),
-        taken=sum(loop.taken for loop in loops),
+        all_samples=sum(loop.all_samples for loop in loops),
         wait_s=np.concatenate([steps.wait_s for steps in common_steps]),
         step_s=np.concatenate([steps.step_s for steps in common_steps]),
         compute_s=np.empty(0),
-        left_out=max(epoch.left_out for epoch in first_epochs),
+        left_out_steps=max(epoch.left_out_steps for epoch in first_epochs),
     )
     balances = [loop.balance for loop in loops if loop.balance is not None]
     if len(balances) < len(loops):
         return combined, rates
-    # Each process counts over its own steps. In the common time its balance is assumed to be equal.
+    # Each process counts arriving samples over all of its own steps. The balance in the common time
+    # is assumed to be the same.
     counted_samples = sum(loop.arrived_samples or 0 for loop in loops)
     counted_bytes = sum(loop.arrived_bytes or 0 for loop in loops)
     sample_bytes = counted_bytes / counted_samples if counted_samples else 0.0

@@ -35,7 +35,8 @@ class RateMeasurement:
         epochs: every epoch that was read. The last one may have been read only in part.
         windows: the part that counts, for each epoch that counts.
         counted_numbers: the numbers of the epochs that count.
-        bounds: lower and upper bound of the rate in samples/s if they do not agree, else None.
+        bounds: the lower and the upper bound of the rate in samples/s if they do not agree; None if
+            there is a single rate.
     """
 
     rule: RateRule
@@ -58,7 +59,7 @@ def measure_rate(
     clock: Clock,
     plan: RatePlan,
     *,
-    arrived: Callable[[], ReadTotals] | None = None,
+    read_totals: Callable[[], ReadTotals] | None = None,
     full_batch: int | None = None,
     between_epochs: Callable[[EpochTimings], object] = lambda timings: None,
     progress: Callable[[float], object] = lambda samples: None,
@@ -71,7 +72,7 @@ def measure_rate(
         consumer: takes the batches.
         clock: the clock of all times. Time between epochs does not count.
         plan: how the rate is measured.
-        arrived: returns what the loader has read so far; None if it does not count its reads.
+        read_totals: returns what the loader has read so far; None if it does not count its reads.
         full_batch: samples of a full batch. Smaller batches are dropped. None takes all batches.
         between_epochs: is called after each epoch that is followed by another epoch.
         progress: is called after each step with the number of samples so far.
@@ -80,24 +81,25 @@ def measure_rate(
     Raises:
         TrialFailed: no rate can be given in time; the message says what to change.
     """
-    state = _State(plan, arrived, clock.now_s() - opening_s)
+    search = _RateSearch(plan, read_totals, clock.now_s() - opening_s)
     earlier_samples = 0
     for number in count():
-        rule = state.next_rule()
+        rule = search.next_rule()
         timings = run_epoch(
             partial(request, number),
             consumer,
             clock,
             rule,
-            arrived=arrived,
+            read_totals=read_totals,
             full_batch=full_batch,
             progress=partial(_add_progress, progress, earlier_samples),
         )
         if number == 0 and opening_s:
             timings = _with_opening_time(timings, opening_s)
         earlier_samples += timings.all_steps.samples
-        if state.is_done_after(timings, rule):
-            return state.measurement()
+        search.add_epoch(timings, rule)
+        if search.is_done:
+            return search.measurement()
         between_epochs(timings)
     raise AssertionError("count() has no end")
 
@@ -109,13 +111,21 @@ def _add_progress(
     progress(earlier_samples + samples)
 
 
-class _State:
-    """The epochs that were read so far, and the rule that applies now."""
+class _RateSearch:
+    """The epochs that were read so far, the rule that applies now, and whether the rate is known.
+
+    Args:
+        plan: how the rate is measured.
+        read_totals: returns what the loader has read so far; None if it does not count its reads.
+        started_s: the moment when the first epoch was requested, or when its loader was opened.
+    """
 
     def __init__(
-        self, plan: RatePlan, arrived: Callable[[], ReadTotals] | None, started_s: float
+        self, plan: RatePlan, read_totals: Callable[[], ReadTotals] | None, started_s: float
     ) -> None:
-        self._plan, self._arrived, self._started_s = plan, arrived, started_s
+        self._plan, self._read_totals, self._started_s = plan, read_totals, started_s
+        self.is_done = False
+        """Whether the rate is known."""
         self._rule = plan.rule
         self._epochs: list[EpochTimings] = []
         self._windows: list[Window] = []
@@ -124,12 +134,12 @@ class _State:
     def next_rule(self) -> WindowRule:
         """The rule for the steps of the next epoch."""
         plan = self._plan
-        if self._rule == "steady" and self._arrived is not None:
+        if self._rule == "steady" and self._read_totals is not None:
             minimum = plan.minimum
             for window in self._windows:
                 minimum = minimum.remaining_after(window)
             return SteadyWindow(
-                self._arrived,
+                self._read_totals,
                 plan.flow,
                 minimum,
                 plan.give_up_s,
@@ -141,27 +151,31 @@ class _State:
             return WholeEpoch(plan.give_up_s)
         return WholeEpoch(plan.give_up_s, self._failure)
 
-    def is_done_after(self, timings: EpochTimings, rule: WindowRule) -> bool:
+    def add_epoch(self, timings: EpochTimings, rule: WindowRule) -> None:
         """Add an epoch that was read by ``rule``, and decide whether the rate is known."""
-        if self._rule == "epochs" and not timings.is_over:
-            return True  # The time limit is near, and the earlier epochs are enough.
+        if self._rule == "epochs" and not timings.is_complete:
+            self.is_done = True  # The time limit is near, and the earlier epochs are enough.
+            return
         self._epochs.append(timings)
+        minimum = self._plan.minimum
         if self._rule == "steady":
             if timings.window is not None:
                 self._windows.append(timings.window)
             if self._windows:
-                is_stopped = timings.window is None or not timings.is_over
-                return is_stopped or self._plan.minimum.is_reached(self._windows)
-        elif self._rule == "bounds" and not timings.is_over:
+                is_stopped = timings.window is None or not timings.is_complete
+                self.is_done = is_stopped or minimum.is_reached(self._windows)
+                return
+        elif self._rule == "bounds" and not timings.is_complete:
             assert isinstance(rule, BoundedWindow)  # noqa: S101  see next_rule
             self._windows = [timings.window] if timings.window is not None else []
             self._bounds = None if rule.agree else rule.bounds
-            return True
+            self.is_done = True
+            return
         # The epoch was too short for the rule, so whole epochs count from now on.
         self._rule = "epochs"
         whole_epochs = [epoch.all_steps for epoch in self._epochs]
-        minimum = self._plan.minimum
-        return len(whole_epochs) >= minimum.epochs and minimum.is_reached(whole_epochs)
+        has_enough_epochs = len(whole_epochs) >= minimum.epochs
+        self.is_done = has_enough_epochs and minimum.is_reached(whole_epochs)
 
     def measurement(self) -> RateMeasurement:
         """The epochs that were read, and the parts of them that count."""
@@ -177,15 +191,15 @@ class _State:
         )
 
     def _failure(self, samples: int, now_s: float) -> str:
-        """The reason of a failure within an epoch of which ``samples`` were read."""
+        """The reason of a failure in an epoch of which ``samples`` samples were read."""
         earlier_samples = sum(epoch.all_steps.samples for epoch in self._epochs)
-        done = len(self._epochs)
+        complete_epochs = len(self._epochs)
         epoch_samples: float | None = self._plan.epoch_samples
-        if done:
-            epoch_samples = earlier_samples / done
+        if complete_epochs:
+            epoch_samples = earlier_samples / complete_epochs
         return _too_few_epochs_reason(
             self._plan.minimum.epochs,
-            done,
+            complete_epochs,
             epoch_samples,
             earlier_samples + samples,
             now_s - self._started_s,
@@ -193,7 +207,11 @@ class _State:
 
 
 def _too_few_epochs_reason(
-    min_epochs: int, done: int, epoch_samples: float | None, read_samples: int, spent_s: float
+    min_epochs: int,
+    complete_epochs: int,
+    epoch_samples: float | None,
+    read_samples: int,
+    spent_s: float,
 ) -> str:
     """The reason why too few whole epochs were read in time.
 
@@ -207,14 +225,14 @@ def _too_few_epochs_reason(
         )
     needed_s = spent_s * min_epochs * epoch_samples / max(read_samples, 1)
     return (
-        f"{done} of {min_epochs} whole epochs of {epoch_samples:,.0f} samples were read in "
-        f"{spent_s:,.0f} s: about {needed_s:,.0f} s are needed; set trial_timeout_s to "
+        f"{complete_epochs} of {min_epochs} whole epochs of {epoch_samples:,.0f} samples were read "
+        f"in {spent_s:,.0f} s: about {needed_s:,.0f} s are needed; set trial_timeout_s to "
         f"{math.ceil(needed_s / GIVE_UP_SHARE):,} or more, or use fewer images"
     )
 
 
 def _with_opening_time(timings: EpochTimings, opening_s: float) -> EpochTimings:
-    """The same epoch, requested ``opening_s`` earlier: its loader was created just for it."""
+    """The timings of an epoch with the time to create its loader, as if it was requested before."""
     start = replace(timings.all_steps.start, time_s=timings.all_steps.start.time_s - opening_s)
     return replace(
         timings,

@@ -26,8 +26,8 @@ class RatePlan:
     """How the rate of a trial is measured.
 
     Attributes:
-        rule: the rule with which the trial begins. If the first epoch turns out to be too short
-            for this rule, whole epochs count.
+        rule: the rule with which the trial begins. If the first epoch is too short for this rule,
+            whole epochs count instead.
         flow: how samples flow through the loader.
         minimum: the minimum length of the steps that count.
         give_up_s: the moment on the loop's clock after which the trial ends by itself.
@@ -75,7 +75,7 @@ def plan_rate(
 
 
 def loader_flow(loader: Loader, settings: LoaderSettings, data: DataSummary | None) -> SampleFlow:
-    """How samples flow through a loader. If it does not count its reads, only batches are known."""
+    """How samples flow through a loader. Only batches are known if it does not count its reads."""
     pattern = ReadPattern(max(1, settings.workers))
     if isinstance(loader, CountsReads):
         pattern = loader.read_pattern(data.sample_bytes if data is not None else 1.0)
@@ -88,7 +88,7 @@ def loader_flow(loader: Loader, settings: LoaderSettings, data: DataSummary | No
 
 
 def rank_samples(samples: int, rank: int, world_size: int) -> int:
-    """The number of samples of one rank, if ranks take the samples in turn."""
+    """The number of samples of one rank. Rank ``r`` has the samples r, r + world_size and so on."""
     return len(range(rank, samples, world_size))
 
 
@@ -102,7 +102,7 @@ def count_full_batches(loader: Loader, settings: LoaderSettings, samples: int) -
 def check_full_batches(
     trial: TrainingTrial, data: DataSummary | None, full_batches: Sequence[int]
 ) -> None:
-    """Refuse data that have no full batch for some rank.
+    """Refuse data that are too few for a full batch of every rank.
 
     Args:
         trial: the parameters of the loop.
@@ -123,7 +123,7 @@ def check_full_batches(
 
 
 class RankSteps(NamedTuple):
-    """The steps of a loop of several ranks, the same for every rank.
+    """The steps of a loop of several ranks. Every rank has the same steps.
 
     Attributes:
         epochs: the number of epochs.
@@ -141,9 +141,10 @@ def plan_rank_steps(
 ) -> RankSteps:
     """Choose the steps of a loop of several ranks.
 
-    Ranks exchange gradients in every step, so they must agree on the number of steps beforehand. If
-    an epoch is long enough, the steps after everything that can be in flight count. Otherwise whole
-    epochs count, and each rank takes as many steps as the rank with the fewest full batches.
+    Ranks exchange gradients in every step, so the number of steps must be known before the loop. If
+    an epoch is long enough, the first steps do not count: they take the samples that can be in
+    flight before time begins to count. If it is shorter, whole epochs count, and each rank takes as
+    many steps as the rank with the fewest full batches.
 
     Args:
         trial: the parameters of the loop.

@@ -12,15 +12,16 @@ from iobench.trials.window import MIN_ROUNDS
 class SampleFlow:
     """How samples flow through a loader.
 
-    A *window* is the part of a shard that a reader requests at once. A *round* is what all workers
-    together hand over or request at once.
+    A *window* is the part of a shard that a reader requests with one call. A *round* consists of
+    the samples that all workers together hand over, or request, at the same time.
 
     Attributes:
         round_samples: the samples of a round: one batch of each worker, or the windows that all
-            workers request at once, whichever is larger. It is an upper bound while windows grow.
+            workers request at the same time, whichever is larger. While windows grow, this is an
+            upper bound.
         max_in_flight: the largest number of samples between storage and the loop.
         batch_samples: the samples of one batch of each worker.
-        windows: the number of windows that all workers request at once.
+        windows: the number of windows that all workers request at the same time.
         window_samples: the samples of the largest window.
     """
 
@@ -31,7 +32,10 @@ class SampleFlow:
     window_samples: int = 0
 
     def round_samples_at(self, window_samples: int) -> int:
-        """The samples of a round while windows have ``window_samples``; 0 stands for unknown."""
+        """The samples of a round while a window has ``window_samples`` samples.
+
+        0 means that the present size of windows is unknown.
+        """
         if not window_samples:
             return self.round_samples
         return min(self.round_samples, max(self.batch_samples, self.windows * window_samples))
@@ -40,7 +44,8 @@ class SampleFlow:
     def min_epoch_samples(self) -> int:
         """The smallest epoch, in samples, that gives a steady rate.
 
-        It has the rounds that count, and the samples in flight before and after them.
+        It has enough samples for the rounds that count, and for the samples that are in flight
+        before and after these rounds.
         """
         return MIN_ROUNDS * self.round_samples + 2 * self.max_in_flight
 
@@ -58,10 +63,10 @@ def sample_flow(
     """
     batch_samples = max(1, workers) * batch_size
     windows = pattern.streams * pattern.windows_at_once
-    # Each stream also has one window that is being consumed, beside those that it requests.
+    # Each stream consumes one window while it requests the next windows.
     read_ahead = pattern.streams * (pattern.windows_at_once + 1) * pattern.window_samples
     shuffle_buffers = pattern.streams * pattern.buffer_samples
-    # Each worker may work on one more batch than it has ready.
+    # Each worker has ``prefetch`` batches ready, and works on one more.
     batches = batch_samples * (prefetch + 1)
     return SampleFlow(
         round_samples=max(batch_samples, windows * pattern.window_samples),

@@ -15,14 +15,14 @@ from iobench.trials.epoch_loop import EpochTimings
 from iobench.trials.loop_timings import LoopTimings
 
 MAX_SPANS = 20_000
-"""The largest number of spans of each sort that a trial saves: the last ones.
+"""The largest number of spans of each kind that a trial saves. It saves the last spans.
 
-If a trial has several processes, each of them may save an equal part of this number.
+If a trial has several processes, this number is divided equally among them.
 """
 
 
 def epoch_spans(epochs: Sequence[EpochTimings], origin_s: float) -> list[Span]:
-    """A span for every epoch that was read, also in part, with the time to its first batch."""
+    """A span for every epoch, also for an incomplete one, with the time to its first batch."""
     spans = []
     for number, epoch in list(enumerate(epochs))[-MAX_SPANS:]:
         spans.append(
@@ -43,7 +43,7 @@ def worker_spans(batches: Sequence[WorkerBatch], origin_s: float) -> list[Span]:
 
 
 def last_batches(batches: Sequence[WorkerBatch], processes: int) -> Sequence[WorkerBatch]:
-    """The last batches of one process: as many as it may save if there are ``processes``."""
+    """The last batches of one process, at most the number that each of ``processes`` may save."""
     return batches[-_max_spans_of_process(processes) :]
 
 

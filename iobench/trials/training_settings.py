@@ -23,7 +23,7 @@ from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.settings import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.results.wording import model_words
 from iobench.settings import AlsoNull, OneOrMore, bare_null
-from iobench.trials.ladder import HELD_RUNGS, HOST_RUNGS
+from iobench.trials.ladder import HOST_RUNGS, PRELOADED_RUNGS
 from iobench.trials.loader_grid import LoaderName, LoopTrial
 
 Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
@@ -90,7 +90,7 @@ class Training(BaseModel):
     and `batch_size` (docs/several-devices.md). `all`: every visible GPU."""
 
     precision: Literal["auto", "float32", "mixed"] = "auto"
-    """`auto`: mixed on a GPU, float32 on a CPU. `mixed` on a CPU: bfloat16 if it has that."""
+    """`auto`: mixed on a GPU, float32 on a CPU. `mixed` on a CPU: bfloat16 if the CPU has it."""
 
     preset: str | None = None
     """For `paced`: the name of an accelerator's rate, such as `H100` (tuned training) or
@@ -153,23 +153,22 @@ class Training(BaseModel):
         | Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(min_length=1)]
         | None
     ) = None
-    """For `paced`: numbers of emulated accelerators on this host. Each has its own loader; all end
-    each step together (docs/several-devices.md)."""
+    """For `paced`: numbers of emulated accelerators on this host. Each has its own loader, and all
+    of them end each step together (docs/several-devices.md)."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Minimum number of steps that count. A trial takes more steps if its rate is not known by then
+    """Minimum number of steps that count. A trial takes more steps until its rate is known
     (docs/loaders.md)."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """A value above 1 means that a trial reads whole epochs, at least three."""
+    """With a value above 1, a trial reads this many whole epochs, but at least three."""
 
     evict: Evict = "every-epoch"
-    """Before which epochs of `cold` and `warm` the page cache is prepared and workers start
-    (docs/cold.md)."""
+    """For `cold` and `warm`: the epochs before which the page cache is prepared and the workers
+    start (docs/cold.md)."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Threads of a process that computes on a CPU. (default: as many as leave one CPU to each
-    worker)"""
+    """Threads of a process that computes on a CPU. (default: the number of CPUs minus `workers`)"""
 
     @model_validator(mode="before")
     @classmethod
@@ -183,7 +182,7 @@ class Training(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _choose_where_to_normalise(cls, values: Any) -> Any:
-        """Take the default for consumer and loader, or the key of earlier versions."""
+        """Set ``normalise_on``: from the key of earlier versions, or by the consumer and loader."""
         if not isinstance(values, Mapping):
             return values
         settings = dict(values)
@@ -228,7 +227,7 @@ class Training(BaseModel):
         if is_paced and (self.preset is None) == (self.images_per_s is None):
             yield f"consumer paced needs either preset (one of {known_presets}) or images_per_s"
         if self.preset is not None and preset is None:
-            yield f"no preset {self.preset!r}: known are {known_presets}"
+            yield f"no preset {self.preset!r}: the presets are {known_presets}"
         if preset is not None and self.model != preset.model:
             yield f"preset {self.preset!r} is a figure for {preset.model}, not {self.model}"
         if self.model == "retinanet" and self.consumer in _TRAINING_CONSUMERS:
@@ -288,17 +287,20 @@ class Training(BaseModel):
 
     @property
     def normalise(self) -> bool:
-        """Whether the loader normalises. Loaders and parameters of trials have this key."""
+        """Whether the loader normalises. Loaders and trials have a parameter of this name."""
         return self.normalise_on == "host"
 
     @property
     def can_normalise_on_device(self) -> bool:
-        """Whether images could be normalised on the device without other changes."""
+        """Whether the device could normalise with this consumer and this loader."""
         return _can_normalise_on_device(self.consumer, self.loader)
 
     @property
     def over(self) -> str:
-        """The name of the data whose number of samples limits every input; empty if none does."""
+        """The name of the data whose number of samples limits the trials of all inputs.
+
+        Empty if the loader reads no data.
+        """
         if not capabilities_of(self.loader).reads_data:
             return ""
         reads_disk = "warm" in self.inputs or "cold" in self.inputs
@@ -307,7 +309,7 @@ class Training(BaseModel):
 
     @property
     def label(self) -> str:
-        """``group``, or a name made of the settings that distinguish the loop from others."""
+        """The value of ``group``, or else a name that is made of the settings of the loop."""
         if self.group:
             return self.group
         device = self.consumer
@@ -331,7 +333,7 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
 
     Attributes:
         input: where the samples come from.
-        over: the name of the data whose number of samples limits every input.
+        over: the name of the data whose number of samples limits the trials of all inputs.
         consumer: the name of the consumer.
         steps: the minimum number of steps that count.
         devices: the number of devices, or ``all``.
@@ -355,7 +357,7 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
 def training_points(settings: Training) -> Iterator[dict[str, Any]]:
     """PURE. Yield the points of a loop.
 
-    If the settings have several numbers of devices, there is a loop for each of them.
+    If the settings have several numbers of devices, each number gives a loop of its own.
     """
     if isinstance(settings.devices, tuple):
         yield from _points_of_counts(settings, "devices", "device", settings.devices)
@@ -382,7 +384,7 @@ def _points_of_loop(settings: Training) -> Iterator[dict[str, Any]]:
         loader_reads = capabilities_of(settings.loader).reads_data
         reads_data = source not in ("synthetic", "copy") and loader_reads
         data = ""
-        if reads_data and source in HELD_RUNGS:
+        if reads_data and source in PRELOADED_RUNGS:
             data = settings.over
         elif reads_data:
             data = f"{settings.data}@{'s3' if source == 'store' else 'disk'}"
@@ -390,7 +392,7 @@ def _points_of_loop(settings: Training) -> Iterator[dict[str, Any]]:
 
 
 def _point(settings: Training, source: Input, data: str) -> dict[str, Any]:
-    """The point of one input, which reads ``data``, or nothing if that is empty."""
+    """The point of one input. ``data`` is the name of the data to read; empty to read nothing."""
     point: dict[str, Any] = {
         "group": settings.label,
         "input": source,

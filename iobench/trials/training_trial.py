@@ -1,4 +1,4 @@
-"""Trials of kind ``train``: a training loop, fed from the device, from memory, disk or a store."""
+"""Trials of kind ``train``: a training loop with samples from the device, memory or storage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iobench.results.trial import Context, Outcome, TrialSpec
 from iobench.trials import multi_device_training
 from iobench.trials.epoch_cache import EpochCache
 from iobench.trials.epoch_loop import EpochTimings, run_epoch
-from iobench.trials.ladder import HELD_RUNGS
+from iobench.trials.ladder import PRELOADED_RUNGS
 from iobench.trials.loader_opening import (
     ReopenedLoader,
     check_frameworks,
@@ -47,7 +47,7 @@ from iobench.trials.window import MIN_EPOCHS, Minimum
 from iobench.trials.window_rules import FixedSteps
 
 _MAX_HELD_SHARE_OF_MEMORY = 1 / 4
-"""The largest share of the free memory for samples that are read before the loop begins."""
+"""Samples that are read before the loop begins take at most this share of the free memory."""
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -69,8 +69,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 def _run_on_one_device(spec: TrialSpec, trial: TrainingTrial, context: Context) -> Outcome:
     """Prepare the loader and the consumer in this process, and run the loop."""
-    # The data that limit the number of samples of every input. They also stand in for the data of
-    # an input that reads none.
+    # The location of the data that limit the number of samples of every input. If the trial itself
+    # reads no data, its loader is created for this location.
     limiting_location = context.places[trial.over] if trial.over else None
     location = context.places[trial.data] if trial.data else None
     import_loader(trial.loader)
@@ -83,8 +83,9 @@ def _run_on_one_device(spec: TrialSpec, trial: TrainingTrial, context: Context) 
         full_batches = count_full_batches(loader, trial, data.samples)
         check_full_batches(trial, data, [full_batches])
         epoch_samples = full_batches * trial.batch_size
-    if trial.input in HELD_RUNGS:
-        # This is done before the consumer warms up: a GPU that waits for long lowers its clocks.
+    if trial.input in PRELOADED_RUNGS:
+        # Samples are read before the consumer warms up, because a GPU that waits for a long time
+        # lowers its clocks.
         _hold_samples(trial, loader, epoch_samples)
     consumer = _create_consumer(trial, context, data)
     consumer.warm_up()
@@ -116,7 +117,7 @@ def _create_consumer(trial: TrainingTrial, context: Context, data: DataSummary |
 def _train_on_one_batch(
     trial: TrainingTrial, context: Context, consumer: Consumer, data: DataSummary | None
 ) -> Outcome:
-    """Train on the same batch in every step. It is on the device, or in host memory."""
+    """Train on the same batch in every step. The batch is on the device, or in host memory."""
     notes = []
     if trial.input == "copy":
         batch = host_batch(trial, network_classes(data))
@@ -150,7 +151,7 @@ def _train_on_epochs(
 ) -> Outcome:
     """Train on epochs of a loader. The page cache is prepared and judged between them."""
     location = context.places[trial.data] if trial.data else None
-    read_data = None if trial.input in HELD_RUNGS else data
+    read_data = None if trial.input in PRELOADED_RUNGS else data
     cache = EpochCache(
         trial,
         trial.input,
@@ -181,7 +182,7 @@ def _train_on_epochs(
                 consumer,
                 context.clock,
                 plan,
-                arrived=reopened.arrived,
+                read_totals=reopened.read_totals,
                 full_batch=trial.batch_size,
                 between_epochs=between_epochs,
                 progress=lambda samples: context.progress(samples, "samples"),

@@ -8,9 +8,10 @@ the rate itself. The estimate is a range, from these assumptions:
 - The maximum is the time for the largest number of samples that the rule can need, at
   ``SLOWEST_SAMPLES_PER_S``, or at the rate of the device if that is lower. Nothing is assumed about
   the rate of a real device: its trials take ``trial_timeout_s`` at most.
-- A rate that an earlier run measured replaces both rates.
+- If an earlier run has measured the rate, this rate replaces both rates.
 - Every trial takes some seconds to start. The time to make data and to fill the page cache is not
-  included. All samples are read, also by a warm trial that reads a part that fits into memory.
+  included.
+- Every trial reads all samples. A warm trial may in fact read only the part that fits into memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from iobench.loaders.protocol import ReadPattern
 from iobench.results.numbers import rough_duration
 from iobench.results.trial import GIVE_UP_SHARE, TrialSpec
 from iobench.results.wording import params_words
-from iobench.trials.ladder import HELD_RUNGS
+from iobench.trials.ladder import PRELOADED_RUNGS
 from iobench.trials.loader_grid import LoaderTrial, LoopTrial
 from iobench.trials.rate_plan import plan_rank_steps
 from iobench.trials.samples_in_flight import SampleFlow, sample_flow
@@ -38,7 +39,7 @@ from iobench.trials.window import MAX_EXTRA_ROUNDS, MIN_EPOCHS, MIN_ROUNDS
 from iobench.trials.window_rules import RateRule, choose_rule
 
 SLOWEST_SAMPLES_PER_S = 100.0
-"""The lowest rate that is assumed of a loader: one processor that decodes large photographs."""
+"""The lowest rate that is assumed for a loader: one processor that decodes large photographs."""
 
 _DURATION_PARAMS = frozenset({"seconds", "steps", "epochs", "evict"})
 """Parameters of a trial that change its duration but not its rate."""
@@ -64,9 +65,8 @@ class TrialDuration:
 
     Attributes:
         min_s: the shortest time.
-        likely_s: the likely time; None if the rate is not known.
-        max_s: the time at the slowest rate that is assumed; ``trial_timeout_s`` if nothing can be
-            assumed.
+        likely_s: the likely time; None if no rate is known.
+        max_s: the time at the lowest assumed rate; ``trial_timeout_s`` if no rate can be assumed.
         rate_rule: the rule with which the trial begins; None if it measures no loop.
         problem: the reason why the trial will fail, and what to set; empty if no reason is known.
     """
@@ -97,8 +97,8 @@ class _SampleNeed:
         min_samples: the smallest number of samples of the whole trial.
         max_samples: the largest number of samples of the whole trial.
         overrun_samples: the samples by which a trial can exceed its ``seconds``.
-        description: ``rule_samples`` in words.
-        remedy: a change that makes ``rule_samples`` smaller.
+        description: what ``rule_samples`` are, for a message.
+        remedy: a change of the config that makes ``rule_samples`` smaller, for a message.
         give_up_share: the share of ``trial_timeout_s`` within which ``rule_samples`` must be read.
     """
 
@@ -130,13 +130,16 @@ class _SampleNeed:
 
 @dataclass(frozen=True, slots=True)
 class _RateRange:
-    """Assumed rates in samples/s. If nothing is known, they are infinite and 0."""
+    """The highest and the lowest assumed rate in samples/s.
+
+    If nothing is known, ``fastest`` is infinite and ``slowest`` is 0.
+    """
 
     fastest: float
     slowest: float
 
     def limited_by(self, other: _RateRange) -> _RateRange:
-        """The rates of two stages, of which the slower one limits the other."""
+        """The rates of two stages in a row: the slower stage limits both."""
         return _RateRange(min(self.fastest, other.fastest), min(self.slowest, other.slowest))
 
 
@@ -146,7 +149,7 @@ _NO_LIMIT = _RateRange(math.inf, math.inf)
 
 
 def rate_key(spec: TrialSpec) -> str:
-    """A text that is the same for trials that differ only in their durations and repeats."""
+    """A text that is equal for trials that differ only in their durations and repeats."""
     params = {key: value for key, value in spec.params.items() if key not in _DURATION_PARAMS}
     return json.dumps([spec.kind, params], sort_keys=True, default=str)
 
@@ -161,7 +164,8 @@ def estimate_duration(
 
     Args:
         spec: the trial.
-        data: the data that it reads, or whose number of samples limits it; None if there are none.
+        data: the data that the trial reads, or that limit its number of samples; None if it has no
+            data.
         timeout_s: ``trial_timeout_s``.
         measured_per_s: the measured samples/s of a trial with the same ``rate_key``; None if there
             is none.
@@ -183,7 +187,7 @@ def estimate_duration(
     if measured_per_s is not None:
         rates = _RateRange(measured_per_s, measured_per_s)
     min_s = start_s + max(configured_s, need.min_samples / rates.fastest)
-    max_s = start_s + _max_loop_s(need, rates, configured_s) + _read_before_s(spec, data)
+    max_s = start_s + _max_loop_s(need, rates, configured_s) + _max_preloading_s(spec, data)
     min_s, max_s = min(min_s, timeout_s), min(max_s, timeout_s)
     likely_s: float | None = min_s
     if measured_per_s is not None:
@@ -197,7 +201,10 @@ def estimate_duration(
 
 
 def _max_loop_s(need: _SampleNeed, rates: _RateRange, configured_s: float) -> float:
-    """The time for the most samples. It can exceed ``seconds`` by an epoch or some rounds."""
+    """The longest time of the loop: the time to read the largest number of samples.
+
+    A loop with ``seconds`` (``configured_s``) can exceed them by an epoch, or by some rounds.
+    """
     if rates.slowest <= 0:
         return math.inf
     max_s = need.max_samples / rates.slowest
@@ -206,16 +213,17 @@ def _max_loop_s(need: _SampleNeed, rates: _RateRange, configured_s: float) -> fl
     return configured_s + need.overrun_samples / rates.slowest
 
 
-def _read_before_s(spec: TrialSpec, data: DataSummary | None) -> float:
-    """The time to read all samples once before the loop: into memory, or to a local folder."""
-    is_read = spec.params.get("input") in HELD_RUNGS or spec.params.get("access") == "file"
-    if data is None or not is_read:
+def _max_preloading_s(spec: TrialSpec, data: DataSummary | None) -> float:
+    """The longest time to read all samples before the loop, into memory or to a local folder."""
+    into_memory = spec.params.get("input") in PRELOADED_RUNGS
+    to_folder = spec.params.get("access") == "file"
+    if data is None or not (into_memory or to_folder):
         return 0.0
     return data.samples / SLOWEST_SAMPLES_PER_S
 
 
 def _too_few_images(spec: TrialSpec, data: DataSummary | None) -> str:
-    """The reason why a training loop has no step; empty if it has steps."""
+    """The reason why a training loop cannot take a step; empty if it can."""
     if spec.kind != "train" or data is None:
         return ""
     trial = TrainingTrial.model_validate(spec.params)
@@ -265,7 +273,7 @@ def _rates_of_training(trial: TrainingTrial) -> _RateRange:
 
 
 def _known_ranks(trial: TrainingTrial) -> int:
-    """The number of ranks; 1 if only the machine knows it (``devices: all``)."""
+    """The number of ranks; 1 if it depends on the machine (``devices: all``)."""
     if trial.accelerators is not None:
         return trial.accelerators
     return trial.devices if isinstance(trial.devices, int) else 1
@@ -305,7 +313,8 @@ def _need_of_loader(trial: LoaderTrial, data: DataSummary | None) -> _SampleNeed
 def _need_of_training(trial: TrainingTrial, data: DataSummary | None) -> _SampleNeed:
     ranks = _known_ranks(trial)
     if trial.input in ("synthetic", "copy"):
-        return _need_of_fixed_steps(1, trial.steps + 1, trial.batch_size).in_processes(ranks)
+        steps = trial.steps + 1  # The first step does not count.
+        return _need_of_fixed_steps(1, steps, trial.batch_size).in_processes(ranks)
     epoch_samples = data.samples // ranks if data is not None else None
     if trial.accelerators is not None or ranks > 1:
         flow, _ = _flow(trial, data)
@@ -326,7 +335,7 @@ def _need_of_training(trial: TrainingTrial, data: DataSummary | None) -> _Sample
 
 
 def _need_of_fixed_steps(epochs: int, steps: int, batch_size: int) -> _SampleNeed:
-    """The need of a number of steps that is known beforehand."""
+    """The need of a trial whose number of steps is fixed before it begins."""
     samples = epochs * steps * batch_size
     has_epochs = epochs > 1
     return _SampleNeed(

@@ -1,4 +1,4 @@
-"""The process of one trial, as its parent process sees it: send it a request, read its messages.
+"""The process of one trial, for its parent process: start it, send a request, and read messages.
 
 The process runs ``iobench.trials.trial_process_main``. It reads a pickled request from its stdin,
 and answers with JSON lines on a pipe. If the trial must begin at the same time as trials of other
@@ -34,10 +34,13 @@ REQUEST_SIZE_BYTES = 8
 """A request begins with a little-endian number of this many bytes: the size of the rest."""
 
 LOOK_EVERY_S = 0.5
-"""How often to check whether a process has ended. Its workers may keep its pipe open."""
+"""How often to check whether a process has ended.
+
+The end of its pipe does not show this, since its workers may keep the pipe open.
+"""
 
 _MAX_PRINTED_BYTES = 4096
-"""How much of the end of the output is searched for the last line."""
+"""The last line is searched in this many bytes at the end of the output."""
 _READ_BYTES = 1 << 16
 
 
@@ -83,12 +86,12 @@ class ChildProcess:
         self._incomplete_line = b""
         self.closed = False
         """Whether every process that could write messages has ended."""
-        with starting("the process of the trial"), contextlib.ExitStack() as unless_started:
+        with starting("the process of the trial"), contextlib.ExitStack() as close_on_failure:
             read_end, write_end = os.pipe()
-            self._pipe = unless_started.enter_context(os.fdopen(read_end, "rb", buffering=0))
+            self._pipe = close_on_failure.enter_context(os.fdopen(read_end, "rb", buffering=0))
             with os.fdopen(write_end, "wb", buffering=0):
                 os.set_blocking(read_end, False)
-                self._output = unless_started.enter_context(tempfile.TemporaryFile())
+                self._output = close_on_failure.enter_context(tempfile.TemporaryFile())
                 self._process = subprocess.Popen(
                     # -P: Python must not import a file of the user instead of a module of the
                     # same name.
@@ -107,7 +110,7 @@ class ChildProcess:
                     env=environment,
                     start_new_session=own_session,
                 )
-            unless_started.pop_all()
+            close_on_failure.pop_all()
         assert self._process.stdin is not None  # noqa: S101  stdin=PIPE
         self._stdin = self._process.stdin
         self.pid = self._process.pid
@@ -136,7 +139,10 @@ class ChildProcess:
                 self._stdin.close()
 
     def let_begin(self) -> None:
-        """Let the measurement begin, if the request had ``waits`` and ``ready`` has arrived."""
+        """Let the measurement begin.
+
+        This is for a request with ``waits``, after the message ``ready`` has arrived.
+        """
         with contextlib.suppress(BrokenPipeError), self._stdin:
             self._stdin.write(b"begin\n")
 
@@ -151,7 +157,8 @@ class ChildProcess:
         while data:
             pieces.append(data)
             data = self._pipe.read(_READ_BYTES)
-        # No bytes mean that nobody holds the other end. None means that nothing is there yet.
+        # An empty result means that no process holds the other end any more. None means that the
+        # pipe is empty at the moment.
         self.closed = data is not None
         lines = b"".join(pieces).split(b"\n")
         self._incomplete_line = lines.pop()
@@ -175,7 +182,7 @@ class ChildProcess:
 
     @property
     def ending(self) -> str:
-        """How the process ended, and the last line that it printed."""
+        """A description of how the process ended, with the last line that it printed."""
         last_line = self.last_line or "it printed nothing"
         return f"{_describe_exit_code(self._process.returncode)}: {last_line}"
 

@@ -5,12 +5,13 @@ stdin (see ``iobench.trials.trial_process``), runs the trial, and writes JSON li
 descriptor DESCRIPTOR:
 
 - ``{"progress": [done, unit]}``, any number of times;
-- ``{"ready": true}`` if the request says that the trial waits. The trial is then prepared, and
-  begins when a line arrives on stdin;
-- one of ``{"outcome": ...}``, ``{"skipped": reason}`` and ``{"failed": reason, "at_s": moment}``.
+- ``{"ready": true}`` if the request has ``waits``. The trial is prepared, and begins when a line
+  arrives on stdin;
+- as the last message one of ``{"outcome": ...}``, ``{"skipped": reason}`` and
+  ``{"failed": reason, "at_s": moment}``.
 
-The output of the trial itself goes to stdout and stderr, which nobody parses. PARENT is the id of
-the process that started this one. If that process ends, this one is killed.
+The trial's own output goes to stdout and stderr. PARENT is the id of the parent process. If the
+parent process ends, this process is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TRIAL_FUNCTIONS = {
     "object": "iobench.probes.object_store.probe:run",
     "loader": "iobench.trials.loader_trial:run",
     "train": "iobench.trials.training_trial:run",
-    # A trial of several processes starts each of them as a trial of one of these kinds.
+    # A trial with several processes starts each process as a trial of one of these kinds.
     "rank": "iobench.trials.multi_device_training:run_rank",
     "loading-rank": "iobench.trials.loader_trial:run_rank",
 }
@@ -58,7 +59,7 @@ class MessageWriter:
         self._last_progress_s = -_PROGRESS_EVERY_S
 
     def progress(self, done: float, unit: str) -> None:
-        """Send how much is done so far, unless progress was sent a moment ago."""
+        """Send the progress so far, but at most every ``_PROGRESS_EVERY_S`` seconds."""
         now_s = self._clock.now_s()
         if now_s - self._last_progress_s >= _PROGRESS_EVERY_S:
             self._last_progress_s = now_s
@@ -73,10 +74,11 @@ class MessageWriter:
 
 
 def main() -> int:
-    """Run the requested trial. The exit code is 0 also if the trial failed and reported that."""
+    """Run the requested trial. The exit code is also 0 if the trial failed and sent its reason."""
     writer = MessageWriter(int(sys.argv[1]))
     end_with(int(sys.argv[2]))
-    # By default TensorFlow takes all memory of every GPU, also of GPUs that it does not use.
+    # By default TensorFlow allocates the whole memory of every GPU, also of GPUs that it does not
+    # use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     request = _read_request()
     spec, clock = request.spec, SystemClock()
@@ -110,7 +112,8 @@ def main() -> int:
 def _read_request() -> TrialRequest:
     """Read the request of the parent process.
 
-    Exactly its bytes are read. If the trial waits, the line that lets it begin comes much later.
+    No more bytes than the request has are read. If the trial waits, the line that lets it begin
+    follows on the same stream later.
     """
     size_bytes = int.from_bytes(sys.stdin.buffer.read(REQUEST_SIZE_BYTES), "little")
     data = sys.stdin.buffer.read(size_bytes)
@@ -151,7 +154,7 @@ def describe_error(error: Exception) -> str:
 if __name__ == "__main__":
     try:
         code = main()
-    except SystemExit as error:  # A library may call sys.exit as if the process were its own.
+    except SystemExit as error:  # A library may call sys.exit.
         if isinstance(error.code, str):
             sys.stderr.write(f"{error.code}\n")
         code = error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -1,6 +1,6 @@
 """Run one trial in its own process, and kill it after the time limit (``trial_timeout_s``).
 
-Nothing of the trial is left afterwards: its whole process group is killed.
+The whole process group of the trial is killed, so that none of its processes remains.
 """
 
 from __future__ import annotations
@@ -26,13 +26,19 @@ from iobench.trials.trial_process import LOOK_EVERY_S, ChildProcess, Message, Tr
 _GRACE_S = 2.0
 """How long a process may take to end by itself after its last message."""
 _MAX_LINE_CHARACTERS = 300
-"""How much of the last printed line of a killed trial is shown."""
+"""The report of a killed trial has this many characters of the last line that it printed."""
 _MIN_REPORTED_SUSPENSION_S = 1.0
 """The shortest suspended time that is worth reporting."""
 
 
 class TrialEnd(NamedTuple):
-    """How a trial ended. ``outcome`` is None, and ``reason`` is not empty, unless it was done."""
+    """How a trial ended.
+
+    Attributes:
+        status: the status of the trial.
+        outcome: its outcome; None if it was skipped or failed.
+        reason: the reason why it was skipped or failed; empty if it was done.
+    """
 
     status: Status
     outcome: Outcome | None
@@ -44,7 +50,8 @@ class _LastMessage:
     """The last message of a trial.
 
     Attributes:
-        message: the message; empty if the trial ended without one, None if the time limit passed.
+        message: the message. It is empty if the trial ended without a message, and None if the time
+            limit has passed.
         suspended_s: the seconds for which the process of the trial, or this one, was suspended.
     """
 
@@ -68,14 +75,15 @@ def run_with_timeout(
     Args:
         spec: the trial.
         locations: the locations that its parameters name, by their names.
-        timeout_s: the time limit. A trial is told to end by itself, with a reason, a little before.
+        timeout_s: the time limit. The trial itself ends a little before this limit, with a reason.
             Time for which a process was suspended, or waited for other hosts, does not count.
         environment: environment variables of the trial beside those of this process.
         progress: is called with the work done so far and its unit.
         sampling: how the machine is sampled meanwhile; None to sample nothing.
         scratch: a folder that the trial may write to. The caller removes it.
         begin: is called when the trial is prepared. It returns when the measurement may begin, and
-            raises TrialFailed if the trial must not be measured. None: begin at once.
+            raises TrialFailed if the trial must not be measured. If it is None, the measurement
+            begins at once.
     """
     request = TrialRequest(
         spec,
@@ -109,7 +117,7 @@ def _run(
             if last.message is not None:
                 grace_s = _GRACE_S
     finally:
-        # Workers of the trial may have outlived it, so its whole process group is killed.
+        # Workers may still run after the process of the trial has ended.
         child.wait(grace_s)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
@@ -143,7 +151,7 @@ def _wait_for_last_message(
             ready = selector.select(min(remaining_s, LOOK_EVERY_S))
             suspended.look()
             if not ready:
-                # Workers that outlive the process of the trial keep the pipe open.
+                # The pipe may be open, because workers outlive the process of the trial.
                 if child.ended and not selector.select(0):
                     return _LastMessage({}, suspended.seconds)
                 continue

@@ -8,17 +8,22 @@ from dataclasses import dataclass, replace
 from dataprep.reading.read_counter import ReadTotals
 
 MIN_ROUNDS = 20
-"""The smallest number of rounds of a steady rate. A partial round then shifts it by at most 5 %."""
+"""The smallest number of rounds of a steady rate. A partial round changes it by at most 5 %."""
 ENOUGH_STEPS = 1_000_000
-"""Steps after which a loop may end before its minimum time. Each step takes 24 bytes of memory."""
+"""After this many steps a loop may end before its minimum time, to limit the memory for timings.
+
+Each step takes 24 bytes of memory.
+"""
 MIN_EPOCHS = 3
 """The smallest number of whole epochs of a rate that includes the starts of epochs."""
 MAX_IMBALANCE = 0.05
-"""The largest difference of arrived and consumed samples, as a share of the consumed samples."""
+"""The largest accepted imbalance: the difference of arrived and consumed samples, as a share of the
+consumed samples."""
 GOOD_IMBALANCE = 0.01
-"""A difference that is accepted at once. If it is larger, more rounds may bring a smaller one."""
+"""A window with at most this imbalance is accepted at once. If the imbalance is larger, some rounds
+are added, because a longer window may be better balanced."""
 MAX_EXTRA_ROUNDS = 10
-"""The largest number of rounds that are added in the hope of a smaller difference."""
+"""The largest number of rounds that are added for a smaller imbalance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ class Window:
 
     @property
     def imbalance(self) -> float:
-        """Difference of arrived and consumed samples, as a share of the consumed samples.
+        """The difference of arrived and consumed samples, as a share of the consumed samples.
 
         0 if arriving samples are not counted.
         """
@@ -89,12 +94,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The minimum steps, seconds and whole epochs of a trial, beside the needs of its rate rule.
+    """The minimum steps, seconds and whole epochs of a trial. Its rate rule may need more.
 
     Attributes:
-        steps: counted steps, without the first step of each epoch.
-        seconds: counted seconds.
-        epochs: whole epochs, if whole epochs count.
+        steps: the minimum number of counted steps, without the first step of each epoch.
+        seconds: the minimum time of the counted steps.
+        epochs: the minimum number of whole epochs, if whole epochs count.
     """
 
     steps: int = 1
@@ -102,7 +107,7 @@ class Minimum:
     epochs: int = MIN_EPOCHS
 
     def remaining_after(self, window: Window) -> Minimum:
-        """The minimum that is still to be reached after ``window``."""
+        """The steps and seconds that are missing after ``window``."""
         return replace(
             self,
             steps=max(1, self.steps - window.later_steps),
@@ -112,8 +117,8 @@ class Minimum:
     def is_reached(self, windows: Sequence[Window]) -> bool:
         """Whether these windows together have enough steps and seconds.
 
-        The first step of an epoch is left out, as in the quantiles of waits. So the default of 100
-        steps also gives a 90th percentile if whole epochs count.
+        The first step of each epoch is not counted, because the quantiles of waits leave it out. So
+        the default of 100 steps is enough for a 90th percentile, also if whole epochs count.
         """
         steps = sum(window.later_steps for window in windows)
         seconds = sum(window.seconds for window in windows)

@@ -1,19 +1,21 @@
-"""PURE. Which steps of a loop count, so that the rate is a steady state.
+"""PURE. The rules that decide which steps of a loop count, so that the rate is a steady rate.
 
-A loop has buffers: batches that workers made ahead, windows that readers requested, and shuffle
-buffers. Samples in the buffers were fetched and decoded before time began to count. Therefore a
-rate over a few steps only says how fast memory is emptied. There are three rules for a rate:
+A loop has buffers: batches that workers prepared in advance, windows that readers requested, and
+shuffle buffers. Samples in the buffers were fetched and decoded before time began to count. The
+rate of the first steps is therefore the rate of taking samples from memory, not the rate of the
+loader. There are three rules:
 
-- **steady**: counting begins when the loop has consumed everything that had arrived before the
-  first batch. If the windows of the reader have grown meanwhile, the loop first consumes everything
-  that has arrived by then, so that the amount in flight no longer grows. The window covers whole
-  rounds, at least ``MIN_ROUNDS``. Samples that arrived and samples that were consumed differ by at
-  most ``MAX_IMBALANCE``.
-- **epochs**: at least ``MIN_EPOCHS`` whole epochs with their starts. Nothing is in flight before an
-  epoch or after it. This rule is for data that are too short for the first rule, and for loaders
-  that do not count their reads.
-- **bounds**: for a loader that does not count its reads and has a long epoch. All samples since the
-  request give a lower bound of the rate, and a later window gives an upper bound.
+- **steady**: counting begins when the loop has consumed all samples that had arrived before the
+  first batch. If the windows of the reader have grown meanwhile, the loop first consumes all
+  samples that have arrived by then, until the number of samples in flight no longer grows. The
+  counted steps cover whole rounds, at least ``MIN_ROUNDS``. In these steps, the numbers of arrived
+  and of consumed samples differ by at most ``MAX_IMBALANCE``.
+- **epochs**: at least ``MIN_EPOCHS`` whole epochs count, with their starts. No sample is in flight
+  before an epoch or after it. This rule is for data that are too short for the other rules, or if
+  the config requests whole epochs.
+- **bounds**: this rule is for a loader that does not count its reads, and whose epoch is long. The
+  rate of all samples since the request is a lower bound of the steady rate. The rate of a later
+  window is an upper bound.
 """
 
 from __future__ import annotations
@@ -39,8 +41,8 @@ from iobench.trials.window import (
 
 RateRule = Literal["steady", "epochs", "bounds"]
 
-_LOOKS_PER_WINDOW = 50
-"""The bounds are computed again when the later window has grown by 1 / this number."""
+_CHECKS_PER_WINDOW = 50
+"""The bounds are computed again when the later window has grown by 1/50 of its length."""
 
 
 def choose_rule(
@@ -63,24 +65,27 @@ def choose_rule(
 
 
 class WindowRule(Protocol):
-    """Decides while an epoch runs which of its steps count.
+    """Decides, while an epoch runs, which of its steps count.
+
+    The loop calls ``check`` after the steps that ``check_at_samples`` and ``check_at_s`` determine.
+    Before each call it waits until the device is done.
 
     Attributes:
-        look_at_samples: the loop calls ``look`` when it has consumed this many samples.
-        look_at_s: the loop also calls ``look`` at this moment. It waits for the device before.
+        check_at_samples: the number of consumed samples at which the loop calls ``check``.
+        check_at_s: the moment at which the loop also calls ``check``.
     """
 
-    look_at_samples: float
-    look_at_s: float
+    check_at_samples: float
+    check_at_s: float
 
     def begin(self, now_s: float) -> None:
         """Note that the epoch was requested at this moment."""
 
     def first_batch(self) -> None:
-        """Note that the first batch of the epoch has arrived, and is not consumed yet."""
+        """Note that the first batch of the epoch has arrived. It is not consumed yet."""
 
-    def look(self, steps: int, samples: int, now_s: float) -> bool:
-        """Decide after this many steps and samples. Returns whether the loop must stop.
+    def check(self, steps: int, samples: int, now_s: float) -> bool:
+        """Decide what to do after this many steps and samples. Returns whether the loop must stop.
 
         Raises:
             TrialFailed: the time limit is near, and no rate can be given.
@@ -96,15 +101,16 @@ class WholeEpoch:
 
     Args:
         give_up_s: the moment when the loop must end.
-        failure: returns the reason of the failure at that moment, from the samples of this epoch
-            and the moment. None: the loop then stops without failure, and the epoch is left out.
+        failure: makes the reason of the failure if the loop must end. Its arguments are the samples
+            of this epoch, and the moment. If it is None, the loop stops without a failure, and the
+            epoch does not count.
     """
 
     def __init__(
         self, give_up_s: float = math.inf, failure: Callable[[int, float], str] | None = None
     ) -> None:
-        self.look_at_samples = math.inf
-        self.look_at_s = give_up_s
+        self.check_at_samples = math.inf
+        self.check_at_s = give_up_s
         self._failure = failure
 
     def begin(self, now_s: float) -> None:
@@ -113,26 +119,26 @@ class WholeEpoch:
     def first_batch(self) -> None:
         """Do nothing: the window is the whole epoch."""
 
-    def look(self, steps: int, samples: int, now_s: float) -> bool:
-        """Stop the loop, or fail, since the time limit is near."""
+    def check(self, steps: int, samples: int, now_s: float) -> bool:
+        """Stop the loop, or fail. This is only called when the time limit is near."""
         if self._failure is not None:
             raise TrialFailed(self._failure(samples, now_s))
         return True
 
     @property
     def window(self) -> Window | None:
-        """None: the loop itself knows the whole epoch."""
+        """Always None, since the loop itself knows the first and the last step of the epoch."""
         return None
 
 
 class FixedSteps:
-    """Count a fixed number of steps: for data on the device, and for ranks.
+    """Count a fixed number of steps. This rule is for data on the device, and for ranks.
 
     Args:
-        left_out: the steps before the first step that counts.
-        steps: the steps that count.
-        batch_size: samples of a step.
-        arrived: returns what the loader has read so far; None if it does not count its reads.
+        left_out: the number of steps before the first step that counts.
+        steps: the number of steps that count.
+        batch_size: the samples of a step.
+        read_totals: returns what the loader has read so far; None if it does not count its reads.
     """
 
     def __init__(
@@ -140,51 +146,51 @@ class FixedSteps:
         left_out: int,
         steps: int,
         batch_size: int,
-        arrived: Callable[[], ReadTotals] | None = None,
+        read_totals: Callable[[], ReadTotals] | None = None,
     ) -> None:
-        self.look_at_samples: float = left_out * batch_size
-        self.look_at_s = math.inf
+        self.check_at_samples: float = left_out * batch_size
+        self.check_at_s = math.inf
         self._last_samples = (left_out + steps) * batch_size
-        self._arrived = arrived
+        self._read_totals = read_totals
         self._start: Mark | None = None
         self._end: Mark | None = None
 
     def begin(self, now_s: float) -> None:
         """Begin to count at the request if no step is left out."""
-        if self.look_at_samples <= 0:
+        if self.check_at_samples <= 0:
             self._start = self._mark(0, 0, now_s)
-            self.look_at_samples = self._last_samples
+            self.check_at_samples = self._last_samples
 
     def first_batch(self) -> None:
         """Do nothing: the steps that count are fixed."""
 
-    def look(self, steps: int, samples: int, now_s: float) -> bool:
+    def check(self, steps: int, samples: int, now_s: float) -> bool:
         """Begin to count, or stop the loop."""
         mark = self._mark(steps, samples, now_s)
         if self._start is None:
             self._start = mark
-            self.look_at_samples = self._last_samples
+            self.check_at_samples = self._last_samples
             return False
         self._end = mark
         return True
 
     def _mark(self, steps: int, samples: int, now_s: float) -> Mark:
-        arrived = self._arrived() if self._arrived is not None else None
+        arrived = self._read_totals() if self._read_totals is not None else None
         return Mark(steps, samples, now_s, arrived)
 
     @property
     def window(self) -> Window | None:
-        """The steps that count; None if the batches ended before."""
+        """The steps that count; None if the epoch ended before the last of them."""
         if self._start is None or self._end is None:
             return None
         return Window(self._start, self._end)
 
 
 class SteadyWindow:
-    """Count whole rounds after the loop has consumed all samples that were in flight before.
+    """Count whole rounds, after the loop has consumed all samples that had arrived before.
 
     Args:
-        arrived: returns what the loader has read so far.
+        read_totals: returns what the loader has read so far.
         flow: how samples flow through the loader.
         minimum: the minimum length of the window.
         give_up_s: the moment when the loop must end.
@@ -194,17 +200,17 @@ class SteadyWindow:
 
     def __init__(
         self,
-        arrived: Callable[[], ReadTotals],
+        read_totals: Callable[[], ReadTotals],
         flow: SampleFlow,
         minimum: Minimum,
         give_up_s: float = math.inf,
         *,
         is_rate_known: bool = False,
     ) -> None:
-        self._arrived, self._flow, self._minimum = arrived, flow, minimum
+        self._read_totals, self._flow, self._minimum = read_totals, flow, minimum
         self._is_rate_known = is_rate_known
-        self.look_at_samples = math.inf
-        self.look_at_s = self._give_up_s = give_up_s
+        self.check_at_samples = math.inf
+        self.check_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
         self._earlier_epochs = ReadTotals()
         self._window_samples = 0
@@ -214,54 +220,62 @@ class SteadyWindow:
         self._rounds_at_minimum: int | None = None
 
     def begin(self, now_s: float) -> None:
-        """Remember what had arrived in earlier epochs."""
+        """Note how much has arrived in earlier epochs."""
         self._requested_s = now_s
-        self._earlier_epochs = self._arrived()
+        self._earlier_epochs = self._read_totals()
 
     def first_batch(self) -> None:
-        """Begin to count when everything that has arrived by now is consumed."""
-        self._wait_until_consumed(self._arrived())
+        """Begin to count when the loop has consumed all samples that have arrived by now."""
+        self._wait_until_consumed(self._read_totals())
 
     def _wait_until_consumed(self, arrived: ReadTotals) -> None:
-        """Look again when everything that has arrived is consumed. Windows keep their size."""
-        self.look_at_samples = arrived.since(self._earlier_epochs).samples
+        """Check again when the loop has consumed all samples that have arrived by now.
+
+        Counting begins at that moment if the windows of the reader have not grown by then.
+        """
+        self.check_at_samples = arrived.since(self._earlier_epochs).samples
         self._window_samples = arrived.window_samples
         self._round_samples = self._flow.round_samples_at(arrived.window_samples)
         self._start = None
 
-    def look(self, steps: int, samples: int, now_s: float) -> bool:
-        """Begin to count, or accept the rounds so far, or continue for one more round."""
-        arrived = self._arrived()
+    def check(self, steps: int, samples: int, now_s: float) -> bool:
+        """Begin to count, accept the rounds so far, or continue for one more round."""
+        arrived = self._read_totals()
         mark = Mark(steps, samples, now_s, arrived)
         is_late = now_s >= self._give_up_s
         if self._accepted is None and arrived.window_samples > self._window_samples:
-            # More is in flight than before, so less is consumed than is fetched.
+            # The windows have grown. While the number of samples in flight grows, the loop consumes
+            # fewer samples than the reader fetches.
             self._wait_until_consumed(arrived)
             return is_late and self._stop_without_window(samples, now_s)
         if self._start is None:
             if is_late:
                 return self._stop_without_window(samples, now_s)
             self._start = mark
-            self.look_at_samples = samples + MIN_ROUNDS * self._round_samples
+            self.check_at_samples = samples + MIN_ROUNDS * self._round_samples
             return False
         window = Window(self._start, mark)
         rounds = window.samples // self._round_samples
-        if samples >= self.look_at_samples and self._is_done_after(rounds, window):
+        if samples >= self.check_at_samples and self._is_done_after(rounds, window):
             return True
         if is_late:
             return self._accepted is not None or self._stop_without_window(samples, now_s)
         next_round = max(MIN_ROUNDS, rounds + 1)
-        self.look_at_samples = self._start.samples + next_round * self._round_samples
+        self.check_at_samples = self._start.samples + next_round * self._round_samples
         return False
 
     def _stop_without_window(self, samples: int, now_s: float) -> bool:
-        """Stop the loop if the rate is known without this epoch, else fail."""
+        """Stop the loop if earlier epochs have given a rate; otherwise fail."""
         if not self._is_rate_known:
             raise TrialFailed(self._failure(samples, now_s))
         return True
 
     def _is_done_after(self, rounds: int, window: Window) -> bool:
-        """Accept this number of whole rounds, or continue until they are better balanced."""
+        """Whether the loop can stop after this number of whole rounds.
+
+        ``window`` is accepted if its imbalance is small enough. Rounds are added until the accepted
+        window is long enough and well balanced, or until ``MAX_EXTRA_ROUNDS`` were added.
+        """
         best_imbalance = MAX_IMBALANCE
         if self._accepted is not None:
             best_imbalance = self._accepted.imbalance
@@ -284,9 +298,9 @@ class SteadyWindow:
         """The reason of the failure, with the time limit that would be long enough."""
         spent_s = now_s - self._requested_s
         round_samples = self._round_samples
-        missing_samples = max(0, self.look_at_samples - samples)
+        missing_samples = max(0, self.check_at_samples - samples)
         if 0 < self._window_samples < self._flow.window_samples:
-            # Windows may still grow, and counting begins when they no longer grow.
+            # Windows may still grow. Counting begins when they no longer grow.
             round_samples = self._flow.round_samples
             missing_samples = self._flow.max_in_flight + MIN_ROUNDS * round_samples
         elif self._start is None:
@@ -303,10 +317,11 @@ class SteadyWindow:
 
 
 class BoundedWindow:
-    """For loaders that do not count their reads: stop when a lower and an upper bound agree.
+    """Stop when a lower and an upper bound agree. For loaders that do not count their reads.
 
     The lower bound is the rate since the epoch was requested. The upper bound is the rate of the
-    *later window*, which begins after all batches that could be ready when the first one arrived.
+    *later window*. This window begins after all batches that may have been ready when the first
+    batch arrived.
 
     Args:
         flow: how samples flow through the loader.
@@ -316,22 +331,22 @@ class BoundedWindow:
 
     def __init__(self, flow: SampleFlow, minimum: Minimum, give_up_s: float = math.inf) -> None:
         self._flow, self._minimum = flow, minimum
-        self.look_at_samples: float = flow.max_in_flight
-        self.look_at_s = self._give_up_s = give_up_s
+        self.check_at_samples: float = flow.max_in_flight
+        self.check_at_s = self._give_up_s = give_up_s
         self._requested: Mark | None = None
         self._start: Mark | None = None
         self._later_window: Window | None = None
         self.bounds: tuple[float, float] | None = None
-        """Lower and upper bound of the rate, in samples/s, at the last look."""
+        """The lower and the upper bound of the rate in samples/s, at the last check."""
 
     def begin(self, now_s: float) -> None:
-        """Remember the moment of the request."""
+        """Note the moment of the request."""
         self._requested = Mark(0, 0, now_s)
 
     def first_batch(self) -> None:
-        """Do nothing: the loader does not say what has arrived."""
+        """Do nothing: the loader does not count what has arrived."""
 
-    def look(self, steps: int, samples: int, now_s: float) -> bool:
+    def check(self, steps: int, samples: int, now_s: float) -> bool:
         """Begin the later window, or compare both bounds."""
         mark = Mark(steps, samples, now_s)
         is_late = now_s >= self._give_up_s
@@ -339,7 +354,7 @@ class BoundedWindow:
             if is_late:
                 raise TrialFailed(self._failure(samples, now_s))
             self._start = mark
-            self.look_at_samples = samples + self._min_samples
+            self.check_at_samples = samples + self._min_samples
             return False
         assert self._requested is not None  # noqa: S101  begin is called first
         since_request = Window(self._requested, mark)
@@ -356,10 +371,10 @@ class BoundedWindow:
                 min(since_request_per_s, later_per_s),
                 max(since_request_per_s, later_per_s),
             )
-        # A look takes time, which must be negligible in a loop that does nothing else.
-        pause_samples = max(self._flow.round_samples, later_window.samples // _LOOKS_PER_WINDOW)
-        self.look_at_samples = samples + pause_samples
-        # Without the second condition a loop in which no time passes would have no end.
+        # A check takes time, which must be negligible also in a loop whose steps take no time.
+        pause_samples = max(self._flow.round_samples, later_window.samples // _CHECKS_PER_WINDOW)
+        self.check_at_samples = samples + pause_samples
+        # Without the second condition, a loop in which no time passes would not end.
         is_known = self.agree or later_window.steps >= ENOUGH_STEPS
         return is_late or (is_known and self._minimum.is_reached([later_window]))
 
@@ -392,5 +407,5 @@ class BoundedWindow:
 
     @property
     def window(self) -> Window | None:
-        """The later window at the last look."""
+        """The later window at the last check."""
         return self._later_window

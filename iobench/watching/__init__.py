@@ -1,7 +1,16 @@
 """Measure a loop of your own: ``loader = iobench.watch(loader, "reports/mine")``.
 
-Nothing heavy is imported here, since it runs in a training script. A companion process samples the
-machine and writes the report.
+This module runs in a training script, so it imports no large libraries. A companion process samples
+the machine and writes the report.
+
+The other modules of this package:
+
+- ``proxy``: the loader that the script gets, which times every step;
+- ``session`` and ``companion``: the log of steps, and the process that follows the script;
+- ``replay`` and ``ceiling``: repeat batches, to measure the loop without its loader;
+- ``batches``: count the samples and bytes of a batch;
+- ``prometheus``: live figures of the loop;
+- ``loop_rate`` and ``report``: compute the figures, and write the report.
 """
 
 from __future__ import annotations
@@ -26,14 +35,14 @@ from iobench.watching.session import (
     WatchSettings,
     claim_folder,
     job_rank,
+    print_line,
     release_folder,
-    say,
 )
 
 __all__ = ["finish", "watch"]
 
 _MAX_REPORT_S = 300.0
-"""How long the end of the script waits for its report."""
+"""The script waits at its end at most this long for the report."""
 _SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 _TABLE_COLUMNS = {
     "share of waiting": "wait_share",
@@ -43,7 +52,7 @@ _TABLE_COLUMNS = {
     "loss": "loss_share",
 }
 _sessions: dict[Path, Session] = {}
-"""The runs of this process, by the absolute folder that the script requested."""
+"""The runs of this process, by the absolute path of the folder that the script requested."""
 _servers: dict[int, MetricsServer] = {}
 """The servers of this process, by port."""
 _NO_LOG = StepLog(lambda records: -1)
@@ -53,7 +62,7 @@ _NO_LOG = StepLog(lambda records: -1)
 def _forget_in_forked_process() -> None:
     """Forget the runs and servers of the parent process.
 
-    A forked process serves nothing. If it calls ``watch``, it starts its own run.
+    A forked process serves no figures. If it calls ``watch``, it starts its own run.
     """
     _sessions.clear()
     _close_servers()
@@ -82,32 +91,37 @@ def watch(
     metrics_port: int | None = None,
     reads: Reads | None = None,
 ) -> Loader:
-    """Measure the loops over ``loader``; the report is written when the script ends.
+    """Measure the loops over ``loader``. The report is written when the script ends.
 
     Args:
-        loader: anything that can be iterated over: torch's DataLoader, tf.data, DALI, a generator.
-            The returned proxy has its length, attributes and batches. A loader that is already
-            watched gets the new name.
-        folder: for the report, by default ``reports/watch-TIME``. If it contains a run already,
-            ``folder-2`` is used. Loaders with one folder are in one report; a loader without a
-            folder joins the latest. In a job of several processes each writes ``folder/rank-N``.
+        loader: any object that can be iterated over: torch's DataLoader, tf.data, DALI, or a
+            generator. If it is watched already, it gets the new name.
+        folder: the folder for the report, by default ``reports/watch-TIME``. If it holds a run
+            already, ``folder-2`` is used. Loaders with the same folder are in the same report. A
+            loader without a folder is added to the latest report. In a job of several processes,
+            each process writes to ``folder/rank-N``.
         name: the name of the loader in the report.
-        batch_size: samples in a batch; by default the first dimension of its first array, or the
-            length of its list.
-        device: measure with CUDA events how long the GPU was idle while the loop waited for its
-            batch; only if torch is imported already and sees a GPU.
+        batch_size: the number of samples in a batch. By default it is the first dimension of the
+            first array in the batch, or the length of its list.
+        device: whether to measure with CUDA events how long the GPU was idle while the loop waited
+            for its batch. This needs torch, already imported, and a GPU.
         per_s: readings of the machine per second, 1 to 10.
         samplers: the samplers to read, by default all; ``()`` for none.
-        replay: the number of batches to keep after the first 100 and to hand out again for
-            ``replay_steps`` steps, once: the rate of the loop without its loader. These steps train
-            on repeated data. 0, the default, repeats nothing. All ranks of a job need the same
-            number. The steps are added to the epoch and to ``len``; no batch of the loader is lost.
-        replay_steps: steps on repeated batches, 40 or more; the last half of them counts.
+        replay: the number of batches to repeat, to measure the rate of the loop without its
+            loader. They are kept after the first 100 batches, and repeated once for
+            ``replay_steps`` steps. These steps train on repeated data. They are added to the epoch
+            and to ``len``, and no batch of the loader is lost. All ranks of a job need the same
+            number. The default is 0: no batch is repeated.
+        replay_steps: the number of steps on repeated batches, 40 or more. The last half of them
+            counts.
         metrics_port: the port, 1 to 65535, at which this process serves its figures to Prometheus
-            until the report is written. The local rank is added to it. By default nothing is
+            until the report is written. The local rank is added to it. By default no figures are
             served.
-        reads: the counter of what arrives from storage, from ``dataprep.Dataset.count_reads()``;
-            served with ``metrics_port``.
+        reads: the counter of the samples that arrive from storage, from
+            ``dataprep.Dataset.count_reads()``. Its figures are served at ``metrics_port``.
+
+    Returns:
+        A proxy with the length, the attributes and the batches of ``loader``.
 
     Raises:
         ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, the folder
@@ -137,8 +151,8 @@ def watch(
     if server is not None and session is not None:
         live = server.add(report_name, rank, reads)
     idle = _device_idle(number, session) if device else None
-    # The replay takes place without a session, too: other ranks make the repeated steps, and wait
-    # for this one.
+    # Without a session, the replay still takes place: the other ranks make its steps, and would
+    # wait for this rank without end.
     own_replay = _replay_of(ReplaySettings(replay, replay_steps), number, session, live)
     epoch_numbers = itertools.count()
 
@@ -158,10 +172,10 @@ def watch(
 
 
 class Finished:
-    """The folders of the reports that were written. A notebook shows a table of their loaders.
+    """The reports that were written. A notebook shows a table of their loaders.
 
     Attributes:
-        folders: the folders.
+        folders: the folders of the reports.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -188,10 +202,10 @@ class Finished:
 
 
 def finish() -> Finished:
-    """Write the report now and wait for it. This is for notebooks.
+    """Write the report now, and wait for it. This function is for notebooks.
 
-    At the end of a script this is done without a call. Watched loaders still work afterwards, but
-    they are no longer measured, and nothing is served to Prometheus.
+    At the end of a script, the report is written without this call. Watched loaders still work
+    afterwards, but they are no longer measured, and no figures are served to Prometheus.
     """
     _close_servers()
     folders = []
@@ -201,9 +215,9 @@ def finish() -> Finished:
             if session.finish(_MAX_REPORT_S):
                 folders.append(session.folder)
             else:
-                say(f"no report could be written in {folder}")
+                print_line(f"no report could be written in {folder}")
         except KeyboardInterrupt:
-            say(f"the report is still being written: {folder}")
+            print_line(f"the report is still being written: {folder}")
     return Finished(folders)
 
 
@@ -213,7 +227,9 @@ def _device_idle(number: int, session: Session | None) -> DeviceIdle | None:
     if session is None:
         return None
     if torch is None or not torch.cuda.is_available():
-        say("device=True: torch is not imported, or sees no GPU: its idle time is not measured")
+        print_line(
+            "device=True: torch is not imported, or sees no GPU: its idle time is not measured"
+        )
         return None
     idle = DeviceIdle(torch.cuda, number, session.log)
     session.before_close.append(idle.settle)
@@ -228,8 +244,8 @@ def _replay_of(
         return None
     rank, _, _ = job_rank(os.environ)
     log = _NO_LOG if session is None else session.log
-    # All ranks do the same, so one message is enough.
-    announce = say if rank == 0 else None
+    # The replay begins on all ranks, so one message is enough.
+    announce = print_line if rank == 0 else None
     replay = Replay(settings, number, log, announce=announce, live=live)
     if session is not None:
         session.before_close.append(replay.cancel)
@@ -237,23 +253,24 @@ def _replay_of(
 
 
 def _server_at(metrics_port: int | None) -> MetricsServer | None:
-    """The server of this process at a port; None without a port. Loaders may share a server."""
+    """The server of this process at a port; None without a port. Several loaders can share it."""
     if metrics_port is None:
         return None
     _, _, rank_on_machine = job_rank(os.environ)
     port = metrics_port + rank_on_machine
     if port not in _servers:
         _servers[port] = MetricsServer(port)
-        say(f"live figures for Prometheus: port {port}, path /metrics")
+        print_line(f"live figures for Prometheus: port {port}, path /metrics")
     return _servers[port]
 
 
 def _session_for(
     folder: str | os.PathLike[str] | None, per_s: float, samplers: Sequence[str] | None
 ) -> Session | None:
-    """The run of a folder, which is started if needed; None if no process can be started.
+    """The run with this folder; None if its companion process cannot be started.
 
-    Without a folder it is the run that was started last, or a new run below ``reports``.
+    The run is started if needed. Without a folder, it is the run that was started last, or else a
+    new run below ``reports``.
     """
     if folder is None and _sessions:
         return next(reversed(_sessions.values()))
@@ -266,7 +283,7 @@ def _session_for(
     rank, world_size, rank_on_machine = job_rank(os.environ)
     run_folder = claim_folder(requested, rank, world_size)
     if run_folder.name != requested.name and world_size == 1:
-        say(f"{requested} holds a run already: this run goes to {run_folder.name} beside it")
+        print_line(f"{requested} holds a run already: this run goes to {run_folder.name} beside it")
     run_samplers = list(_SAMPLERS if samplers is None else samplers)
     if rank_on_machine != 0:
         # Only one process of a machine reads the machine. Each process reads its own tree.
@@ -284,7 +301,7 @@ def _session_for(
         session = Session(settings)
     except OSError as error:
         release_folder(run_folder)
-        say(f"not watched: the companion process cannot be started ({error.strerror})")
+        print_line(f"not watched: the companion process cannot be started ({error.strerror})")
         return None
     if not _sessions:
         atexit.register(finish)

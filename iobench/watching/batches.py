@@ -1,7 +1,7 @@
-"""Inspect batches of any framework: count samples and bytes, and see whether arrays have changed.
+"""Inspect batches of any framework: count samples and bytes, and detect changes of arrays.
 
-A batch is an array, or arrays in mappings, lists and tuples. No framework is imported to inspect
-it. A batch of an unknown kind raises no error, because that would stop the training.
+A batch is an array, or it has arrays in mappings, lists and tuples. No framework is imported to
+inspect it. A batch of an unknown kind causes no error, because an error would stop the training.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ _MAX_DEPTH = 4
 def samples_in(batch: Any) -> int | None:
     """The number of samples in a batch; None if it is unknown.
 
-    It is the first dimension of the first array, or else the length of the list. The batch may be
-    ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping, MXNet's
-    ``DataBatch`` (without its padding), a list of images or of samples, or a detection batch: a
-    tuple of images and a tuple of targets.
+    The number is the first dimension of the first array, or else the length of the list. A batch
+    may have one of these forms:
+
+    - ``(images, labels)`` or ``{"image": ..., "label": ...}``;
+    - DALI's list of one mapping;
+    - MXNet's ``DataBatch``, whose padding is not counted;
+    - a list of images or of samples;
+    - for detection, a tuple of images and a tuple of targets.
     """
     try:
         return _size(batch, 0)
@@ -34,7 +38,7 @@ def _size(value: Any, depth: int) -> int | None:
     size = _first_dimension(value)
     if size is not None or depth > _MAX_DEPTH:
         return size
-    fields = getattr(value, "data", ())  # of MXNet's batches
+    fields = getattr(value, "data", ())  # MXNet's batches have their arrays there.
     if isinstance(value, Mapping):
         fields = list(value.values())
     elif isinstance(value, (list, tuple)):
@@ -45,7 +49,7 @@ def _size(value: Any, depth: int) -> int | None:
         elif arrays and depth == 0:
             fields = arrays
         else:
-            return len(value)  # a list with an entry for each sample
+            return len(value)  # The list has an entry for each sample.
     for field in fields:
         size = _size(field, depth + 1)
         if size is not None:
@@ -61,7 +65,7 @@ def _first_dimension(value: Any) -> int | None:
 
 
 def leaves(batch: Any, depth: int = 0) -> Iterator[Any]:
-    """Yield the arrays, numbers, strings and other values in the containers of a batch."""
+    """Yield the values in the containers of a batch: arrays, numbers, strings and others."""
     if isinstance(batch, Mapping) and depth <= _MAX_DEPTH:
         for item in batch.values():
             yield from leaves(item, depth + 1)
@@ -92,7 +96,7 @@ def _leaf_bytes(leaf: Any) -> int:
 def in_new_containers(batch: Any, depth: int = 0) -> Any:
     """Return the same arrays in new dictionaries, lists and tuples.
 
-    If the loop removes or replaces entries of the result, ``batch`` stays as it is.
+    If the loop removes or replaces entries of the result, ``batch`` does not change.
     """
     if depth > _MAX_DEPTH:
         return batch
@@ -108,10 +112,10 @@ def in_new_containers(batch: Any, depth: int = 0) -> Any:
 
 
 def content_marks(batch: Any) -> list[int | None]:
-    """Return a number for each array of a batch that changes when the array is changed in place.
+    """Return a mark for each array of a batch. It changes when the array is changed in place.
 
-    For a tensor of torch it is torch's own count of changes; for other arrays on the host it is a
-    checksum. It is None for an array that has neither.
+    The mark of a tensor of torch is torch's own count of changes. The mark of another array on the
+    host is a checksum. An array without count and checksum has the mark None.
     """
     return [_content_mark(leaf) for leaf in leaves(batch)]
 

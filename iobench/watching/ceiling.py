@@ -1,14 +1,15 @@
-"""The ceiling and the loss: the loop's rate without its loader, and what the loader costs.
+"""The ceiling and the loss: the loop's rate without its loader, and the cost of the loader.
 
 A loop with a replay makes three kinds of steps:
 
-- Repeated steps. They give the ceiling only. The second half of them is measured in two parts. The
-  ceiling is one figure if the rates of the two parts agree within 5 %, otherwise a range.
+- Repeated steps, which train on repeated batches. They are used only for the ceiling. Their second
+  half is measured in two parts. If the rates of both parts agree within 5 %, the ceiling is one
+  rate. Otherwise it is a range.
 - Steps after the replay whose batches may have been fetched during the replay. They count in no
-  figure. They end with the first batch that the loop has to wait for. If the loop waits for no
-  batch until the end of the epoch, all steps up to there are left out, unless it had not waited
-  before the replay either: then the loader is fast enough, and these steps count.
-- All other steps. They give the rate of the loop and its other figures.
+  figure. These steps end with the first batch for which the loop has to wait. If the loop waits for
+  no batch in the rest of the epoch, the whole rest is left out. There is one exception: if the loop
+  did not wait for batches before the replay either, the loader is fast enough, and the steps count.
+- All other steps. They are used for the rate of the loop and its other figures.
 
 The loss is ``1 - rate / ceiling``. It is a range if the rate or the ceiling is a range.
 """
@@ -43,12 +44,12 @@ class Ceiling:
 
     @property
     def agrees(self) -> bool:
-        """Whether the rates of the two parts are close enough to be one rate."""
+        """Whether the rates of both parts are close enough to count as one rate."""
         return self.high <= MAX_QUOTIENT * self.low
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The ceiling by the names of the report: one rate, or the ends of a range."""
+        """The ceiling as metrics: one rate, or the ends of a range."""
         if self.agrees:
             return {"ceiling_samples_per_s": self.mean}
         return {"ceiling_samples_per_s_low": self.low, "ceiling_samples_per_s_high": self.high}
@@ -56,7 +57,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class StepsWithoutReplay:
-    """The steps of a loop after the steps that its replay disturbs are taken out.
+    """The steps of a loop, without repeated steps and without steps that the replay has changed.
 
     Attributes:
         rows: the steps and ends of epochs that count.
@@ -96,7 +97,7 @@ class StepsWithoutReplay:
         """Sentences for the report about how the ceiling was measured, or why it is unknown.
 
         Args:
-            batches: the number of batches that should be repeated; 0 without a replay.
+            batches: the requested number of batches to repeat; 0 without a replay.
         """
         if not batches:
             return [
@@ -134,7 +135,7 @@ class StepsWithoutReplay:
 
 
 def take_out_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> StepsWithoutReplay:
-    """Take the steps that the replay adds or disturbs out of the steps of one loader.
+    """Remove the steps that the replay has added or changed from the steps of one loader.
 
     Args:
         rows: steps and ends of epochs, with ``wait_s``, ``step_s`` and ``elsewhere_s``.
@@ -144,29 +145,31 @@ def take_out_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> StepsWithoutRepl
     if marks.empty:
         return StepsWithoutReplay(rows)
     marks = marks.sort_values("called_s").drop_duplicates("got_s", keep="last")
-    # In a mark, called_s is the time, got_s the number of repeated steps by then, and ended_s the
-    # number of planned ones.
+    # In a mark, called_s is the moment, got_s is the number of repeated steps by then, and ended_s
+    # is the planned number of repeated steps.
     begun_s, planned = float(marks.called_s.iloc[0]), int(marks.ended_s.iloc[0])
     is_complete = int(marks.got_s.iloc[-1]) == planned
     ended_s = float(marks.called_s.iloc[-1]) if is_complete else np.inf
     rows = _without_device_wait(rows, ended_s)
-    of_epoch = rows.epoch == marks.epoch.iloc[0]
+    is_in_epoch = rows.epoch == marks.epoch.iloc[0]
     is_batch = rows.samples != END_OF_EPOCH
-    is_repeated = of_epoch & is_batch & rows.got_s.between(begun_s, ended_s, inclusive="left")
+    is_repeated = is_in_epoch & is_batch & rows.got_s.between(begun_s, ended_s, inclusive="left")
     is_before = rows.got_s < begun_s
-    is_after = of_epoch & ~is_before & ~is_repeated
+    is_after = is_in_epoch & ~is_before & ~is_repeated
     is_unsteady = _fetched_during(rows, is_before & is_batch, is_after, is_batch)
-    repeated = rows[is_repeated]
-    kept = rows[~is_repeated & ~is_unsteady]
-    later = kept[kept.got_s >= begun_s]
-    resumed_s = float(later.called_s.iloc[0]) if len(later) else float(rows.ended_s.iloc[-1])
+    repeated_rows = rows[is_repeated]
+    kept_rows = rows[~is_repeated & ~is_unsteady]
+    rows_after_replay = kept_rows[kept_rows.got_s >= begun_s]
+    resumed_s = float(rows.ended_s.iloc[-1])
+    if len(rows_after_replay):
+        resumed_s = float(rows_after_replay.called_s.iloc[0])
     return StepsWithoutReplay(
-        rows=kept,
-        rows_before=int((kept.got_s < begun_s).sum()),
-        repeated=len(repeated),
+        rows=kept_rows,
+        rows_before=int((kept_rows.got_s < begun_s).sum()),
+        repeated=len(repeated_rows),
         planned=planned,
         left_out=int((is_unsteady & is_batch).sum()),
-        ceiling=_ceiling(repeated, marks) if is_complete else None,
+        ceiling=_ceiling(repeated_rows, marks) if is_complete else None,
         pauses=((begun_s, resumed_s),),
     )
 
@@ -209,7 +212,7 @@ def _fetched_during(
     """The rows after the replay whose batches may have been fetched during it."""
     before, after = rows[is_before], rows[is_after & is_batch]
     at_once_s = max_at_once_s(float(before.step_s.iloc[1:].mean()))
-    # Every loop waits for its very first batch.
+    # Every loop waits for its first batch, so this wait is ignored.
     first_wait_before = first_waiting_batch(
         before.wait_s.to_numpy()[1:], before.step_s.to_numpy()[1:], at_once_s
     )
@@ -224,8 +227,8 @@ def _fetched_during(
 def _ceiling(repeated: pd.DataFrame, marks: pd.DataFrame) -> Ceiling | None:
     """The rates of the two measured parts of a complete replay.
 
-    Each part lies between two marks; the first mark is the start of the replay. None if the samples
-    of a batch are unknown, or a part has no samples or no time.
+    The first mark is the start of the replay. Each part lies between two of the other marks. None
+    if the samples of a batch are unknown, or if a part has no samples or takes no time.
     """
     if (repeated.samples == UNKNOWN_SAMPLES).any():
         return None
@@ -236,5 +239,6 @@ def _ceiling(repeated: pd.DataFrame, marks: pd.DataFrame) -> Ceiling | None:
     if not parts or any(samples <= 0 or seconds <= 0 for samples, seconds in parts):
         return None
     rates = [samples / seconds for samples, seconds in parts]
-    samples, seconds = (sum(values) for values in zip(*parts, strict=True))
-    return Ceiling(min(rates), max(rates), samples / seconds)
+    all_samples = sum(samples for samples, _ in parts)
+    all_seconds = sum(seconds for _, seconds in parts)
+    return Ceiling(min(rates), max(rates), all_samples / all_seconds)

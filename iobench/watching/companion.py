@@ -1,9 +1,12 @@
 """The program of the companion: ``python -m iobench.watching.companion PARENT STEPS SETTINGS``.
 
-It samples the machine until the script announces its end on stdin, or has ended without that
-(killed, out of memory). Then it reads the log of steps from the descriptor STEPS. It is a separate
-process so that sampling does not take the script's interpreter lock, and the libraries for reports
-are not imported into a training script.
+PARENT is the id of the script's process. The companion samples the machine until the script
+announces its end on stdin, or until the script has ended without an announcement, for example
+because it was killed. Then it reads the log of steps from the file descriptor STEPS, and writes the
+report.
+
+It is a separate process for two reasons: sampling must not take the interpreter lock of the script,
+and the libraries for reports must not be imported into a training script.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from dataprep.errors import DataprepError
 from dataprep.names import escape
 from dataprep.schema import typed
 from iobench.machine.sampling import Samples, SamplingSettings, sampling_beside
-from iobench.watching.session import END, WatchedLoader, WatchSettings, release_folder, say
+from iobench.watching.session import END, WatchedLoader, WatchSettings, print_line, release_folder
 
 _READ_BYTES = 1 << 16
 _LOOK_EVERY_S = 0.5
@@ -27,11 +30,17 @@ _LOOK_EVERY_S = 0.5
 
 
 def listen(messages: int, parent: int) -> bytes:
-    """All that the script ``parent`` sends through the pipe ``messages`` until it has ended."""
+    """Receive the messages of the script until it has ended.
+
+    Args:
+        messages: the descriptor of the pipe through which the script sends them.
+        parent: the id of the script's process.
+    """
     received = b""
     while not received.endswith(END):
-        # This is checked before the pipe is read, so that all messages are in the pipe by then.
-        # The pipe alone is not enough: workers of the script may keep it open.
+        # This is checked before the pipe is read. If the script has ended, the pipe then has all of
+        # its messages. The end of the pipe does not show the end of the script, since workers of
+        # the script may keep the pipe open.
         has_ended = os.getppid() != parent
         ready, _, _ = select.select([messages], [], [], 0.0 if has_ended else _LOOK_EVERY_S)
         data = os.read(messages, _READ_BYTES) if ready else None
@@ -42,11 +51,11 @@ def listen(messages: int, parent: int) -> bytes:
 
 
 def main() -> int:
-    """Follow the script, then write its report."""
+    """Sample the machine until the script has ended, then write its report."""
     parent, steps_descriptor = int(sys.argv[1]), sys.argv[2]
     settings = typed(WatchSettings, json.loads(sys.argv[3]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # These signals are for the script. This process waits until the script has ended.
+        # These signals are meant for the script. This process waits until the script has ended.
         signal.signal(number, signal.SIG_IGN)
     # The settings are not validated: an unknown sampler becomes a note in the report.
     sampling = SamplingSettings.model_construct(
@@ -65,13 +74,13 @@ def main() -> int:
 
         announced_end = received.endswith(END)
         verdict = write(folder, settings, loaders, records, samples, announced_end=announced_end)
-        say(verdict)
+        print_line(verdict)
         report = folder / "report.html"
         if report.is_relative_to(Path.cwd()):
             report = report.relative_to(Path.cwd())
-        say(escape(str(report)))
+        print_line(escape(str(report)))
     except DataprepError as error:
-        say(escape(str(error)))
+        print_line(escape(str(error)))
         return 1
     finally:
         release_folder(folder)

@@ -1,26 +1,28 @@
-"""The rate of a watched loop: one figure if two bounds agree, otherwise a range, or unknown.
+"""The rate of a watched loop. It is one rate if two bounds agree, otherwise a range or unknown.
 
-A loader may fetch batches ahead. While a loop takes these batches, it is faster than the loader can
-sustain. Two bounds enclose the steady rate:
+A loader may fetch batches in advance. While a loop takes these batches, it is faster than the
+loader. Two bounds enclose the steady rate:
 
 - The lower bound is the number of all samples since the first request, divided by the time since
-  then. Usually no batch was fetched before the first request, so that this bound is not too high.
-- The upper bound is the rate of the steps after the batches that were ready early. Batches that are
-  ready when these steps begin make this bound too high, never too low.
+  this request.
+- The upper bound is the rate of the later steps, after the batches that were ready early. Batches
+  that are ready when these steps begin can make this bound too high, but never too low.
 
-With three or more whole epochs there is another pair of bounds. The lower one is the rate of all
-whole epochs, with their starts. The upper one is the rate of the whole epochs after the first,
-because only the first epoch has the cost of the first start. Usually no batch is fetched for the
-next epoch; if one is, it comes at once.
+With three or more whole epochs, another pair of bounds is used:
 
-The lower bound is too high if batches were ready before the first request, because a queue was full
-by then. Such batches come at once. Therefore the leading batches that came at once, at most those
-of the first epoch, are taken out of the lower bound. If the bounds do not agree without them, the
-rate is unknown.
+- The lower bound is the rate of all whole epochs, with their starts.
+- The upper bound is the rate of the whole epochs after the first one, because the first epoch has
+  the cost of the first start.
 
-Time between two steps that belongs to no step (other loops, validation, checkpoints, a replay)
-counts in the lower bound if the batch after it came at once, because the batch may have been
-fetched in this time.
+The lower bound would be too high if batches were fetched before the first request, for example
+because a queue was full by then. Such batches *come at once*: the loop waits for them only a few
+milliseconds. Therefore the first batches of the loop, as long as they come at once, are not counted
+in the lower bound. Only batches of the first epoch are left out in this way, since loaders usually
+fetch no batch of the next epoch. If the bounds do not agree after that, the rate is unknown.
+
+A loop also spends time between two steps, for validation, checkpoints or a replay. This time counts
+in the lower bound if the next batch comes at once, because the loader may have fetched the batch in
+this time.
 """
 
 from __future__ import annotations
@@ -39,18 +41,19 @@ Array: TypeAlias = np.ndarray[Any, Any]
 MAX_QUOTIENT = 1.05
 """Two bounds agree if their quotient is at most this."""
 AT_ONCE_S = 0.005
-"""A batch came at once if the loop waited for it less than this many seconds. It takes some time to
-hand over a batch, even if the batch is ready."""
+"""A batch came at once if the loop waited for it less than this many seconds. Handing over a batch
+takes some time, even if the batch is ready."""
 AT_ONCE_SHARE = 0.05
 """A batch also came at once if the loop waited for it less than this share of the mean step."""
 MIN_STEPS = 20
-"""The fewest steps that give the upper bound, unless the loop has fewer."""
+"""The smallest number of steps for the upper bound. If fewer steps are left, all steps except the
+first are used."""
 MIN_EPOCHS = 3
-"""The fewest whole epochs that give bounds of their own."""
+"""The smallest number of whole epochs for bounds from whole epochs."""
 _NEXT_STEPS = 10
-"""A loop waits from a batch on if it also waits for its share in this many steps from there."""
+"""The number of steps over which ``first_waiting_batch`` takes the mean of the next waits."""
 MAX_READY_BATCHES = 1_000
-"""Assume that no queue holds more batches than this before the first request."""
+"""The assumed largest number of batches in a queue before the first request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Bounds:
 
     @property
     def agree(self) -> bool:
-        """Whether the bounds are close enough to be one rate."""
+        """Whether the bounds are close enough to count as one rate."""
         return self.low > 0 and max(self.low, self.high) <= MAX_QUOTIENT * min(self.low, self.high)
 
 
@@ -95,7 +98,7 @@ class LoopRate:
 
     @property
     def note(self) -> str:
-        """Why there is no single rate; empty if there is a single rate."""
+        """The reason why there is no single rate; empty if there is one."""
         remedy = f"more steps, or {MIN_EPOCHS} whole epochs, give one rate"
         bounds = self.bounds
         if bounds.agree:
@@ -127,9 +130,9 @@ def loop_rate(rows: pd.DataFrame, before_replay: int | None = None) -> LoopRate 
 
 
 def first_waiting_batch(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
-    """The number of the batch from which on the loop waits for its loader; None if it never does.
+    """The first batch from which on the loop waits for its loader; None if it never waits.
 
-    It is the first batch that meets three conditions:
+    This is the first batch that meets three conditions:
 
     - It did not come at once.
     - From this batch on, the loop spends at least ``AT_ONCE_SHARE`` of its time waiting.
@@ -138,18 +141,23 @@ def first_waiting_batch(wait_s: Array, step_s: Array, at_once_s: float) -> int |
 
     Args:
         wait_s: how long the loop waited for each batch.
-        step_s: how long each step took, with the wait.
+        step_s: how long each step took, including the wait.
         at_once_s: the longest wait for a batch that came at once.
+
+    Returns:
+        The number of the batch, from 0.
     """
     number = np.arange(len(wait_s))
-    end = np.minimum(number + _NEXT_STEPS, len(wait_s))
-    until_s = np.concatenate([[0.0], np.cumsum(wait_s)])
-    later_wait_s = until_s[-1] - until_s[:-1]
+    next_end = np.minimum(number + _NEXT_STEPS, len(wait_s))
+    wait_before_s = np.concatenate([[0.0], np.cumsum(wait_s)])
+    later_wait_s = wait_before_s[-1] - wait_before_s[:-1]
     later_step_s = np.cumsum(step_s[::-1])[::-1]
-    next_mean_s = (until_s[end] - until_s[number]) / (end - number)
+    next_mean_s = (wait_before_s[next_end] - wait_before_s[number]) / (next_end - number)
     later_mean_s = later_wait_s / (len(wait_s) - number)
-    waits = (wait_s >= at_once_s) & (later_wait_s >= AT_ONCE_SHARE * later_step_s)
-    numbers = np.flatnonzero(waits & (next_mean_s >= later_mean_s / 2))
+    came_late = wait_s >= at_once_s
+    is_waiting = later_wait_s >= AT_ONCE_SHARE * later_step_s
+    is_lasting = next_mean_s >= later_mean_s / 2
+    numbers = np.flatnonzero(came_late & is_waiting & is_lasting)
     return int(numbers[0]) if len(numbers) else None
 
 
@@ -159,7 +167,7 @@ def max_at_once_s(mean_step_s: float) -> float:
 
 
 class _Steps:
-    """Rows as arrays. The end of an epoch is a row without samples."""
+    """The rows of a loop as arrays. The end of an epoch is a row without samples."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self.epoch = rows.epoch.to_numpy()
@@ -171,32 +179,38 @@ class _Steps:
         mean_step_s = step_s[1:].sum() / max(1, batches - 1)
         at_once_s = max_at_once_s(mean_step_s)
         self.at_once = self.is_batch & (wait_s < at_once_s)
-        self.between_s = _between(rows.called_s.to_numpy(), step_s, self.is_batch)
+        self.between_s = _time_between_steps(rows.called_s.to_numpy(), step_s, self.is_batch)
         first_epoch = self.is_batch & (self.epoch == self.epoch[0])
-        self.burst = _burst(wait_s[first_epoch], step_s[first_epoch], at_once_s)
-        """Batches of the first epoch before the loop waits, not counting the wait for the very
-        first batch; None if the loop never waits."""
-        ready = int(first_epoch.sum()) if self.burst is None else self.burst
+        self.early_batches = _early_batches(wait_s[first_epoch], step_s[first_epoch], at_once_s)
+        """The number of batches of the first epoch before the loop begins to wait for batches.
+
+        The wait for the first batch is ignored. None if the loop never waits."""
+        ready = int(first_epoch.sum()) if self.early_batches is None else self.early_batches
         self.ready = min(ready, MAX_READY_BATCHES) if self.at_once[0] else 0
+        """The number of batches that may have been ready before the first request."""
         self.was_ready = np.arange(len(step_s)) < self.ready
 
-    def low(self, chosen: Array) -> float:
-        """Lower bound over the chosen rows: samples without the ready ones, divided by all time."""
-        samples = self.samples[chosen & ~self.was_ready].sum()
-        seconds = self.step_s[chosen].sum() + self.between_s[chosen & self.at_once].sum()
+    def low(self, is_chosen: Array) -> float:
+        """The lower bound over the chosen rows.
+
+        It is the number of samples that were not ready before the first request, divided by the
+        time of the steps and the time between steps that counts.
+        """
+        samples = self.samples[is_chosen & ~self.was_ready].sum()
+        seconds = self.step_s[is_chosen].sum() + self.between_s[is_chosen & self.at_once].sum()
         return float(samples / seconds) if seconds > 0 else 0.0
 
-    def high(self, chosen: Array) -> float:
-        """Upper bound over the chosen rows: all samples, divided by the time of the steps."""
-        seconds = self.step_s[chosen].sum()
-        return float(self.samples[chosen].sum() / seconds) if seconds > 0 else 0.0
+    def high(self, is_chosen: Array) -> float:
+        """The upper bound over the chosen rows: all samples, divided by the time of the steps."""
+        seconds = self.step_s[is_chosen].sum()
+        return float(self.samples[is_chosen].sum() / seconds) if seconds > 0 else 0.0
 
 
 def _by_epochs(steps: _Steps) -> Bounds | None:
     """The bounds from whole epochs; None if there are too few of them."""
-    ended = steps.epoch[~steps.is_batch]
-    with_batches = steps.epoch[steps.is_batch]
-    whole_epochs = np.intersect1d(ended, with_batches)
+    ended_epochs = steps.epoch[~steps.is_batch]
+    epochs_with_batches = steps.epoch[steps.is_batch]
+    whole_epochs = np.intersect1d(ended_epochs, epochs_with_batches)
     if len(whole_epochs) < MIN_EPOCHS:
         return None
     low = steps.low(np.isin(steps.epoch, whole_epochs))
@@ -206,23 +220,24 @@ def _by_epochs(steps: _Steps) -> Bounds | None:
 def _by_steps(steps: _Steps, before_replay: int | None) -> Bounds:
     """The bounds from all steps and from the steps after the batches that were ready early.
 
-    If too few steps follow these batches, the upper bound is that of all steps but the first. The
-    steps before a replay give a second lower bound, and the higher of the two counts. The second is
-    higher if the loop waits for no batch after the replay, because then the time of the replay
-    counts in the bound of all steps.
+    If too few steps follow these batches, the upper bound is the bound of all steps but the first.
+
+    With a replay there are two lower bounds, from all steps and from the steps before the replay,
+    and the higher bound counts. If the loop waits for no batch after the replay, the time of the
+    replay counts in the bound of all steps, and makes it too low.
     """
     number = np.arange(len(steps.epoch))
-    window = number > (steps.burst or 0)
-    if (window & steps.is_batch).sum() < MIN_STEPS:
-        window = number > 0
+    is_later = number > (steps.early_batches or 0)
+    if (is_later & steps.is_batch).sum() < MIN_STEPS:
+        is_later = number > 0
     low = steps.low(number >= 0)
     if before_replay is not None:
         low = max(low, steps.low(number < before_replay))
-    return Bounds(low, steps.high(window), "bounds")
+    return Bounds(low, steps.high(is_later), "bounds")
 
 
-def _between(called_s: Array, step_s: Array, is_batch: Array) -> Array:
-    """Seconds that belong to no step, between the requests for the batch before and this batch."""
+def _time_between_steps(called_s: Array, step_s: Array, is_batch: Array) -> Array:
+    """For each batch, the seconds since the previous request that belong to no step."""
     between_s = np.zeros(len(called_s))
     batch_rows = np.flatnonzero(is_batch)
     step_time_before_s = np.concatenate([[0.0], np.cumsum(step_s)])[batch_rows]
@@ -231,7 +246,10 @@ def _between(called_s: Array, step_s: Array, is_batch: Array) -> Array:
     return between_s
 
 
-def _burst(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
-    """The number of the batch from which on the loop waits; the wait for the first is ignored."""
+def _early_batches(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
+    """The number of batches before the loop begins to wait; None if it never waits.
+
+    The wait for the first batch is ignored.
+    """
     after_first = first_waiting_batch(wait_s[1:], step_s[1:], at_once_s)
     return None if after_first is None else after_first + 1

@@ -1,7 +1,7 @@
 """Figures of a loop while it runs, for Prometheus: ``watch(loader, metrics_port=N)``.
 
-The loop only adds numbers. A thread of the server makes the text when somebody reads the page. It
-uses ``prometheus-client``, which is imported only if ``metrics_port`` is set.
+The loop only adds numbers. When Prometheus reads the page, a thread of the server makes its text.
+The server uses ``prometheus-client``, which is imported only if ``metrics_port`` is set.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Snapshot:
 class LiveFigures:
     """Sums of the loop over one loader, which the thread of the server may read at any moment.
 
-    There is no lock, because a forked worker could inherit it locked. Instead, the order of the
-    statements ensures that a reader counts no wait twice.
+    The class uses no lock, because a forked worker could inherit the lock in its locked state.
+    Instead, the order of the statements ensures that a reader counts no wait twice.
     """
 
     def __init__(
@@ -107,7 +107,8 @@ class LiveFigures:
         self._steps_by_bucket = [0] * (len(BUCKETS_S) + 1)
         self._is_repeated = False
         self._repeated_steps = self._repeated_samples = 0
-        # The number of repeated samples, and the time, when the measured part of the replay began.
+        # The number of repeated samples, and the moment, at which the measured part of the replay
+        # began.
         self._measured_from: tuple[int, float] | None = None
         self._ceiling_per_s: float | None = None
 
@@ -120,7 +121,7 @@ class LiveFigures:
     ) -> None:
         """Add a batch and the wait for it.
 
-        A repeated batch (``is_repeated``) did not come from the loader and is counted apart.
+        A repeated batch (``is_repeated``) did not come from the loader, and is counted separately.
         """
         self._is_repeated = is_repeated
         if is_repeated:
@@ -149,7 +150,8 @@ class LiveFigures:
     def note_replay_end(self, now_s: float) -> None:
         """Compute the ceiling from the measured steps of the replay.
 
-        The current request has only waited for the device so far. This is no wait for a batch.
+        So far, the current request has only waited for the device. This is no wait for a batch, so
+        the wait begins now.
         """
         if self._requested_s is not None:
             self._requested_s = now_s
@@ -160,11 +162,11 @@ class LiveFigures:
 
     def snapshot(self) -> Snapshot:
         """The figures of this moment. A wait that has not ended yet is included."""
-        wait_s = self._wait_s  # This is read before the request (see _add_wait).
+        wait_s = self._wait_s  # This must be read before the request (see _add_wait).
         requested_s = self._requested_s
         if requested_s is not None:
             wait_s += max(0.0, self._clock() - requested_s)
-        # Prometheus takes a falling counter for a restart of the script.
+        # A counter must not fall: Prometheus would see a fall as a restart of the script.
         self._shown_wait_s = max(self._shown_wait_s, wait_s)
         counters: dict[str, float] = {
             "samples": self._samples,

@@ -12,7 +12,8 @@ from iobench.watching.prometheus import LiveFigures
 from iobench.watching.replay import Replay
 from iobench.watching.session import DEVICE_IDLE, END_OF_EPOCH, UNKNOWN_SAMPLES, StepLog
 
-# Methods that Python looks up on the class. The proxy has only those that the loader has.
+# Python looks up these methods on the class of an object, not on the object. The class of a proxy
+# has those of them that the class of the loader has.
 _FORWARDED_METHODS = (
     "__len__",
     "__getitem__",
@@ -33,17 +34,21 @@ Loader = TypeVar("Loader")
 _LOADER, _TIME_EPOCH, _PASS = "_iobench_loader", "_iobench_timed", "_iobench_pass"
 
 TimeEpoch: TypeAlias = Callable[[Callable[[], Iterator[Any]]], Any]
-"""Takes a function that begins a pass over a loader, and returns an iterator that times it."""
+"""A function that times a pass over a loader.
+
+Its argument is a function that begins the pass. It returns an iterator over the batches.
+"""
 
 _MAX_PENDING_EVENTS = 1 << 16
-"""The largest number of events that are kept. A device that hangs must not take all memory."""
+"""The largest number of events that are kept. Otherwise they would fill the memory if the device
+hangs."""
 
 
 class Watched:
-    """A proxy: its attributes are those of the loader; passes over it are timed.
+    """A proxy of a loader. It has the attributes of the loader, and passes over it are timed.
 
-    It is no instance of the loader's class, since code that rebuilds loaders
-    (``accelerate.prepare``) would silently build one that is not watched.
+    It is not an instance of the loader's class. Otherwise code that builds loaders again, such as
+    ``accelerate.prepare``, would silently build a loader that is not watched.
     """
 
     def __init__(self, loader: Any, time_epoch: TimeEpoch) -> None:
@@ -67,7 +72,7 @@ class Watched:
         return f"watched {unwrap_loader(self)!r}"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Make copies and pickles of the loader alone, which are not watched."""
+        """Copy or pickle the loader without the proxy. The copy is not watched."""
         return unwrap_loader, (unwrap_loader(self),)
 
 
@@ -139,9 +144,9 @@ def _length_with_replay(replay: Replay) -> Callable[..., int]:
 class DeviceIdle:
     """Measures how long a GPU was idle because its batch had not arrived.
 
-    An event is recorded when a batch is requested, after all work that is queued, and another event
-    when the batch has arrived. The stream is idle from the first event until the second. Nothing
-    waits for the GPU: events are read after they have passed.
+    When the loop requests a batch, an event is appended to the queue of the GPU. When the batch has
+    arrived, another event is appended. The GPU is idle from the first event to the second. The loop
+    never waits for the GPU, since events are read after they have passed.
     """
 
     def __init__(self, cuda: Any, loader: int, log: StepLog) -> None:
@@ -179,10 +184,11 @@ class DeviceIdle:
 
 
 class TimedEpoch:
-    """An iterator with the batches, errors and attributes of the loader's own iterator.
+    """An iterator over a loader that times each step of the loop.
 
-    A step lasts from the request for its batch to the next request. If a loop is left by ``break``,
-    its last step has no end and is not counted.
+    It has the batches, errors and attributes of the loader's own iterator. A step lasts from the
+    request for its batch to the next request. If a loop ends with ``break``, its last step has no
+    end, and is not counted.
 
     Args:
         make_iterator: begins a pass over the loader.
@@ -214,7 +220,7 @@ class TimedEpoch:
         self._replay, self._live = replay, live
         if replay is not None:
             replay.epoch_begins()
-        # Making the iterator starts workers; its time counts as waiting for the first batch.
+        # Making the iterator starts workers. This time counts as waiting for the first batch.
         self._opened_s: float | None = clock()
         self._inner = make_iterator()
         # The request, the arrival and the samples of the current step.

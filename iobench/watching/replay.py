@@ -1,14 +1,14 @@
 """Repeat batches of a loader to measure how fast the loop is without its loader.
 
-After the warm-up, the replay keeps a few batches while the loop takes them. Then the loop gets the
-kept batches again and again for a number of steps, and goes on with the loader's next batch. No
-batch of the loader is lost. There is one replay per watched loader.
+After a warm-up, the replay keeps a few batches while the loop takes them. Then the loop gets the
+kept batches again and again for a number of steps. Afterwards it goes on with the loader's next
+batch, so that no batch of the loader is lost. There is one replay for each watched loader.
 
-During the replay, workers and threads of the loader fetch batches until their queues are full,
-which takes CPU time from the loop. Therefore the first half of the repeated steps does not count.
-The second half is measured in two parts, whose rates must agree (``iobench.watching.ceiling``). A
-GPU may still compute when the loop asks for its next batch. Therefore the replay waits for the GPU
-at the start and at the end of each part.
+When the replay begins, workers and threads of the loader still fetch batches until their queues are
+full, which takes CPU time from the loop. Therefore the first half of the repeated steps does not
+count. The second half is measured in two parts, whose rates must agree
+(``iobench.watching.ceiling``). A GPU may still compute when the loop requests its next batch.
+Therefore the replay waits for the GPU at the start and at the end of each part.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from iobench.watching.session import REPLAY_MARK, StepLog
 
 DEFAULT_STEPS = 100
 MIN_STEPS = 40
-"""The fewest steps of a replay. Each of the two measured parts then has 10 steps."""
+"""The smallest number of steps of a replay. Each of the two measured parts then has 10 steps."""
 WARM_UP_STEPS = 100
-"""Steps on the loader's own batches before any batch is kept. If the loop waits for no batch after
-the replay, its rate comes from these steps."""
+"""The number of steps on the loader's own batches before a batch is kept. If the loop waits for no
+batch after the replay, its rate is measured in these steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Replay:
 
     @property
     def is_running(self) -> bool:
-        """Whether the last batch that the loop got was a repeated one."""
+        """Whether the last batch that the loop got was a repeated batch."""
         return self._replayed_pass is not None and not self._is_over
 
     def added_steps(self, batches: int) -> int:
@@ -140,7 +140,10 @@ class Replay:
         self._taken_in_earlier_epochs = self._taken_batches
 
     def cancel(self) -> None:
-        """Do not begin a replay. One that has begun goes on: all ranks must make equal steps."""
+        """Prevent a replay that has not begun yet.
+
+        A replay that has begun goes on, since all ranks must make the same number of steps.
+        """
         if self._replayed_pass is None:
             self._stop()
 
@@ -154,7 +157,7 @@ class Replay:
         Raises:
             StopIteration: ``source`` has no more batches, and no repeated step is due.
         """
-        if self._is_over or os.getpid() != self._process:  # a forked worker makes no steps
+        if self._is_over or os.getpid() != self._process:  # A forked worker makes no steps.
             return next(source)
         if self._warm_up_arrays is not None:
             arrays, marks = self._warm_up_arrays
@@ -177,16 +180,16 @@ class Replay:
         return batch
 
     def _keep(self, batch: Any) -> None:
-        """Keep a batch if the warm-up is over, before the loop gets the batch."""
+        """Keep a batch for the replay if the warm-up is over. Then the loop gets the batch."""
         number = self._taken_batches
         self._taken_batches = number + 1
         settings = self.settings
         if number == settings.warm_up - 1:
-            arrays = list(leaves(batch))  # the loop may remove arrays from its containers
+            arrays = list(leaves(batch))  # The loop may remove arrays from their containers.
             self._warm_up_arrays = arrays, content_marks(arrays)
         elif settings.warm_up <= number < settings.begins_after:
             try:
-                kept = self._handed_out(batch)
+                kept_batch = self._copy_for_loop(batch)
             except Exception as error:  # noqa: BLE001  the class of a batch may raise any error
                 self._print(
                     f"no replay: the loop changes its batches in place, and they cannot be copied "
@@ -194,9 +197,9 @@ class Replay:
                 )
                 self._stop()
             else:
-                self._kept_batches.append(kept)
+                self._kept_batches.append(kept_batch)
 
-    def _handed_out(self, batch: Any) -> Any:
+    def _copy_for_loop(self, batch: Any) -> Any:
         """Return the batch in new containers, or a copy if the loop changes arrays in place."""
         return copy.deepcopy(batch) if self._must_copy else in_new_containers(batch)
 
@@ -209,7 +212,8 @@ class Replay:
             f"{len(self._kept_batches):,} batches again and again, to measure the loop without its "
             f"loader; after step {last:,} it goes on with the loader's next batch"
         )
-        # After the message: if Ctrl-C comes in between, the message is printed again later.
+        # These values are set after the message. If Ctrl-C comes between, the message is printed a
+        # second time, but the replay is complete.
         self._replayed_pass, self._is_in_current_epoch = source, True
 
     def _repeated_batch(self, epoch: int) -> Any:
@@ -217,7 +221,7 @@ class Replay:
         step, settings = self._repeated_steps, self.settings
         if step in (0, settings.unmeasured_steps, settings.second_part_begins_after):
             self._mark(epoch)
-        batch = self._handed_out(self._kept_batches[step % len(self._kept_batches)])
+        batch = self._copy_for_loop(self._kept_batches[step % len(self._kept_batches)])
         self._repeated_steps = step + 1
         return batch
 

@@ -1,4 +1,4 @@
-"""The report of a watched run: rates and waits of each loader, with notes on unknown values."""
+"""Write the report of a watched run: the rates and waits of each loader, and notes about them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from iobench.watching.session import (
 )
 
 MAX_STEPS = 200_000
-"""Series and quantiles are of this many steps, the last ones. Sums are of all steps."""
+"""Series and quantiles have at most this many steps, the last steps. Sums are over all steps."""
 
 NOTES = (
     "waiting for data is the time that the loop spent in next() on the host, with the start of "
@@ -49,7 +49,7 @@ NOTES = (
 )
 KILLED = "the script ended without notice: steps of its last second may be missing"
 
-_CALIBRATION = 2_000
+_CALIBRATION_STEPS = 2_000
 _RECORD_BYTES = 8 * len(STEP_FIELDS)
 
 
@@ -111,7 +111,10 @@ def write(
 
 
 def _params(settings: WatchSettings, loader: WatchedLoader) -> dict[str, Any]:
-    """The parameters of the trial of a loader. Unknown values and a single process are left out."""
+    """The parameters of the trial of a loader. Unknown values are left out.
+
+    The rank is only a parameter if the job has several processes.
+    """
     params: dict[str, Any] = {}
     if loader.loader:
         params["loader"] = loader.loader
@@ -124,18 +127,20 @@ def _params(settings: WatchSettings, loader: WatchedLoader) -> dict[str, Any]:
 
 
 def step_cost_s() -> float:
-    """Seconds that watching adds to a step, measured by watched and plain passes over a list.
+    """The seconds that watching adds to a step.
 
-    It is the smallest of three measurements, since other work on the machine only adds time.
+    This is the difference between a watched and a plain pass over a list. Each pass is measured
+    three times, and the shortest time counts, since other work on the machine only adds time.
     """
-    batches = [([0] * 32, [0] * 32)] * _CALIBRATION
+    batches = [([0] * 32, [0] * 32)] * _CALIBRATION_STEPS
 
-    def watched() -> None:
+    def watched_pass() -> None:
+        # A deque of length 0 takes all items of an iterator, and keeps none.
         deque(TimedEpoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
 
-    watched_s = min(timeit.repeat(watched, number=1, repeat=3))
+    watched_s = min(timeit.repeat(watched_pass, number=1, repeat=3))
     plain_s = min(timeit.repeat(lambda: deque(batches, 0), number=1, repeat=3))
-    return max(0.0, watched_s - plain_s) / _CALIBRATION
+    return max(0.0, watched_s - plain_s) / _CALIBRATION_STEPS
 
 
 def read_step_log(records: bytes) -> pd.DataFrame:
@@ -157,9 +162,11 @@ def outcome(
 ) -> Outcome:
     """The figures of the loop over one loader.
 
-    The first step counts in no share. Waiting for the end of an epoch counts. Complete passes over
-    other watched loaders within a step, such as validation, do not count. Steps of a replay only
-    count for the ceiling. ``iobench.watching.loop_rate`` explains how samples/s are counted.
+    - The first step counts in no share.
+    - The wait until the loop learns that an epoch has ended counts as waiting.
+    - Complete passes over other watched loaders within a step, such as validation, do not count.
+    - Steps of a replay count only for the ceiling.
+    - ``iobench.watching.loop_rate`` explains how samples/s are computed.
 
     Args:
         table: the log of steps of all loaders.
@@ -167,22 +174,23 @@ def outcome(
         samples: the readings of the machine.
         step_cost_s: the seconds that watching adds to a step.
         notes: notes about the whole run.
-        replay_batches: the number of batches that were to be repeated; 0 without a replay.
+        replay_batches: the requested number of batches to repeat; 0 without a replay.
 
     Raises:
-        Unavailable: the table has no step after the loader's first.
+        Unavailable: the table has no step after the first step of the loader.
     """
-    own = table[table.loader == loader]
-    own_steps = _timed(own[own.samples > DEVICE_IDLE], table)
-    without_replay = take_out_replay(own_steps, own[own.samples == REPLAY_MARK])
+    loader_records = table[table.loader == loader]
+    loader_steps = _timed(loader_records[loader_records.samples > DEVICE_IDLE], table)
+    replay_marks = loader_records[loader_records.samples == REPLAY_MARK]
+    without_replay = take_out_replay(loader_steps, replay_marks)
     rows = without_replay.rows
-    first, rest = rows.iloc[0], rows.iloc[1:]
-    steps = rest[rest.samples != END_OF_EPOCH]
+    first_row, later_rows = rows.iloc[0], rows.iloc[1:]
+    steps = later_rows[later_rows.samples != END_OF_EPOCH]
     if steps.empty:
         raise Unavailable("no step after the first has ended, so the loop has no figures")
-    origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
-    seconds = float(rest.step_s.sum())
-    per_second = 1 / seconds if seconds > 0 else 0.0
+    origin_s, ended_s = float(first_row.called_s), float(rows.ended_s.iloc[-1])
+    seconds = float(later_rows.step_s.sum())
+    inverse_seconds = 1 / seconds if seconds > 0 else 0.0
     rate = None
     has_samples = bool((steps.samples != UNKNOWN_SAMPLES).all())
     if has_samples:
@@ -199,11 +207,11 @@ def outcome(
         "seconds": seconds,
         "steps": len(steps),
         "epochs": int(rows[rows.samples != END_OF_EPOCH].epoch.nunique()),
-        "wait_share": float(rest.wait_s.sum()) * per_second,
-        "time_to_first_batch_s": float(first.wait_s),
-        "first_step_s": float(first.step_s - first.wait_s),
+        "wait_share": float(later_rows.wait_s.sum()) * inverse_seconds,
+        "time_to_first_batch_s": float(first_row.wait_s),
+        "first_step_s": float(first_row.step_s - first_row.wait_s),
         "harness_step_s": step_cost_s,
-        "harness_share": step_cost_s * len(steps) * per_second,
+        "harness_share": step_cost_s * len(steps) * inverse_seconds,
         "sampling_core_share": samples.core_share,
         "sampling_notes": list(samples.notes),
         "notes": all_notes,
@@ -214,11 +222,18 @@ def outcome(
         if rate is not None:
             metrics.update(rate.metrics)
         metrics.update(loss_metrics(rate, without_replay.ceiling))
-    starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch")
+    starts = steps[steps.epoch != first_row.epoch].drop_duplicates("epoch")
     if len(starts):
         metrics["epoch_start_s"] = float(starts.wait_s.mean())
-        metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
-    metrics.update(_device_metrics(own[own.samples == DEVICE_IDLE], rest, starts, per_second))
+        metrics["epoch_start_share"] = float(starts.wait_s.sum()) * inverse_seconds
+    metrics.update(
+        _device_metrics(
+            loader_records[loader_records.samples == DEVICE_IDLE],
+            later_rows,
+            starts,
+            inverse_seconds,
+        )
+    )
     metrics.update(_named_quantiles("step_s", last_steps.step_s))
     metrics.update(_named_quantiles("batch_wait_s", last_steps.wait_s))
     metrics.update(_means(readings, pauses))
@@ -226,7 +241,7 @@ def outcome(
         metrics=metrics,
         series=_series(last_steps, origin_s),
         origin_s=origin_s,
-        counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
+        counted_s=(float(first_row.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
         pauses=pauses,
         spans=[
@@ -238,15 +253,17 @@ def outcome(
 
 
 def _device_metrics(
-    idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, per_second: float
+    idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, inverse_seconds: float
 ) -> dict[str, float]:
-    """The share of the time in which the GPU was idle, waiting for batches; empty if not measured.
+    """The share of the time in which the GPU was idle while it waited for batches.
+
+    The result is empty if this was not measured.
 
     Args:
         idle: the records of the GPU's idle time.
         steps: the steps and ends of epochs that count.
         starts: the steps with which an epoch begins.
-        per_second: 1 / the seconds of all steps.
+        inverse_seconds: 1 / the seconds of all steps.
     """
     if idle.empty:
         return {}
@@ -255,8 +272,8 @@ def _device_metrics(
     is_step = idle_s.index.isin(steps.called_s)
     is_start = idle_s.index.isin(starts.called_s)
     return {
-        "device_wait_share": float(idle_s[is_step].sum()) * per_second,
-        "device_epoch_start_share": float(idle_s[is_start].sum()) * per_second,
+        "device_wait_share": float(idle_s[is_step].sum()) * inverse_seconds,
+        "device_epoch_start_share": float(idle_s[is_start].sum()) * inverse_seconds,
     }
 
 
@@ -265,7 +282,7 @@ def _named_quantiles(prefix: str, values: pd.Series[float]) -> dict[str, float]:
 
 
 def _series(steps: pd.DataFrame, origin_s: float) -> dict[str, Sequence[float]]:
-    """The columns of a training loop, without the computing time of the device (unknown)."""
+    """The series of a training loop. The computing time of the device is unknown and left out."""
     series: dict[str, Sequence[float]] = {
         "step_end_s": steps.step_s.cumsum().tolist(),
         "time_s": (steps.ended_s - origin_s).tolist(),
@@ -327,7 +344,8 @@ def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
-    # Begin and end of each complete pass over a loader. A pass comes before the passes within it.
+    # Each complete pass over a loader, with its begin and its end. The passes are sorted so that a
+    # pass comes before the passes within it.
     passes = table[table.samples > DEVICE_IDLE].groupby(["loader", "epoch"])
     spans = passes.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
     complete = spans[passes.samples.last() == END_OF_EPOCH]
@@ -353,7 +371,7 @@ def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
 
 
 def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """How busy CPUs and disks were. Readings in pauses are left out."""
+    """The mean load of CPUs and disks. Readings in pauses are left out."""
     if readings.empty:
         return {}
     for begin_s, end_s in pauses:

@@ -1,8 +1,8 @@
 """One watched run: its folder, its log of steps, and the companion process that writes its report.
 
-The script appends fixed-size records to a file without a name, and sends the names of its loaders
-to the companion through a pipe. Neither makes the loop wait, and both survive if the script is
-killed.
+The script appends records of fixed size to a file without a name, and sends the names of its
+loaders to the companion through a pipe. The loop waits for neither. If the script is killed, the
+companion still has the records and the names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ END = b"end\n"
 """The last line that is sent to the companion."""
 
 CLAIM = ".iobench-watch"
-"""The name of a file in the run's folder until its report is written."""
+"""The name of an empty file that marks the folder of a run as used, until its report is written."""
 
 _RUN_FILES = (
     *(CLAIM, "config.yaml", "result.json", "report.html"),
@@ -63,16 +63,17 @@ _LAUNCHER_VARIABLES = (
 )
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print a line on stderr, if it is open."""
     with contextlib.suppress(OSError):
         print(f"iobench: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def job_rank(environment: Mapping[str, str]) -> tuple[int, int, int]:
-    """Rank, world size and rank on this machine, from the environment; (0, 1, 0) without a job.
+    """The rank, the world size and the rank on this machine; (0, 1, 0) without a job.
 
-    The first launcher counts whose variables are set.
+    They are the environment variables of a launcher. If several launchers have set variables, the
+    first in ``_LAUNCHER_VARIABLES`` counts.
     """
     for names in _LAUNCHER_VARIABLES:
         rank, world_size, local = (environment.get(name, "") for name in names)
@@ -84,8 +85,8 @@ def job_rank(environment: Mapping[str, str]) -> tuple[int, int, int]:
 def claim_folder(requested: Path, rank: int, world_size: int) -> Path:
     """Create the folder of a run, and mark it as used. Returns its absolute path.
 
-    If the folder ``requested`` holds a run already, the folder has ``-2`` and so on appended. It
-    may contain other files. Each of several processes of a job gets ``rank-N`` within it.
+    The folder may contain other files. If it holds a run already, a number is appended to its name:
+    ``-2`` and so on. If a job has several processes, each process gets the folder ``rank-N`` in it.
 
     Raises:
         ConfigError: the folder cannot be created or written.
@@ -115,10 +116,10 @@ def release_folder(folder: Path) -> None:
 
 
 class StepLog:
-    """Records of steps, written about once a second.
+    """A log of records of steps. Records are kept in memory, and written about once a second.
 
-    Ctrl-C may interrupt at any instruction. Records are dropped after they are written, so some may
-    be written twice; the reader drops duplicates.
+    Ctrl-C may interrupt this class at any instruction. Records are removed from memory after they
+    are written. If Ctrl-C comes between, records are written twice. The reader drops duplicates.
     """
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
@@ -130,14 +131,14 @@ class StepLog:
         self.closed = False
 
     def add(self, record: Iterable[float], now_s: float) -> None:
-        """Keep a record; write all kept records if the last write is a second ago."""
+        """Add a record. If the last write was a second ago, write all records."""
         self._unsent.extend(record)
         if now_s - self._flushed_s >= _FLUSH_EVERY_S:
             self._flushed_s = now_s
             self.flush()
 
     def flush(self) -> None:
-        """Write all records; drop them if the log is closed, or in a forked process."""
+        """Write all records. If the log is closed, or in a forked process, drop them instead."""
         if self.closed or os.getpid() != self._process:
             self._unsent = array("d")
             return
@@ -206,7 +207,7 @@ class Session:
         self.before_close: list[Callable[[], None]] = []
         """Functions that are called before the log is closed.
 
-        They read the events of a GPU, and keep a replay from beginning."""
+        They record the idle time of a GPU, and prevent that a replay begins."""
         descriptor = self._steps.fileno()
         home = str(Path(iobench.__file__).parents[1])
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))

@@ -94,7 +94,7 @@ def test_a_run_without_rates_is_continued(old: Path) -> None:
     done = sum(trial.status == "done" for trial in probes)
     ahead = forecast(config, resumed=old)
     assert ahead.measured_before == done
-    assert len(ahead.steps) == len(trials(config)) - done
+    assert len(ahead.planned) == len(trials(config)) - done
 
 
 def test_a_later_schema_is_refused_by_its_number(old: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iobench.config.plan import clashes, others
+from iobench.config.plan import from_other_packages, name_clashes
 from iobench.consumers import Consumer
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LOADERS, Loader
@@ -87,19 +87,19 @@ def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """With its package; what is passed over, only where the name is used."""
     Package(tmp_path, {"pyproject.toml": pyproject("mine-all-mine", GROUPS, "3.1")})
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert others(SPECS) == {
+    assert from_other_packages(SPECS) == {
         "loader mine": "mine-all-mine 3.1",
         "consumer mine": "mine-all-mine 3.1",
         "object-store client mine": "mine-all-mine 3.1",
     }
-    assert clashes(SPECS) == [
+    assert name_clashes(SPECS) == [
         "loader 'raw' of mine-all-mine 3.1 is ignored: this package has the same name"
     ]
-    assert clashes(SPECS[2:]) == []
+    assert name_clashes(SPECS[2:]) == []
 
 
 def test_this_packages_own_are_not_named() -> None:
     """Nor names that nobody knows."""
     specs = [TrialSpec("loader", {"loader": "raw"}), TrialSpec("loader", {"loader": "none such"})]
-    assert others(specs) == {}
-    assert clashes(specs) == []
+    assert from_other_packages(specs) == {}
+    assert name_clashes(specs) == []

@@ -15,13 +15,13 @@ from iobench.results.trial import Place
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One request that succeeded, including its retries and the waits between them.
+    """The times of a request that succeeded. They include retries and the waits between them.
 
     Attributes:
-        total_s: seconds from the call until the request was complete.
-        bytes: bytes of the body.
-        first_byte_s: seconds from the call until the first byte of the body arrived. It is None for
-            writes, and for clients that deliver whole bodies and mention it in their ``notes``.
+        total_s: the seconds from the call until the request was complete.
+        bytes: the number of bytes in the body.
+        first_byte_s: the seconds from the call until the first byte of the body arrived. It is None
+            for writes, and for clients that deliver whole bodies. Their ``notes`` mention this.
     """
 
     total_s: float
@@ -30,11 +30,11 @@ class Timing:
 
 
 class RequestFailed(IobenchError, OSError):
-    """One request failed, after all retries.
+    """A request has failed, after all retries.
 
-    ``status`` is the HTTP status (``"503"``), or ``connection``, ``timeout`` or ``truncated`` if no
-    complete answer arrived. Some clients report a truncated body as ``connection``. The message is
-    one line.
+    ``status`` is the HTTP status (``"503"``). If no complete answer arrived, it is ``connection``,
+    ``timeout`` or ``truncated``. Some clients report a truncated body as ``connection``. The
+    message has one line.
     """
 
     def __init__(self, status: str, message: str) -> None:
@@ -45,21 +45,24 @@ class RequestFailed(IobenchError, OSError):
 class ObjectClient(Protocol):
     """A client of the objects below one location, which many threads use in parallel.
 
-    Entry points of the group ``iobench.clients`` name classes. Keys are relative to the location.
-    Bodies that arrive are counted and dropped. Methods raise ``RequestFailed``, also for incomplete
-    bodies. Failed answers are retried up to ``place.store.max_attempts``; incomplete bodies are
-    not.
+    An entry point of the group ``iobench.clients`` names the class of a client.
+
+    - Keys are relative to the location.
+    - The bytes of a body that arrives are counted and dropped.
+    - If a request fails or a body is incomplete, the method raises ``RequestFailed``.
+    - A failed request is sent up to ``place.store.max_attempts`` times. A request with an
+      incomplete body is not sent again.
 
     Attributes:
-        notes: remarks that a reader of its figures needs.
-        refused: optional; number of answers 503 and 429 so far, whether retried or not; None if the
+        notes: remarks that readers of the figures need.
+        refused: optional. The number of answers 503 and 429 so far, retried or not; None if the
             client does not report them.
     """
 
     notes: Sequence[str]
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        """Prepare requests of up to ``connections`` threads.
+        """Prepare for requests from up to ``connections`` threads.
 
         Raises:
             Unavailable: the library is missing.
@@ -67,19 +70,19 @@ class ObjectClient(Protocol):
 
     @property
     def retries(self) -> int | None:
-        """Requests that were sent again so far; None if the client does not report them."""
+        """The number of requests sent again so far; None if the client does not report them."""
 
     def get(self, key: str) -> Timing:
         """Read a whole object."""
 
     def get_range(self, key: str, offset: int, length: int) -> Timing:
-        """Read ``length`` bytes from ``offset``, by one range request."""
+        """Read ``length`` bytes from ``offset`` with one range request."""
 
     def put(self, key: str, data: bytes) -> Timing:
-        """Store an object by one PUT."""
+        """Store an object with one PUT."""
 
     def multipart(self, key: str, data: bytes, part_bytes: int) -> Timing:
-        """Store an object in parts, one after the other; abort the upload if one fails."""
+        """Store an object in parts, one after the other. If a part fails, abort the upload."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -92,7 +95,7 @@ class CopyClient(Protocol):
     It is registered like an ``ObjectClient``, and supports only ``get``.
 
     Attributes:
-        notes: remarks that a reader of its figures needs.
+        notes: remarks that readers of the figures need.
     """
 
     notes: Sequence[str]
@@ -105,10 +108,10 @@ class CopyClient(Protocol):
         """
 
     def copy(self, prefix: str, folder: Path) -> None:
-        """Copy every object whose key begins with ``prefix``, which ends with a slash.
+        """Copy every object whose key begins with ``prefix``. The prefix ends with a slash.
 
         Raises:
-            TrialFailed: the copy failed; the message is that of the program.
+            TrialFailed: the copy has failed. The message is the message of the program.
         """
 
 

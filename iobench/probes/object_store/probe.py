@@ -38,29 +38,31 @@ from iobench.results.statistics import quantiles
 from iobench.results.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
-"""The label of trials that read: whether the store had the objects in its cache is unknown."""
+"""The verdict on trials that read. It is unknown whether the store had the objects in its cache."""
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  a temporary folder is made in it
 _PROGRESS_S = 0.2
 _MIN_FAILURES = 20
-"""A trial whose first requests all fail ends after at least this many failures."""
+"""If all requests of a trial fail, it ends after this many failures, or after one failure for each
+connection if that is more."""
 
 _COPY_NOTE = "one process copies all objects into memory; the time includes its start"
 
 
 Request: TypeAlias = Callable[[int, int], Timing]
-"""``request(stream, turn)`` sends request number ``turn`` of a stream; both count from 0."""
+"""``request(stream, turn)`` sends request number ``turn`` of a stream. Both count from 0."""
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Run a trial of kind ``object``; ``metrics`` describes the figures.
 
-    Objects to read that are missing are put first; written objects are deleted at the end. Each
-    connection is opened by a request that does not count.
+    Missing objects to read are put into the store before the measurement. Written objects are
+    deleted at the end. Each connection is opened with a request that does not count.
 
     Raises:
-        Unavailable: there is no client, no credentials, no bucket, or no answer.
-        TrialFailed: no request succeeded, or the store refuses requests for now.
+        Unavailable: the client, the credentials or the bucket do not exist, or the store does not
+            answer.
+        TrialFailed: no request succeeded, or the store is overloaded.
         PermissionRefused: the bucket cannot be listed or written.
     """
     trial = typed(ObjectTrial, spec.params)
@@ -75,7 +77,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     client_class = CLIENTS.load(trial.client)
     protocol = CopyClient if hasattr(client_class, "copy") else ObjectClient
     try:
-        store = probe_objects.reach(place)
+        store = probe_objects.open_reachable(place)
         client = create(
             CLIENTS,
             trial.client,
@@ -85,10 +87,10 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         if isinstance(client, CopyClient):
             if trial.operation != "get":
                 raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
-            objects = probe_objects.to_get(trial.object_bytes, trial.pool_bytes)
-            probe_objects.provide(store, objects)
+            objects = probe_objects.whole_objects(trial.object_bytes, trial.pool_bytes)
+            probe_objects.put_missing(store, objects)
             context.begin()
-            figures = copies(client, objects, trial, context.clock, context.progress)
+            figures = copy_objects(client, objects, trial, context.clock, context.progress)
             return Outcome(figures, cold=_SERVER_CACHE)
         with contextlib.closing(client):
             figures = _measure(trial, client, store, place, context)
@@ -105,8 +107,8 @@ def _measure(
 ) -> Metrics:
     """Send the requests of a trial, and return its figures."""
     notes: list[str] = []
-    written: set[str] = set()
-    request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written)
+    written_keys: set[str] = set()
+    request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written_keys)
     try:
         store.put(probe_objects.WARM_UP, b"0")
         # Each stream reads one byte at the same time, so that no timed request has to connect.
@@ -115,15 +117,15 @@ def _measure(
         def connect(stream: int, turn: int) -> Timing:
             return client.get_range(probe_objects.WARM_UP, 0, 1)
 
-        attempt(connect, one_request_each, context.clock)
+        send_requests(connect, one_request_each, context.clock)
         retries_before, refused_before = client.retries, getattr(client, "refused", None)
         context.begin()
         cpu_s = time.process_time()
-        attempts = attempt(request, trial, context.clock, _progress(client, context))
+        attempts = send_requests(request, trial, context.clock, _progress(client, context))
         cpu_s = time.process_time() - cpu_s
     finally:
         try:
-            list(in_order(store.delete, sorted(written), probe_objects.AT_ONCE))
+            list(in_order(store.delete, sorted(written_keys), probe_objects.AT_ONCE))
         except DataprepError as error:
             notes.append(f"written objects could not be deleted: {error}")
     require_success(attempts, place.uri)
@@ -142,17 +144,17 @@ def _difference(after: int | None, before: int | None) -> int | None:
 
 
 def _progress(client: ObjectClient, context: Context) -> Callable[[float, str], None]:
-    """Report progress, and log a line when requests are sent again.
+    """Return a function that reports progress, and prints a line when requests are sent again.
 
-    If the trial is killed because they take too long, that line becomes its reason.
+    If the trial is killed because the requests take too long, its reason has this line.
     """
-    reported = client.retries or 0
+    printed_retries = client.retries or 0
 
     def progress(amount: float, unit: str) -> None:
-        nonlocal reported
+        nonlocal printed_retries
         retries = client.retries or 0
-        if retries > reported:
-            reported = retries
+        if retries > printed_retries:
+            printed_retries = retries
             requests = counted(retries, "request")
             sys.stderr.write(f"{requests} sent again: {probe_objects.OVERLOADED}\n")
             sys.stderr.flush()
@@ -170,7 +172,8 @@ class Attempts:
         errors: number of failed requests, by status.
         reasons: the message of the first failed request, by status.
         bytes: bytes of the requests that succeeded.
-        first_start_s, last_end_s: when the first request started, and when the last one ended.
+        first_start_s, last_end_s: the moments when the first request started, and when the last
+            request ended.
     """
 
     timings: list[Timing] = field(default_factory=list)
@@ -197,7 +200,7 @@ class Attempts:
             self.reasons.setdefault(outcome.status, str(outcome))
 
 
-def attempt(
+def send_requests(
     request: Request,
     trial: ObjectTrial,
     clock: Clock,
@@ -205,9 +208,10 @@ def attempt(
 ) -> Attempts:
     """Send requests on as many threads as the trial has connections.
 
-    Each thread starts at least one request, and no further one when the trial's time or number of
-    requests is used up. A failed request is counted, and its thread goes on. If no request has
-    succeeded after 20 failures (or one per thread, whichever is more), the trial ends.
+    Each thread sends at least one request. It sends no further request when the time of the trial
+    is over, or when all threads together have sent the largest number of requests. A failed request
+    is counted, and its thread goes on. If no request has succeeded after ``_MIN_FAILURES`` failures
+    (or one failure for each thread, if that is more), the trial ends.
 
     Raises:
         Exception: any error of ``request`` except ``RequestFailed``.
@@ -246,35 +250,35 @@ def attempt(
 
 
 def _reader(trial: ObjectTrial, client: ObjectClient, store: Store) -> Request:
-    """Put missing objects, and return a request that reads them in turn."""
+    """Put missing objects into the store, and return a function that reads the objects in turn."""
     read_bytes = trial.object_bytes
     is_whole = trial.operation == "get"
     if is_whole:
-        objects = probe_objects.to_get(read_bytes, trial.pool_bytes)
+        objects = probe_objects.whole_objects(read_bytes, trial.pool_bytes)
     else:
-        objects = probe_objects.to_range(read_bytes, trial.pool_bytes)
-    probe_objects.provide(store, objects)
+        objects = probe_objects.ranged_objects(read_bytes, trial.pool_bytes)
+    probe_objects.put_missing(store, objects)
 
     def read(stream: int, turn: int) -> Timing:
         number = stream + turn * trial.connections
         key = objects.key(number)
         if is_whole:
             return client.get(key)
-        offset = probe_objects.offset(number, objects.bytes, read_bytes)
+        offset = probe_objects.range_offset(number, objects.bytes, read_bytes)
         return client.get_range(key, offset, read_bytes)
 
     return read
 
 
-def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Request:
-    """Return a request that overwrites the stream's keys in turn and adds them to ``written``."""
-    bodies = probe_objects.bodies(trial.object_bytes)
+def _writer(trial: ObjectTrial, client: ObjectClient, written_keys: set[str]) -> Request:
+    """Return a function that writes the keys of a stream in turn, and notes them."""
+    bodies = probe_objects.bodies_to_write(trial.object_bytes)
     keys = probe_objects.keys_per_stream(trial.object_bytes, trial.pool_bytes, trial.connections)
 
     def write(stream: int, turn: int) -> Timing:
         key = f"{trial.operation}/{stream:05d}-{turn % keys:05d}"
         body = bodies[turn % len(bodies)]
-        written.add(key)
+        written_keys.add(key)
         if trial.operation == "put":
             return client.put(key, body)
         return client.multipart(key, body, trial.part_bytes)
@@ -282,20 +286,21 @@ def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Requ
     return write
 
 
-def copies(
+def copy_objects(
     client: CopyClient,
     objects: probe_objects.Objects,
     trial: ObjectTrial,
     clock: Clock,
     progress: Callable[[float, str], None],
 ) -> Metrics:
-    """Copy all objects into memory until the time or the number of requests is used up.
+    """Copy all objects into memory, again and again until the trial is over.
 
-    They are copied at least once. The time includes the start of a program, but not the removal of
-    the copies.
+    The trial is over when its time or its number of requests is used up, but not before all objects
+    were copied once. The measured time includes the start of a program. It does not include the
+    removal of the copies.
 
     Raises:
-        TrialFailed: the program failed, or did not copy exactly these objects.
+        TrialFailed: the program has failed, or it has not copied exactly these objects.
     """
     wall_s = cpu_s = 0.0
     count = 0
@@ -327,18 +332,18 @@ def metrics(
     refused: int | None = None,
     notes: Sequence[str] = (),
 ) -> Metrics:
-    """Compute the figures of a trial; only ``errors`` counts requests that failed.
+    """Compute the figures of a trial. Failed requests count only in ``errors``.
 
-    ``cpu_cores`` is how many processor cores this process kept busy. If it is close to the number
-    of cores that the client can use (one for pure Python), the client limits the rate, not the
-    store.
+    ``cpu_cores`` is the mean number of processor cores that this process kept busy. If it is close
+    to the number of cores that the client can use (one for pure Python), the rate is limited by the
+    client, not by the store.
 
     Args:
         attempts: the outcomes of the requests.
-        retries: requests that were sent again; None if the client does not report it.
-        cpu_s: processor time of this process, in seconds.
-        refused: answers 503 and 429, by which a store asks for fewer requests; None if the client
-            does not report it.
+        retries: the number of requests sent again; None if the client does not report it.
+        cpu_s: the processor time of this process, in seconds.
+        refused: the number of answers 503 and 429, with which a store asks for fewer requests; None
+            if the client does not report it.
         notes: remarks for readers of the figures.
     """
     latencies: dict[str, list[float]] = {"first_byte_s": [], "body_s": [], "total_s": []}
@@ -375,7 +380,7 @@ def require_success(attempts: Attempts, uri: str) -> None:
     """Check that at least one request succeeded.
 
     Raises:
-        TrialFailed: all failed; the message has the most frequent error.
+        TrialFailed: all requests have failed. The message has the most frequent error.
     """
     if attempts.timings:
         return

@@ -1,4 +1,4 @@
-"""The base of the S3 clients (timing, retries, the server's address), and boto3's client."""
+"""The base class of S3 clients, with their timing, retries and addresses; and the boto3 client."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from iobench.probes.object_store.clients import RequestFailed, Timing
 from iobench.results.trial import Place
 
 _RETRIED = {"408", "429", "500", "502", "503", "504", "connection", "timeout"}
-"""Statuses of failures that may pass."""
+"""Statuses of temporary failures. These requests are sent again."""
 
 _REFUSED = {"429", "503"}
-"""Statuses by which a store asks for fewer requests."""
+"""Statuses with which a store asks for fewer requests."""
 
 _MIN_WAIT_S = 0.1
 _MAX_WAIT_S = 15.0
@@ -40,11 +40,14 @@ _CHUNK_BYTES = 2**20
 
 
 Body: TypeAlias = tuple[int, float | None]
-"""The bytes of the body of a request, and when the first byte arrived; None if unknown."""
+"""The number of bytes in the body of a request, and the moment when the first byte arrived.
+
+The moment is None if it is unknown.
+"""
 
 
 class Address(NamedTuple):
-    """How to reach a bucket.
+    """The address of a bucket, and the credentials for it.
 
     Attributes:
         session: the session of boto3, with the credentials.
@@ -61,7 +64,7 @@ class Address(NamedTuple):
 
 
 def address_of(bucket: S3Bucket) -> Address:
-    """Find the address of a bucket as boto3 does: first in the options, then in the environment."""
+    """Find the address of a bucket as boto3 does, in the options or else in the environment."""
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
     endpoint = (
@@ -70,23 +73,24 @@ def address_of(bucket: S3Bucket) -> Address:
         or os.environ.get("AWS_ENDPOINT_URL")
         or None
     )
-    # Other servers have no host name for each bucket. Amazon's certificate does not cover the host
-    # name of a bucket whose name has dots.
+    # Only Amazon has a host name for each bucket. If the name of a bucket has dots, Amazon's
+    # certificate does not cover its host name.
     in_path = endpoint is not None or "." in bucket.name
     return Address(session, session.region_name or "us-east-1", endpoint, in_path)
 
 
 class S3Client(ABC):
-    """A client of an S3 bucket; a subclass sends single requests and does not retry them.
+    """A client of an S3 bucket. A subclass sends single requests, without retries.
 
-    A request that failed for a reason that may pass is sent again, with at most ``max_attempts``
-    attempts. The waits between them are random, and their limit doubles each time, as in the Rust
+    After a temporary failure, a request is sent again, up to ``max_attempts`` times in total. The
+    waits between the attempts are random, and their upper limit doubles each time, as in the Rust
     library ``object_store``.
 
     Attributes:
-        retries: requests that were sent again so far.
-        refused: answers 503 and 429 so far, by which a store asks for fewer requests.
-        errors: exceptions that the library raises for failed requests.
+        retries: the number of requests sent again so far.
+        refused: the number of answers 503 and 429 so far, with which a store asks for fewer
+            requests.
+        errors: the exceptions that the library raises for failed requests.
     """
 
     notes: Sequence[str] = ()
@@ -104,15 +108,15 @@ class S3Client(ABC):
         return self._timed(lambda: self._get(key, None))
 
     def get_range(self, key: str, offset: int, length: int) -> Timing:
-        """Read part of an object, by one request."""
+        """Read a part of an object with one request."""
         return self._timed(lambda: self._get(key, range(offset, offset + length)))
 
     def put(self, key: str, data: bytes) -> Timing:
-        """Store an object by one PUT."""
+        """Store an object with one PUT."""
         return self._timed(lambda: self._put(key, data, None))
 
     def multipart(self, key: str, data: bytes, part_bytes: int) -> Timing:
-        """Store an object part by part; an upload that fails is aborted and started again."""
+        """Store an object part by part. If the upload fails, it is aborted and started again."""
         return self._timed(lambda: self._put(key, data, part_bytes))
 
     def close(self) -> None:
@@ -121,16 +125,16 @@ class S3Client(ABC):
 
     @abstractmethod
     def _get(self, key: str, span: range | None) -> Body:
-        """Read an object, or a span of its bytes, by one request."""
+        """Read an object, or a range of its bytes, with one request."""
 
     @abstractmethod
     def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
-        """Store an object by one PUT, or in parts one after the other."""
+        """Store an object with one PUT, or in parts, one after the other."""
 
     @staticmethod
     @abstractmethod
     def failure(error: Any) -> RequestFailed:
-        """PURE. Turn one of ``errors`` into a failed request."""
+        """PURE. Turn an exception of a type in ``errors`` into a failed request."""
 
     def _timed(self, request: Callable[[], Body]) -> Timing:
         """Send a request, with retries, and measure its time."""
@@ -158,10 +162,10 @@ class S3Client(ABC):
 
 
 def require_all(count: int, expected: int) -> int:
-    """Return the bytes of a body.
+    """Return the number of bytes in a body, after a check that the body is complete.
 
     Raises:
-        RequestFailed: they are not as many as announced.
+        RequestFailed: the number differs from the expected number.
     """
     if count != expected:
         raise RequestFailed("truncated", f"{count} of {expected} bytes arrived")
@@ -169,7 +173,7 @@ def require_all(count: int, expected: int) -> int:
 
 
 class Boto3Client(S3Client):
-    """boto3: one client for all streams; each stream has a connection and a thread.
+    """boto3, with one client for all streams. Each stream has a connection and a thread.
 
     Each thread reads bodies into one buffer. The checksums of bodies are not computed.
     """

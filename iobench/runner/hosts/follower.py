@@ -1,4 +1,4 @@
-"""The side of every host except host 0: it measures the trials that host 0 names, and reports."""
+"""Every host except host 0 is a follower: it measures the trials that host 0 names, and reports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from iobench.runner.hosts.rendezvous import Rendezvous
 Measure = Callable[[TrialSpec, TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]
 """Measures a trial on this host.
 
-Its arguments are the trial, the same trial with this host's own order of samples, which is the one
-to measure, and a function to call when the trial is prepared.
+Its arguments are the trial that host 0 has named, the same trial with this host's own order of
+samples, and a function to call when the trial is prepared. The second argument is measured.
 """
 
 _KINDS_WITH_SEED = {"loader", "train"}
 """Kinds of trials whose order of samples depends on a parameter ``seed``."""
-_REPEATS_APART = 100_000
-"""A number that is larger than any number of repeats."""
+_MAX_REPEATS = 100_000
+"""More than the largest number of repeats. It keeps the repeat numbers of hosts distinct."""
 
 
 class Follower:
@@ -42,27 +42,30 @@ class Follower:
     Args:
         meeting: the objects of the meeting.
         host: the number of this host.
-        patience_s: how long to wait for a sign of host 0.
+        patience_s: how long to wait for a message of host 0.
     """
 
     def __init__(self, meeting: Rendezvous, host: int, patience_s: float) -> None:
         self._meeting, self._host, self._patience_s = meeting, host, patience_s
         self._sent_keys: list[str] = []
-        """Keys of the messages that this host has sent in the current trial."""
+        """The keys of the messages that this host has sent in the current trial."""
 
     def wait_for_start(self) -> LeaderMessage:
-        """Wait until host 0 has named the run, or has ended it already."""
+        """Wait until host 0 has sent the id of the run, or has already ended the run."""
         return self._wait_for(lambda message: message.run_id != "" or message.phase == "end")
 
     def measure_trials(self, specs: Mapping[str, TrialSpec], measure: Measure) -> LeaderMessage:
-        """Measure every trial that host 0 names. Returns its last message at the end of the run.
+        """Measure every trial that host 0 names, until the end of the run.
 
         Args:
             specs: the trials of the config, by their ids.
             measure: measures a trial on this host.
 
+        Returns:
+            The last message of host 0.
+
         Raises:
-            HostLost: host 0 gives no sign any more.
+            HostLost: host 0 has stopped sending messages.
         """
         turn = 0
         is_measuring = False
@@ -125,47 +128,53 @@ class Follower:
 
         Raises:
             TrialFailed: the trial is not measured, or not by this host.
-            HostLost: host 0 gives no sign any more.
+            HostLost: host 0 has stopped sending messages.
         """
         self._send(turn, "ready", {})
         message = self._wait_for(lambda message: message.turn != turn or message.phase != "prepare")
         self._require(message, turn, "assemble")
-        # Host 0 gives the signal after it has read the next message, so it is not there yet.
-        not_yet_s = self._meeting.clock.now_s()
+        # Host 0 gives the signal after it has read the message ``steady``, so it cannot have given
+        # the signal before this moment.
+        before_signal_s = self._meeting.clock.now_s()
         self._send(turn, "steady", {})
-        message, not_yet_s = self._wait_for_signal(turn, not_yet_s)
+        message, before_signal_s = self._wait_for_signal(turn, before_signal_s)
         self._require(message, turn, "go")
         begun_s = self._meeting.clock.now_s()
-        return _Start(begun_s, begun_s - not_yet_s)
+        return _Start(begun_s, begun_s - before_signal_s)
 
-    def _wait_for_signal(self, turn: int, not_yet_s: float) -> tuple[LeaderMessage, float]:
+    def _wait_for_signal(self, turn: int, before_signal_s: float) -> tuple[LeaderMessage, float]:
         """Wait for the signal to begin.
 
-        Returns the message, and the last moment at which the signal was not there yet.
+        Args:
+            turn: the number of the trial.
+            before_signal_s: a moment before the signal.
+
+        Returns:
+            The message with the signal, and the last known moment before the signal.
         """
 
-        def look() -> LeaderMessage | None:
-            nonlocal not_yet_s
-            looked_s = self._meeting.clock.now_s()
+        def read_signal() -> LeaderMessage | None:
+            nonlocal before_signal_s
+            read_s = self._meeting.clock.now_s()
             message = self._leader_message()
             if message is not None and (message.turn != turn or message.phase != "assemble"):
                 return message
-            not_yet_s = looked_s
+            before_signal_s = read_s
             return None
 
         quick_limit_s = self._meeting.polling.quick_limit_s
-        message = self._meeting.wait(look, quick_limit_s, quick=True)
+        message = self._meeting.wait(read_signal, quick_limit_s, quick=True)
         if message is None:
-            message = self._meeting.wait(look, self._patience_s)
-        return self._require_sign(message), not_yet_s
+            message = self._meeting.wait(read_signal, self._patience_s)
+        return self._require_message(message), before_signal_s
 
     def _require(self, message: LeaderMessage, turn: int, phase: Phase) -> None:
-        """Check that a trial has come to this phase, and that this host takes part in it.
+        """Check that a trial has reached this phase, and that this host takes part in it.
 
         Raises:
             TrialFailed: the trial is not measured, or not by this host.
         """
-        if message.turn != turn:  # Host 0 replaced its message between two looks.
+        if message.turn != turn:  # Host 0 has replaced its message before this host has read it.
             raise TrialFailed("host 0 has gone on to the next trial; its output has the reason")
         if message.phase == phase and self._host in message.hosts:
             return
@@ -177,17 +186,17 @@ class Follower:
         """Wait until the message of host 0 fulfils a condition.
 
         Raises:
-            HostLost: it does not in time.
+            HostLost: no message fulfils the condition in time.
         """
 
-        def look() -> LeaderMessage | None:
+        def read_message() -> LeaderMessage | None:
             message = self._leader_message()
             return message if message is not None and condition(message) else None
 
-        return self._require_sign(self._meeting.wait(look, self._patience_s))
+        return self._require_message(self._meeting.wait(read_message, self._patience_s))
 
-    def _require_sign(self, message: LeaderMessage | None) -> LeaderMessage:
-        """Check that host 0 has given a sign.
+    def _require_message(self, message: LeaderMessage | None) -> LeaderMessage:
+        """Check that host 0 has sent a message.
 
         Raises:
             HostLost: there is no message.
@@ -210,12 +219,12 @@ class Follower:
         self._meeting.put(key, content)
 
     def _remove_sent_messages(self) -> None:
-        """Remove the messages of this host in an earlier trial. Host 0 has read them."""
+        """Remove the messages of this host in the previous trial, which host 0 has read."""
         self._meeting.remove(self._sent_keys)
         self._sent_keys = []
 
     def _announce_leaving(self, turn: int, error: BaseException) -> None:
-        """Tell host 0 that this host ends, so that no host waits for it."""
+        """Inform host 0 that this host ends, so that no host waits for it."""
         reason = f"it ended: {type(error).__name__} {error}".strip()
         part = HostPart(self._host, "failed", reason)
         outcome = HostOutcome(part, dict(self._meeting.requests), leaves=True)
@@ -225,11 +234,11 @@ class Follower:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The begin of a trial on this host.
+    """The beginning of a trial on this host.
 
     Attributes:
         begun_s: the moment on the clock of this host.
-        max_delay_s: the longest possible time since the signal was there.
+        max_delay_s: the longest possible time since host 0 gave the signal.
     """
 
     begun_s: float
@@ -237,7 +246,7 @@ class _Start:
 
 
 def _is_new(turn: int, message: LeaderMessage) -> bool:
-    """Whether the message of host 0 is about a later trial, or the end."""
+    """Whether the message of host 0 is about a later trial, or the end of the run."""
     return message.phase == "end" or message.turn > turn
 
 
@@ -250,4 +259,4 @@ def with_own_order(spec: TrialSpec, host: int, seed: int) -> TrialSpec:
     params = dict(spec.params)
     if spec.kind in _KINDS_WITH_SEED:
         params["seed"] = seed + host
-    return replace(spec, params=params, repeat=spec.repeat + _REPEATS_APART * host)
+    return replace(spec, params=params, repeat=spec.repeat + _MAX_REPEATS * host)

@@ -1,4 +1,4 @@
-"""Find the other hosts before anything is measured, and refuse hosts with another config."""
+"""Find the other hosts before the first trial, and refuse hosts with another config or version."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from iobench.runner.run_folder import differing_config
 _MAX_SHOWN_HOSTS = 8
 
 
-def own_hello(settings: HostSettings, config: BenchConfig) -> Hello:
-    """What this host says about itself."""
+def make_hello(settings: HostSettings, config: BenchConfig) -> Hello:
+    """Make the message with which this host introduces itself."""
     return Hello(
         host=settings.host,
         hosts=settings.hosts,
@@ -75,7 +75,7 @@ class Gathering:
 
     Args:
         lobby: the root of the rendezvous.
-        own: what host 0 says about itself.
+        own: the hello of host 0.
         config: the config of the run.
         meeting: the name of this meeting.
     """
@@ -85,7 +85,7 @@ class Gathering:
         self._hellos: dict[str, Hello | None] = {}
         """The hello of each host, by its key; None if the hello cannot be read."""
         self._refusals: dict[str, str] = {}
-        """The reasons of refusals, by the key by which the refused host confirms that it knows."""
+        """The reasons of refusals, by the key with which a refused host confirms its refusal."""
 
     def wait(self, wait_s: float) -> list[Hello]:
         """Wait until all hosts have joined. Returns the other hosts, ordered by their numbers.
@@ -107,7 +107,7 @@ class Gathering:
         return joined
 
     def admitted(self) -> list[Hello]:
-        """The hosts that may take part, including hosts that have not read their answer yet."""
+        """The hosts that may take part. Some of them may not have read their answer yet."""
         return [
             hello
             for hello in self._hellos.values()
@@ -115,7 +115,7 @@ class Gathering:
         ]
 
     def clear(self) -> None:
-        """Remove all hellos and answers, also those of earlier runs that were killed."""
+        """Remove all hellos and answers, also the hellos that killed runs have left."""
         answers = [_answer_key_of(key) for key in self._hellos]
         self._lobby.remove([*self._hellos, *answers])
 
@@ -146,7 +146,7 @@ class Gathering:
         return [hello for hello in hellos if joined_key(hello) in confirmations]
 
     def _confirmations(self) -> set[str]:
-        """The keys by which hosts have confirmed that they read their answer."""
+        """The keys with which hosts have confirmed that they have read their answer."""
         return set(self._lobby.within(self._meeting).keys(""))
 
     def _answer(self, key: str) -> None:
@@ -161,9 +161,11 @@ class Gathering:
         self._lobby.put(_answer_key_of(key), asdict(Answer(self._meeting, refusal)))
 
     def _read(self, content: Mapping[str, Any]) -> tuple[Hello | None, str]:
-        """The hello, and the reason why it is refused.
+        """Read a hello, and decide whether its host can take part.
 
-        The hello is None if it cannot be read. The reason is empty if the host can take part.
+        Returns:
+            The hello, or None if it cannot be read; and the reason of the refusal, which is empty
+            if the host can take part.
         """
         version = content.get("version")
         if content.get("protocol") != PROTOCOL or version != __version__:

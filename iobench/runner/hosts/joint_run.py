@@ -1,4 +1,4 @@
-"""A whole run of several hosts: they join, measure the trials together, and part."""
+"""A whole run on several hosts: join, measure the trials together, and end the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iobench.config.plan import places_of, trials
 from iobench.errors import NothingRan
 from iobench.results.trial import Outcome, Trial, TrialSpec
 from iobench.runner.hosts.follower import Follower
-from iobench.runner.hosts.joining import Gathering, join, own_hello
+from iobench.runner.hosts.joining import Gathering, join, make_hello
 from iobench.runner.hosts.leader import Leader
 from iobench.runner.hosts.messages import LeaderMessage
 from iobench.runner.hosts.rendezvous import Rendezvous
@@ -30,15 +30,15 @@ _MAX_SILENCE_S = 60.0
 
 @contextlib.contextmanager
 def leading(settings: HostSettings, config: BenchConfig, display: Lines) -> Iterator[Leader]:
-    """Gather the other hosts, let the block measure, and tell the hosts when the block has ended.
+    """Gather the other hosts before the ``with`` block, and end the run on all hosts after it.
 
     Raises:
         ConfigError: a host has another config or version.
-        NothingRan: not all hosts came.
+        NothingRan: not all hosts have joined in time.
         StoreError: the rendezvous cannot be used.
     """
     lobby = Rendezvous.at(settings.rendezvous, settings.store)
-    hello = own_hello(settings, config)
+    hello = make_hello(settings, config)
     meeting_name = new_run_id()
     gathering = Gathering(lobby, hello, config, meeting_name)
     display.note(f"waiting for {counted(settings.hosts - 1, 'host')} at {lobby.uri}")
@@ -74,7 +74,7 @@ def follow(settings: HostSettings, config: BenchConfig, folder: Path, display: L
     """Take part in the run of host 0. Returns the exit code of the whole run.
 
     Args:
-        settings: the number of this host, and where the hosts meet.
+        settings: the number of this host, and the address of the rendezvous.
         config: the config of the run.
         folder: the folder for files that a trial downloads. Host 0 writes the result.
         display: shows the progress.
@@ -82,14 +82,15 @@ def follow(settings: HostSettings, config: BenchConfig, folder: Path, display: L
     Raises:
         ConfigError: host 0 has another config or version.
         NothingRan: host 0 does not answer, or nothing was measured.
-        HostLost: host 0 gives no sign any more.
+        HostLost: host 0 has stopped sending messages.
         StoreError: the rendezvous cannot be used.
     """
     lobby = Rendezvous.at(settings.rendezvous, settings.store)
-    hello = own_hello(settings, config)
+    hello = make_hello(settings, config)
     meeting_name = join(lobby, hello, settings.wait_s)
     display.note(f"host {settings.host} of {settings.hosts} has joined at {lobby.uri}")
-    # Host 0 waits for hosts, and for the end of a trial, each up to a limit.
+    # The longest time without a new message: host 0 waits for a late host, then for the end of a
+    # trial, and then it chooses the next trial.
     patience_s = settings.wait_s + config.trial_timeout_s + _MAX_SILENCE_S
     follower = Follower(lobby.within(meeting_name), settings.host, patience_s)
     message = follower.wait_for_start()

@@ -1,4 +1,4 @@
-"""Host 0's side of a run: it says which trial is next, and collects the results of all hosts."""
+"""Host 0 is the leader: it chooses the next trial, and collects the results of all hosts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Measure = Callable[[TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]
 """Measures a trial on this host. It calls its second argument when the trial is prepared."""
 
 _REPORT_S = 15.0
-"""Time for a host to end a trial that is over its limit, and to report that."""
+"""The time that a host gets to end a trial after its time limit, and to report the failure."""
 _FAREWELL_S = 15.0
 """How long host 0 waits at the end of a run until the other hosts have read the end."""
 
@@ -39,15 +39,15 @@ _FAREWELL_S = 15.0
 class Leader:
     """Leads the hosts from trial to trial.
 
-    A host is *absent* if it is not prepared for a trial in time, or has no result after the limit.
-    The trial has then failed, and the other hosts go on. An absent host takes part again as soon as
-    it sends a message.
+    A host becomes *absent* if it is not prepared for a trial in time, or if it sends no result in
+    time. That trial has failed, and the other hosts go on with the next trial. An absent host takes
+    part again as soon as it sends a message.
 
     Args:
         meeting: the objects of this meeting.
-        own_hello: what this host says about itself.
+        own_hello: the hello of host 0.
         wait_s: how long to wait until a host is prepared for a trial.
-        trial_limit_s: how long a trial may take after its begin.
+        trial_limit_s: how long a trial may take after its beginning.
         note: receives a line when a host is absent or is back.
     """
 
@@ -65,14 +65,14 @@ class Leader:
         self._note = note
         self._followers: Sequence[Hello] = ()
         self.exit_code = 0
-        """The exit code of the run, for the other hosts; set before its end."""
+        """The exit code of the run, which the other hosts get at its end. The caller sets it."""
         self._message = LeaderMessage(0, "start")
         self._absent: dict[int, str] = {}
-        """Reasons why hosts are absent, by their numbers."""
+        """The reasons why hosts are absent, by the numbers of these hosts."""
         self._departed: set[int] = set()
-        """Numbers of the hosts that have announced that they leave the run."""
+        """The numbers of the hosts that have announced that they leave the run."""
         self._requests: dict[int, Mapping[str, int]] = {}
-        """Requests of the other hosts to the rendezvous so far, by their numbers."""
+        """The requests of the other hosts to the rendezvous so far, by the numbers of the hosts."""
 
     @property
     def hosts(self) -> int:
@@ -80,11 +80,11 @@ class Leader:
         return self._own_hello.hosts
 
     def meet(self, followers: Sequence[Hello]) -> None:
-        """Take note of the other hosts that have joined."""
+        """Add the other hosts, which have joined."""
         self._followers = followers
 
-    def described(self) -> list[HostFacts]:
-        """Facts about each host: how its machine differs from this one, and its requests so far."""
+    def host_facts(self) -> list[HostFacts]:
+        """Facts about each host: the differences of its machine from this one, and its requests."""
         facts = [HostFacts(0, requests=dict(self._meeting.requests))]
         own_environment = self._own_hello.environment
         for hello in self._followers:
@@ -98,23 +98,24 @@ class Leader:
         return facts
 
     def start(self, run_id: str, seed: int, *, resumed: bool) -> None:
-        """Tell the other hosts the id of the run and the seed of its orders."""
+        """Send the id of the run, and the seed of its orders, to the other hosts."""
         self._send("start", run_id=run_id, seed=seed, resumed=resumed)
 
     def measure(self, spec: TrialSpec, measure: Measure) -> tuple[Trial, Outcome]:
-        """Measure a trial on all hosts at the same time, or on as many as its ``hosts`` says.
+        """Measure a trial on all hosts at the same time.
 
-        The outcome is the outcome of this host. The trial has failed if it failed on any host.
+        If the trial has a parameter ``hosts``, it runs on this number of hosts. The outcome is the
+        outcome of this host. The trial has failed if it has failed on any host.
         """
-        present = [0, *self._present_followers()]
+        present_hosts = [0, *self._present_followers()]
         expected = int(spec.params.get("hosts", self.hosts))
-        turn = _Turn(self._message.turn + 1, expected, present[:expected])
+        turn = _Turn(self._message.turn + 1, expected, present_hosts[:expected])
         host_spec = on_all_hosts(spec)
         self._send(
             "prepare",
             turn=turn.number,
             hosts=turn.hosts,
-            idle=present[expected:],
+            idle=present_hosts[expected:],
             trial=host_spec.id,
             repeat=host_spec.repeat,
             reason="",
@@ -136,9 +137,9 @@ class Leader:
         return self._result(turn, trial, outcome)
 
     def end(self, exit_code: int, reason: str = "") -> None:
-        """Tell the other hosts that the run is over, wait until they know, and remove all objects.
+        """Announce the end of the run, wait until all hosts have read it, and remove all objects.
 
-        A host that does not answer may still be alive, so the message that it waits for is kept.
+        If a host does not answer, it may still read the message later. The message is then kept.
         """
         self._send("end", exit_code=exit_code, reason=reason)
         hosts = [hello.host for hello in self._followers if hello.host not in self._departed]
@@ -165,13 +166,13 @@ class Leader:
         Raises:
             TrialFailed: a host is not prepared in time, or cannot measure the trial.
         """
-        late = f"it was not prepared within {self._wait_s:g} s (--host-timeout)"
-        self._wait_for_hosts(turn, "ready", self._wait_s, late)
+        late_reason = f"it was not prepared within {self._wait_s:g} s (--host-timeout)"
+        self._wait_for_hosts(turn, "ready", self._wait_s, late_reason)
         turn.is_open = False
         self._send("assemble", hosts=turn.hosts)
         quick_s = self._meeting.polling.quick_limit_s
-        silent = f"it gave no sign for {quick_s:g} s before the begin"
-        self._wait_for_hosts(turn, "steady", quick_s, silent)
+        silent_reason = f"it gave no sign for {quick_s:g} s before the begin"
+        self._wait_for_hosts(turn, "steady", quick_s, silent_reason)
         clock = self._meeting.clock
         before_s = clock.now_s()
         self._send("go")
@@ -217,7 +218,7 @@ class Leader:
             self._abandon(turn, _join_reasons([turn.parts[host] for host in missing]))
 
     def _abandon(self, turn: _Turn, reason: str) -> None:
-        """Tell all hosts not to measure the trial, and raise TrialFailed."""
+        """Announce that the trial is not measured, and raise TrialFailed."""
         turn.reason = reason
         self._send("abandon", reason=reason)
         raise TrialFailed(reason)
@@ -232,7 +233,7 @@ class Leader:
         return _without_figures(trial, turn.status, turn.reason, hosts)
 
     def _collect_outcomes(self, turn: _Turn) -> None:
-        """Wait for the outcomes of all hosts. A host without outcome in time is absent from now."""
+        """Wait for the outcomes of all hosts. A host that sends none in time becomes absent."""
 
         def look() -> bool | None:
             self._read_messages(turn)
@@ -251,7 +252,7 @@ class Leader:
     def _read_messages(self, turn: _Turn) -> list[tuple[TurnMessage, int]]:
         """The messages that hosts have sent in this trial so far, each with the host's number.
 
-        Outcomes are read once. An absent host that has sent a message is no longer absent.
+        Outcomes are read once. If an absent host has sent a message, it is no longer absent.
         """
         keys = self._meeting.keys(turn_prefix(turn.number))
         messages = [parse_turn_key(key) for key in keys]
@@ -323,15 +324,15 @@ class _Turn:
         self.lost: set[int] = set()
         """Hosts that became absent in this trial."""
         self.is_open = True
-        """Whether a host that was absent can still take part."""
+        """Whether a host that comes back can still take part."""
         self.status: Status = "failed"
         """The status of the trial if it is abandoned."""
         self.reason = ""
         """The reason why the trial was abandoned."""
         self.start_s = math.nan
-        """The moment of the begin on the clock of host 0."""
+        """The moment when the trial began, on the clock of host 0."""
         self.began_s: tuple[float, float] | None = None
-        """The earliest and latest possible begin (see ``HostPart``); None before the begin."""
+        """The earliest and the latest possible beginning (see ``HostPart``); None before it."""
 
 
 def _without_figures(trial: Trial, status: Status, reason: str, hosts: Together) -> Trial:

@@ -2,16 +2,18 @@
 
 In the lobby, the root of the rendezvous, each host except host 0 announces itself:
 
-- ``hello-HOST-TOKEN``: a host wants to join. Its token is random, so that an object of an earlier
-  run is never taken for an object of this run.
-- ``answer-TOKEN``: the answer of host 0, which is the name of the meeting, or a refusal.
+- ``hello-HOST-TOKEN``: a host wants to join. Its token is random, so that objects of an earlier run
+  cannot be confused with objects of this run.
+- ``answer-TOKEN``: the answer of host 0. It has the name of the meeting, and the reason if the host
+  is refused.
 
-All other objects are below ``MEETING/``, the name of one invocation of host 0:
+All other objects are below ``MEETING/``. Each start of host 0 has a new name of the meeting:
 
 - ``joined-HOST-TOKEN``, ``refused-HOST-TOKEN``: the host has read the answer.
 - ``now``: the message of host 0. Each message replaces the previous one.
 - ``TURN-ready-HOST``: the trial is prepared on this host.
-- ``TURN-steady-HOST``: the host looks for the signal to begin at short intervals.
+- ``TURN-steady-HOST``: the host now reads the message of host 0 at short intervals, so that it gets
+  the signal to begin early.
 - ``TURN-here-HOST``: the host missed the beginning of the trial. It will take part in the next one.
 - ``TURN-outcome-HOST``: the result of this host.
 - ``left-HOST``: the host has read that the run is over.
@@ -26,7 +28,7 @@ from typing import Any, Literal, cast
 from iobench.results.trial import HostPart
 
 PROTOCOL = 1
-"""The version of these messages. Hosts with another version cannot be understood."""
+"""The version of these messages. Hosts with another version are refused."""
 
 Phase = Literal["start", "prepare", "assemble", "go", "abandon", "end"]
 TurnMessage = Literal["ready", "steady", "here", "outcome"]
@@ -45,7 +47,7 @@ class Hello:
         token: a random name of its process.
         version: the version of this package on the host.
         config: the whole config of the run.
-        machine: the name of the machine, for messages on a terminal. No result saves it.
+        machine: the name of the machine, for messages on a terminal. It is saved in no result.
         environment: a description of the machine, as results save it.
         protocol: the version of its messages.
     """
@@ -84,12 +86,11 @@ class LeaderMessage:
 
     Attributes:
         turn: the number of the trial among the trials of this meeting, from 1.
-        phase: ``start`` before the first trial; ``prepare`` a trial; ``assemble`` when all hosts
-            are prepared; ``go`` to begin; ``abandon`` if the trial is not measured; ``end`` of the
-            run.
+        phase: ``start`` before the first trial; ``prepare`` when hosts must prepare a trial;
+            ``assemble`` when all hosts are prepared; ``go`` when all hosts must begin; ``abandon``
+            if the trial is not measured; ``end`` at the end of the run.
         hosts: the numbers of the hosts that take part in the trial.
-        idle: the numbers of the hosts that have nothing to do in this trial, since it is for fewer
-            hosts.
+        idle: the numbers of the hosts that do not take part, since the trial is for fewer hosts.
         trial: the id of the trial.
         repeat: the number of its repeat.
         run_id: the id of the run. Each host derives its own names from it.
@@ -133,17 +134,17 @@ def answer_key(token: str) -> str:
 
 
 def joined_key(hello: Hello) -> str:
-    """The key by which a host confirms that it has joined."""
+    """The key with which a host confirms that it has joined."""
     return f"joined-{hello.host}-{hello.token}"
 
 
 def refused_key(hello: Hello) -> str:
-    """The key by which a host confirms that it has read a refusal."""
+    """The key with which a host confirms that it has read its refusal."""
     return f"refused-{hello.host}-{hello.token}"
 
 
 def left_key(host: int) -> str:
-    """The key by which a host confirms that it has read the end of the run."""
+    """The key with which a host confirms that it has read the end of the run."""
     return f"left-{host}"
 
 

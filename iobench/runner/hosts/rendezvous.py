@@ -1,7 +1,7 @@
-"""Small JSON objects in a store, by which hosts communicate without any other service.
+"""Small JSON objects in a store, with which hosts communicate without any other service.
 
-Each ``get`` of an object that is not there yet is a request, and requests to Amazon's S3 cost
-money. A waiting host therefore looks less and less often, up to once in two seconds.
+A host that waits for an object tries to read it again and again. Each attempt is a request, and
+requests to Amazon's S3 cost money. The pauses between attempts therefore grow, up to two seconds.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """How often a waiting host looks for an object.
+    """How often a waiting host tries to read an object.
 
     Attributes:
-        first_s: the pause after the first look.
+        first_s: the pause after the first attempt.
         growth: the factor by which each pause is longer than the previous pause.
         longest_s: the longest pause.
-        quick_s: the short pause while all hosts wait for the signal to begin. It lets them begin at
-            nearly the same time.
-        quick_limit_s: the longest time for which hosts look at short pauses.
+        quick_s: the short pause while all hosts wait for the signal to begin. Because of it they
+            begin at nearly the same time.
+        quick_limit_s: the longest time for which hosts use the short pause.
     """
 
     first_s: float = 0.05
@@ -46,7 +46,7 @@ class Rendezvous:
 
     Args:
         store: the store that holds the objects.
-        polling: how often to look for an object.
+        polling: how often to try to read an object.
         clock: the clock of all waits.
     """
 
@@ -113,12 +113,12 @@ class Rendezvous:
     def wait(
         self, look: Callable[[], Answer | None], limit_s: float, *, quick: bool = False
     ) -> Answer | None:
-        """Call ``look`` until it returns something, and return that.
+        """Call ``look`` again and again until it returns an answer, and return the answer.
 
         Args:
-            look: returns None as long as the answer is not there.
-            limit_s: how long to wait. None is returned afterwards.
-            quick: whether to look at short, equal intervals.
+            look: returns None if there is no answer yet.
+            limit_s: how long to wait. Without an answer, None is returned afterwards.
+            quick: whether all pauses are short.
         """
         deadline_s = self.clock.now_s() + limit_s
         pause_s = self.polling.quick_s if quick else self.polling.first_s

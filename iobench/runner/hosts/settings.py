@@ -1,4 +1,4 @@
-"""The number of this host, the number of hosts, and where the hosts meet."""
+"""The settings of one host: its number, the number of hosts, and the address of the rendezvous."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from iobench.config.plan import (
     trials,
 )
 from iobench.results.trial import TrialSpec
-from iobench.trials.ladder import RUNGS, THREE
+from iobench.trials.ladder import PIPELINE_RUNGS, RUNGS
 from tests.iobench.config.test_benchmark import SHIPPED
 from tests.iobench.results.test_wording import EVERYTHING
 from tests.iobench.small_runs import ThirdParty
@@ -344,12 +344,12 @@ def test_the_store_is_a_rung_where_it_was_asked_for() -> None:
 
 def test_others_have_three() -> None:
     """Pipelines of other frameworks, and loops on several devices."""
-    assert inputs({"loader": "tf-data", "consumer": "tensorflow"}) == THREE[:3]
+    assert inputs({"loader": "tf-data", "consumer": "tensorflow"}) == PIPELINE_RUNGS[:3]
     assert inputs({"loader": "mxnet-record", "inputs": ["synthetic", "store"]}) == (
         "synthetic",
         "store",
     )
-    assert inputs({"devices": 2}) == THREE[:3]
+    assert inputs({"devices": 2}) == PIPELINE_RUNGS[:3]
     assert inputs({"loader": "null", "inputs": ["synthetic", "warm"]}) == ("synthetic", "warm")
 
 

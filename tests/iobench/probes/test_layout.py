@@ -119,7 +119,7 @@ def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) ->
 
 def test_what_the_place_does_not_hold(shards: Place, tree: Path, tmp_path: Path) -> None:
     """The trial fails and says which data it needs, or has dataprep's message."""
-    with pytest.raises(TrialFailed, match="files are read from files; this place holds shards"):
+    with pytest.raises(TrialFailed, match="from files, but this location holds shards"):
         probe(shards, "files")
     with pytest.raises(TrialFailed, match="records are read from shards"):
         probe(Place(os.fspath(tree), "files"), "records")

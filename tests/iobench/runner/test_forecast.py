@@ -61,9 +61,9 @@ def test_a_run_stays_within_its_bounds(configs: Configs, tmp_path: Path) -> None
     stream = Lines(io.StringIO())
     done = run.run(BenchConfig.model_validate(values), tmp_path, stream, forecast=found.totals())
     by_time = sorted(done.result.trials, key=lambda trial: trial.started_s)
-    assert [step.spec.id for step in found.steps] == [trial.id for trial in by_time]
+    assert [step.spec.id for step in found.planned] == [trial.id for trial in by_time]
     assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
-    assert sum(trial.seconds for trial in done.result.trials) < found.most_s
+    assert sum(trial.seconds for trial in done.result.trials) < found.max_s
     sent = sum(trial.metrics["requests"] for trial in done.result.trials)
     assert 0 < sent <= asked["puts"] + asked["gets"]
     assert done.result.forecast["trials"] == 3
@@ -85,7 +85,7 @@ def test_a_loader_on_a_store(grid: dict[str, Any], gets: int) -> None:
     found = forecast_of(loaders=[given])
     (asked,) = found.requests.values()
     assert gets < asked["gets"] < gets + 1_500
-    assert (found.steps[0].length.likely_s is None) == ("epochs" in grid)
+    assert (found.planned[0].duration.likely_s is None) == ("epochs" in grid)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_every_host_sends_the_requests_of_its_trials() -> None:
     several = single.on_hosts(4, [1])
     (alone,), (together,) = single.requests.values(), several.requests.values()
     assert together == {kind: 5 * count for kind, count in alone.items()}
-    assert len(several.steps) == 2 * len(single.steps)
-    assert several.most_s == 2 * single.most_s
+    assert len(several.planned) == 2 * len(single.planned)
+    assert several.max_s == 2 * single.max_s
     assert (several.usd or 0) > 4 * (single.usd or 0) > 0
 
 
@@ -134,9 +134,9 @@ def test_a_described_device_tells_the_time() -> None:
     loop = {"loader": "raw", "batch_size": 10, "steps": 100, "workers": 0, "inputs": ["warm"]}
     paced = forecast_of(training=[{**loop, "consumer": "paced", "images_per_s": 500}])
     # 1,000 images are fewer than the 20 shards that a steady rate needs: three epochs.
-    assert [step.length.likely_s for step in paced.steps] == [1.0 + 3_000 / 500]
+    assert [step.duration.likely_s for step in paced.planned] == [1.0 + 3_000 / 500]
     torch = forecast_of(training=[{**loop, "consumer": "torch", "loader": "torch-map"}])
-    assert [step.length.likely_s for step in torch.steps] == [None]
+    assert [step.duration.likely_s for step in torch.planned] == [None]
     assert "1 trial to come, 1 of unknown length, about 3.0 s to 10 min (at most" in torch.text()
 
 
@@ -246,10 +246,10 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
     done = run.run(config, tmp_path, Lines(io.StringIO()), forecast=found.totals())
     trials_by_id = {trial.id: trial for trial in done.result.trials}
     assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
-    for step in found.steps:
+    for step in found.planned:
         trial = trials_by_id[step.spec.id]
-        assert trial.metrics["rate_rule"] == step.length.rate_rule, trial.id
-        assert trial.metrics["seconds"] < step.length.max_s, trial.id
+        assert trial.metrics["rate_rule"] == step.duration.rate_rule, trial.id
+        assert trial.metrics["seconds"] < step.duration.max_s, trial.id
 
 
 def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:
@@ -332,14 +332,14 @@ class TestEarlier:
     def test_a_resumed_run_has_the_rest_to_come(self, config: BenchConfig, folder: Path) -> None:
         """And knows how long that takes; a folder without a run begins anew."""
         found = forecast(config, resumed=folder)
-        assert (len(found.steps), found.measured_before) == (2, 1)
+        assert (len(found.planned), found.measured_before) == (2, 1)
         assert found.likely_s == (80.0, 0)
         assert forecast(config, resumed=folder / "none").measured_before == 0
 
     def test_another_run_tells_the_times(self, config: BenchConfig, folder: Path) -> None:
         """All trials are to come; another machine's times are remarked."""
         found = forecast(config, like=folder)
-        assert (len(found.steps), found.measured_before, found.likely_s) == (3, 0, (120.0, 0))
+        assert (len(found.planned), found.measured_before, found.likely_s) == (3, 0, (120.0, 0))
         assert found.warnings == []
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
@@ -366,9 +366,9 @@ class TestEarlier:
         begin_log(folder, replace(read(folder), trials=(done,)))
         grid = {"loader": "torch-map", "workers": 0, "epochs": 3}
         wanted = BenchConfig.model_validate(configs.values(loaders=[grid]))
-        (step,) = forecast(wanted, like=folder).steps
+        (step,) = forecast(wanted, like=folder).planned
         assert step.spec.id == spec.id
-        assert step.length.likely_s == 3.0 + 3 * 40 / 10.0
+        assert step.duration.likely_s == 3.0 + 3 * 40 / 10.0
 
 
 def _torch_map(configs: Configs, **length: Any) -> Params:

@@ -26,7 +26,7 @@ from iobench.selftest import delays
 from iobench.selftest.delays import (
     INPUTS,
     RUNGS,
-    Bench,
+    DelayBench,
     Delays,
     Plan,
     bench,
@@ -51,14 +51,14 @@ TINY = Plan(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DelayBench]:
     """Data and a store for all tests of this module."""
     pytest.importorskip("torch")
     with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as found:
         yield found
 
 
-def per_sample(made: Bench, case: Delays) -> dict[str, float]:
+def per_sample(made: DelayBench, case: Delays) -> dict[str, float]:
     """Measure the seconds per sample of every rung."""
     trials = {rung: made.run(case, rung, 0) for rung in INPUTS}
     return {rung: 1 / trial.metrics["samples_per_s"] for rung, trial in trials.items()}
@@ -70,14 +70,14 @@ def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None
     Processes share no such clock: the mock loader takes the place of those with workers.
     """
     pytest.importorskip("torch")
-    run = Bench.run
+    run = DelayBench.run
 
-    def mocked(made: Bench, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
+    def mocked(made: DelayBench, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
         if changed:
             changed |= {"loader": "mock", "item_s": sum(case.values()) - case.get("copy", 0.0)}
         return run(made, case, source, repeat, **changed)
 
-    monkeypatch.setattr(Bench, "run", mocked)
+    monkeypatch.setattr(DelayBench, "run", mocked)
     found = injected(lambda note: None, Plan(rounds=2), VirtualClock())
     assert found.ok
     assert len(found.ladder) == 4 + 2 * 6
@@ -93,7 +93,7 @@ def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(case=st.fixed_dictionaries(dict.fromkeys(RUNGS, st.floats(0, 5))))
-def test_parts_of_the_ladder_are_the_delays(made: Bench, case: Delays) -> None:
+def test_parts_of_the_ladder_are_the_delays(made: DelayBench, case: Delays) -> None:
     """A rung takes as long as the one above it plus its own delay."""
     found = per_sample(made, case)
     above_s = TINY.device_s / TINY.batch_size
@@ -104,7 +104,7 @@ def test_parts_of_the_ladder_are_the_delays(made: Bench, case: Delays) -> None:
 
 
 def test_a_delay_that_is_not_injected_is_not_found(
-    made: Bench, monkeypatch: pytest.MonkeyPatch
+    made: DelayBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the store does not wait, no delay is measured."""
     monkeypatch.setattr(made.proxy, "sleep", lambda seconds: None)
@@ -134,7 +134,7 @@ class Slowing(VirtualClock):
 
 @pytest.mark.parametrize(("clock", "rounds"), [(VirtualClock(), 2), (Slowing(), 4)])
 def test_rounds_that_differ_are_followed_by_more(
-    made: Bench, clock: VirtualClock, rounds: int
+    made: DelayBench, clock: VirtualClock, rounds: int
 ) -> None:
     """Cases whose rounds differ get as many more rounds as the plan allows."""
     plan = replace(TINY, delays={"copy": 0.050}, more_rounds=2)

@@ -23,9 +23,9 @@ from iobench.selftest.delays import (
     Recovered,
     Stage,
     cases,
-    expected,
+    compare_delays,
+    expected_step,
     name_of,
-    recovered,
 )
 from iobench.trials.ladder import RUNGS as LADDER
 from iobench.trials.samples_in_flight import sample_flow
@@ -45,7 +45,7 @@ def rows(case: Delays, findings: Sequence[str], **changed: float) -> dict[Stage,
         parts[RUNGS[stage]] += delay_s
     for rung, more in changed.items():
         parts[rung] += more
-    return {row.stage: row for row in recovered(case, parts, WITHOUT, findings)}
+    return {row.stage: row for row in compare_delays(case, parts, WITHOUT, findings)}
 
 
 def alone(stage: Stage, **changed: float) -> Recovered:
@@ -125,7 +125,7 @@ class TestExpected:
     def test_the_slowest_side_is_a_step(self, case: Delays, batch: int, workers: int) -> None:
         """Workers share the preparation; the training process copies and computes alone."""
         plan = Plan(batch_size=batch, workers=workers)
-        slowest, found_s = expected(plan, case, 0.020, IDEAL)
+        slowest, found_s = expected_step(plan, case, 0.020, IDEAL)
         sides = {
             "workers": batch * (case["fetch"] + case["decode"] + case["augment"]) / workers,
             "copy and device": batch * case["copy"] + 0.020,
@@ -140,7 +140,7 @@ class TestExpected:
             ("fetch", "workers", 0.053),
             ("copy", "copy and device", 0.122),
         ):
-            slowest, found_s = expected(Plan(batch_size=2), {stage: 0.050}, 0.020, without)  # type: ignore[dict-item]
+            slowest, found_s = expected_step(Plan(batch_size=2), {stage: 0.050}, 0.020, without)  # type: ignore[dict-item]
             assert slowest == side
             assert found_s == pytest.approx(step_s)
 

@@ -30,11 +30,11 @@ def loop(
         begun_s=110.0,
         seconds=float(sum(step_s)),
         samples=10 * len(step_s),
-        taken=10 * (len(step_s) + 1),
+        all_samples=10 * (len(step_s) + 1),
         wait_s=np.array(wait_s, float),
         step_s=np.array(step_s, float),
         compute_s=np.array(compute_s, float),
-        left_out=1,
+        left_out_steps=1,
         running_s=float(sum(step_s)),
         computing_s=float(sum(compute_s)),
     )
@@ -50,12 +50,27 @@ def assert_same(times: LoopTimings, other: LoopTimings) -> None:
 
 def test_steps_that_count_are_added_up() -> None:
     """The first batch is that of the first epoch; steps that begin epochs keep their places."""
-    first = loop([2, 1], [3, 2], [1, 1], starts=(0,), arrived_samples=20, arrived_bytes=800)
-    second = loop([4], [5], [1], starts=(0,), arrived_samples=10, arrived_bytes=400, dropped=3)
+    first = loop(
+        [2, 1], [3, 2], [1, 1], epoch_first_steps=(0,), arrived_samples=20, arrived_bytes=800
+    )
+    second = loop(
+        [4],
+        [5],
+        [1],
+        epoch_first_steps=(0,),
+        arrived_samples=10,
+        arrived_bytes=400,
+        dropped_samples=3,
+    )
     whole = combine_epochs([first, second])
-    assert (whole.samples, whole.taken, whole.dropped, whole.seconds) == (30, 50, 3, 10.0)
+    assert (whole.samples, whole.all_samples, whole.dropped_samples, whole.seconds) == (
+        30,
+        50,
+        3,
+        10.0,
+    )
     assert whole.wait_s.tolist() == [2, 1, 4]
-    assert whole.starts == (0, 2)
+    assert whole.epoch_first_steps == (0, 2)
     assert whole.epoch_starts_s.tolist() == [2, 4]
     assert whole.later_steps.tolist() == [False, True, False]
     assert (whole.arrived_samples, whole.arrived_bytes) == (30, 1_200)
@@ -99,7 +114,7 @@ SLOW = replace(
 def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
     """From the first that begins to the last that ends; a step waits and computes as the last."""
     whole = combine_ranks([EVEN, SLOW])
-    assert (whole.samples, whole.taken, whole.seconds) == (60, 80, 13.0)
+    assert (whole.samples, whole.all_samples, whole.seconds) == (60, 80, 13.0)
     assert (whole.requested_s, whole.begun_s, whole.time_to_first_batch_s) == (100.0, 110.0, 3.0)
     assert whole.step_s.tolist() == [5.0, 4.0, 4.0]
     assert whole.wait_s.tolist() == [1.0, 3.0, 2.0]
@@ -182,11 +197,11 @@ def process(
         begun_s=begun_s,
         seconds=sum(steps),
         samples=samples * len(steps),
-        taken=samples * (len(steps) + 1),
+        all_samples=samples * (len(steps) + 1),
         wait_s=np.array(steps) / 2,
         step_s=np.array(steps),
         compute_s=np.empty(0),
-        left_out=1,
+        left_out_steps=1,
     )
     return [replace(times, **changes)]
 

@@ -56,8 +56,8 @@ class Loop:
         rule.first_batch()
         for step in range(1, most + 1):
             self._arrived += self._arriving
-            due = step >= rule.look_at_samples or step >= rule.look_at_s
-            if due and rule.look(step, step, float(step)):
+            due = step >= rule.check_at_samples or step >= rule.check_at_s
+            if due and rule.check(step, step, float(step)):
                 return step
         return most
 
@@ -134,8 +134,8 @@ class TestBounds:
         rule.first_batch()
         for step in range(1, 100_000):
             now_s = start_s + max(0, step - full)
-            due = step >= rule.look_at_samples or now_s >= rule.look_at_s
-            if due and rule.look(step, step, now_s):
+            due = step >= rule.check_at_samples or now_s >= rule.check_at_s
+            if due and rule.check(step, step, now_s):
                 return step
         raise AssertionError("the loop did not end")
 
@@ -182,13 +182,13 @@ def test_counting_waits_until_windows_no_longer_grow() -> None:
     arrived = ReadTotals(10, 0, 10)
     rule.first_batch()
     arrived = ReadTotals(70, 0, 40)
-    assert not rule.look(1, 10, 1.0)
-    assert rule.look_at_samples == 70
+    assert not rule.check(1, 10, 1.0)
+    assert rule.check_at_samples == 70
     arrived = ReadTotals(130, 0, 40)
-    assert not rule.look(7, 70, 7.0)
-    assert rule.look_at_samples == 70 + MIN_ROUNDS * 2 * 40
+    assert not rule.check(7, 70, 7.0)
+    assert rule.check_at_samples == 70 + MIN_ROUNDS * 2 * 40
     consumed = 70 + MIN_ROUNDS * 2 * 40
     arrived = ReadTotals(consumed + 60, 0, 40)
-    assert rule.look(consumed // 10, consumed, consumed / 10)
+    assert rule.check(consumed // 10, consumed, consumed / 10)
     assert rule.window is not None
     assert rule.window.start.samples == 70

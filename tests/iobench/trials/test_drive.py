@@ -58,7 +58,7 @@ def test_every_step_is_its_wait_and_its_work() -> None:
     assert times.step_s.tolist() == [WAIT_S + STEP_S] * 4
     assert times.compute_s.tolist() == [STEP_S] * 4
     assert times.seconds == times.step_s.sum()
-    assert (times.samples, times.left_out) == (4 * SAMPLES, 1)
+    assert (times.samples, times.left_out_steps) == (4 * SAMPLES, 1)
     assert times.time_to_first_batch_s == START_S + WAIT_S
     assert times.samples_per_s == SAMPLES / (WAIT_S + STEP_S)
 
@@ -66,7 +66,7 @@ def test_every_step_is_its_wait_and_its_work() -> None:
 def test_a_whole_epoch_begins_with_its_request() -> None:
     """Its start is the wait of its first step, and is in its time."""
     epoch = driven(5, WholeEpoch())
-    assert (epoch.is_over, epoch.window) == (True, None)
+    assert (epoch.is_complete, epoch.window) == (True, None)
     times = window_timings(epoch, epoch.all_steps)
     assert times.wait_s.tolist() == [START_S + WAIT_S, *[WAIT_S] * 4]
     assert times.seconds == START_S + 5 * (WAIT_S + STEP_S) == times.step_s.sum()
@@ -97,10 +97,10 @@ def test_steps_left_out_are_in_no_figure(batches: int, left_out: int, steps: int
     epoch = driven(batches, FixedSteps(left_out, steps, SAMPLES))
     if left_out + steps > batches:
         assert epoch.window is None
-        assert epoch.is_over
+        assert epoch.is_complete
         return
     times = counted(epoch)
-    assert times.left_out == left_out
+    assert times.left_out_steps == left_out
     assert len(times.wait_s) == len(times.step_s) == len(times.compute_s) == steps
     assert times.samples == steps * SAMPLES
     start_s = 0 if left_out else START_S
@@ -128,7 +128,7 @@ def test_no_batch_is_requested_beyond_the_last_step() -> None:
             yield batch
 
     epoch = run_epoch(batches, consumer, clock, FixedSteps(2, 4, SAMPLES))
-    assert not epoch.is_over
+    assert not epoch.is_complete
     assert (len(counted(epoch).step_s), consumer.steps, next(requested)) == (4, 6, 6)
 
 
@@ -172,7 +172,7 @@ def test_what_arrives_belongs_to_the_steps_that_count() -> None:
 
     rule = FixedSteps(1, 2, SAMPLES, arrived)
     consumer = warm(SlowConsumer, clock)
-    epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, rule, arrived=arrived)
+    epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, rule, read_totals=arrived)
     times = counted(epoch)
     assert (times.arrived_samples, times.arrived_bytes) == (10, 1_000)
     assert times.balance == 10 / (2 * SAMPLES)
@@ -198,7 +198,7 @@ def test_time_is_up_within_an_epoch() -> None:
     with pytest.raises(TrialFailed, match=r"^40 samples at 106\.00 s$"):
         driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
     left = driven(9, WholeEpoch(100 + START_S + 2 * step_s))
-    assert (left.is_over, left.all_steps.steps) == (False, 2)
+    assert (left.is_complete, left.all_steps.steps) == (False, 2)
 
 
 def test_a_loop_keeps_no_object_for_each_step() -> None:
@@ -216,7 +216,7 @@ class Noting:
     """A rule that notes when it is called; it looks after each step, and stops after the third."""
 
     def __init__(self, events: list[str]) -> None:
-        self.look_at_samples, self.look_at_s = 0.0, 0.0
+        self.check_at_samples, self.check_at_s = 0.0, 0.0
         self._events = events
 
     def begin(self, now_s: float) -> None:
@@ -227,7 +227,7 @@ class Noting:
         """The first batch has come."""
         self._events.append("first batch")
 
-    def look(self, steps: int, samples: int, now_s: float) -> bool:
+    def check(self, steps: int, samples: int, now_s: float) -> bool:
         """Steps are done."""
         self._events.append(f"look at {steps}")
         return steps == 3

@@ -33,11 +33,11 @@ def loop(steps: int = 100, **changes: Any) -> LoopTimings:
         begun_s=5.0,
         seconds=2.0 * steps,
         samples=20 * steps,
-        taken=20 * steps + 40,
+        all_samples=20 * steps + 40,
         wait_s=np.ones(steps),
         step_s=np.full(steps, 2.0),
         compute_s=np.ones(steps),
-        left_out=2,
+        left_out_steps=2,
     )
     return replace(times, **changes)
 
@@ -66,7 +66,9 @@ def test_the_balance_of_a_loop() -> None:
 
 def test_dropped_samples_are_in_the_balance_of_whole_epochs() -> None:
     """They were fetched for these epochs."""
-    times = loop(10, starts=(0,), dropped=50, arrived_samples=250, arrived_bytes=1)
+    times = loop(
+        10, epoch_first_steps=(0,), dropped_samples=50, arrived_samples=250, arrived_bytes=1
+    )
     metrics = loop_metrics(times, DATA, "epochs")
     assert (metrics["balance"], metrics["dropped_samples"]) == (1, 50)
 
@@ -75,7 +77,7 @@ def test_starts_of_epochs_are_figures_of_their_own() -> None:
     """The first one is the time to the first batch; waits of the others are in no quantile."""
     waits = np.ones(100)
     waits[[0, 40, 80]] = (50.0, 20.0, 30.0)
-    metrics = loop_metrics(loop(wait_s=waits, starts=(0, 40, 80)), None, "epochs")
+    metrics = loop_metrics(loop(wait_s=waits, epoch_first_steps=(0, 40, 80)), None, "epochs")
     assert metrics["epoch_start_s"] == 25
     assert metrics["epoch_start_share"] == 0.5
     assert metrics["batch_wait_s_p50"] == 1

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from iobench.trials.ladder import (
     RUNGS,
+    STAGES,
     START,
-    WORDS,
-    above,
     first_from_memory,
     ladder,
+    rung_above,
+    rungs_between,
     with_starts,
-    within,
 )
 
 times = st.floats(1e-4, 10)
@@ -30,7 +30,7 @@ def test_every_rung_is_what_it_adds() -> None:
     found = ladder({rung: {0: 1.0 + place} for place, rung in enumerate(RUNGS[:-1])})
     assert found.path == RUNGS[:-1]
     assert [rung.above for rung in found.rungs] == [None, *RUNGS[:-2]]
-    assert [rung.part and rung.part.median for rung in found.rungs] == [None, *[1.0] * 6]
+    assert [rung.cost and rung.cost.median for rung in found.rungs] == [None, *[1.0] * 6]
     assert [rung.share and rung.share.median for rung in found.rungs[1:]] == [1 / 7] * 6
     assert found.stall is not None
     assert found.stall.median == 6.0
@@ -50,17 +50,22 @@ def test_the_store_replaces_the_local_read() -> None:
 
 def test_without_the_rungs_between_the_store_is_compared_with_warm() -> None:
     """As stalls are: what fetching costs beyond the page cache."""
-    assert above("store", ("synthetic", "warm", "cold")) == "warm"
-    assert above("store", ("synthetic", "cold")) == "synthetic"
-    assert above("cold", ("synthetic",)) == "synthetic"
+    assert rung_above("store", ("synthetic", "warm", "cold")) == "warm"
+    assert rung_above("store", ("synthetic", "cold")) == "synthetic"
+    assert rung_above("cold", ("synthetic",)) == "synthetic"
 
 
 def test_a_rung_has_in_it_what_was_not_measured() -> None:
     """Between it and the one above; of the store, what a loop does without reading."""
-    assert within("decode", "augment") == within("store", "decode") == within("store", "warm") == ()
-    assert within("warm", "synthetic") == ("copy", "collate", "augment", "decode")
-    assert within("cold", "decode") == ("warm",)
-    assert within("store", "collate") == ("augment", "decode")
+    assert (
+        rungs_between("decode", "augment")
+        == rungs_between("store", "decode")
+        == rungs_between("store", "warm")
+        == ()
+    )
+    assert rungs_between("warm", "synthetic") == ("copy", "collate", "augment", "decode")
+    assert rungs_between("cold", "decode") == ("warm",)
+    assert rungs_between("store", "collate") == ("augment", "decode")
 
 
 @given(loops, st.integers(0, 5))
@@ -75,7 +80,7 @@ def test_differences_add_up_to_the_whole_stall(
     if found.stall is None or found.stall_share is None:
         assert "synthetic" not in one or found.path == ("synthetic",)
         return
-    parts = [by_rung[rung].part for rung in found.path[1:]]
+    parts = [by_rung[rung].cost for rung in found.path[1:]]
     shares = [by_rung[rung].share for rung in found.path[1:]]
     assert sum(part.median for part in parts if part) == pytest.approx(found.stall.median)
     whole = one[found.path[-1]][0]
@@ -89,7 +94,7 @@ def test_differences_add_up_to_the_whole_stall(
 def test_every_interval_holds_its_median(seconds: dict[str, dict[int, float]]) -> None:
     """Of times, parts and shares."""
     for rung in ladder(seconds).rungs:
-        for found in (rung.seconds, rung.part, rung.share):
+        for found in (rung.seconds, rung.cost, rung.share):
             assert found is None or found.low <= found.median <= found.high
 
 
@@ -98,7 +103,7 @@ def test_differences_are_taken_within_repeats() -> None:
     found = ladder(
         {"synthetic": {n: 1.0 + n for n in range(6)}, "copy": {n: 1.5 + n for n in range(1, 8)}}
     )
-    part = found.rungs[1].part
+    part = found.rungs[1].cost
     assert part is not None
     assert (part.median, part.low, part.high, part.repeats) == (0.5, 0.5, 0.5, 5)
     assert found.rungs[1].differs_from_zero
@@ -107,7 +112,7 @@ def test_differences_are_taken_within_repeats() -> None:
 def test_a_negative_part_is_kept_and_told() -> None:
     """Nothing is clipped."""
     found = ladder({"copy": dict.fromkeys(range(6), 3.0), "collate": dict.fromkeys(range(6), 2.0)})
-    part = found.rungs[1].part
+    part = found.rungs[1].cost
     assert part is not None
     assert part.median == -1.0
     assert found.rungs[1].differs_from_zero
@@ -134,13 +139,13 @@ def test_rungs_add_up_with_the_starts_of_epochs(
     if nearest is None or not {"synthetic", "copy"} & set(one):
         assert START not in by_rung
         return
-    part = by_rung[START].part
+    part = by_rung[START].cost
     assert part is not None
     assert part.median == pytest.approx(starts[0])
     assert by_rung[nearest].above == START
     assert by_rung[START].above == ("copy" if "copy" in one else "synthetic")
     if found.stall is not None:
-        parts = [by_rung[rung].part for rung in found.path[1:]]
+        parts = [by_rung[rung].cost for rung in found.path[1:]]
         assert START in found.path
         assert sum(part.median for part in parts if part) == pytest.approx(found.stall.median)
 
@@ -148,7 +153,7 @@ def test_rungs_add_up_with_the_starts_of_epochs(
 def test_a_rung_below_the_starts_has_in_it_what_was_not_measured() -> None:
     """The start itself hides nothing: the copy is in the first rung with a loader."""
     found = ladder(with_starts({"synthetic": {0: 1.0}, "warm": {0: 4.0}}, {0: 2.0}))
-    hidden = {rung.rung: rung.within for rung in found.rungs}
+    hidden = {rung.rung: rung.skipped for rung in found.rungs}
     assert hidden[START] == ()
     assert hidden["warm"] == ("copy", "collate", "augment", "decode")
 
@@ -166,4 +171,4 @@ def test_nothing_measured() -> None:
 
 def test_every_rung_has_words() -> None:
     """In the order of the ladder."""
-    assert tuple(WORDS) == (*RUNGS[:2], START, *RUNGS[2:])
+    assert tuple(STAGES) == (*RUNGS[:2], START, *RUNGS[2:])

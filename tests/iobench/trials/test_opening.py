@@ -250,7 +250,7 @@ def test_a_loader_is_made_again_only_if_its_files_stay(stays: bool) -> None:
     assert sum(batch.samples for batch in loader.request(1)) == 20
     assert [each.epochs for each in loaders] == ([[0], [1]] if stays else [[0, 1]])
     assert loader.notes == ["a fake", "loader 0", *(["loader 1"] if stays else [])]
-    assert loader.arrived is None
+    assert loader.read_totals is None
 
 
 def driven(batches: Iterator[Batch]) -> EpochTimings:
@@ -262,8 +262,8 @@ def driven(batches: Iterator[Batch]) -> EpochTimings:
 def test_a_loader_that_is_made_again_counts_anew() -> None:
     """What has arrived is asked of the present loader."""
     loader = ReopenedLoader(Counted(None, LOOP, VirtualClock()), lambda: looped(1)[0])
-    assert loader.arrived is not None
-    assert loader.arrived() == ReadTotals(8, 80)
+    assert loader.read_totals is not None
+    assert loader.read_totals() == ReadTotals(8, 80)
 
 
 def test_a_loader_that_does_not_share_is_refused() -> None:

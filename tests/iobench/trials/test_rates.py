@@ -122,7 +122,7 @@ def measured(trial: Case, give_up_s: float = math.inf) -> tuple[str, int, LoopTi
         give_up_s=give_up_s,
     )
     result = measure_rate(
-        loader.epoch, device(trial, clock), clock, rates, arrived=loader.read_so_far
+        loader.epoch, device(trial, clock), clock, rates, read_totals=loader.read_so_far
     )
     return result.rule, len(result.epochs), combine_epochs(result.counted_timings())
 

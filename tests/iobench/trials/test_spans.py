@@ -49,7 +49,7 @@ def test_steps_of_ranks_end_where_they_ended() -> None:
             begun_s=begun_s,
             seconds=3.0,
             samples=2,
-            taken=2,
+            all_samples=2,
             wait_s=np.array([0.5, 0.25]),
             step_s=np.array([1.0, 2.0]),
             compute_s=np.array([0.5, 0.5]),

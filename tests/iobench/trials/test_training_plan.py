@@ -145,7 +145,10 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
         ({"loader": "nobody"}, "no loader 'nobody': use one of .*mock.*torch-map"),
         ({"consumer": "paced"}, "needs either preset"),
         ({"consumer": "paced", "preset": "H100", "images_per_s": 9}, "needs either preset"),
-        ({"consumer": "paced", "preset": "H9000"}, "no preset 'H9000': known are V100, .*-mlperf"),
+        (
+            {"consumer": "paced", "preset": "H9000"},
+            "no preset 'H9000': the presets are V100, .*-mlperf",
+        ),
         (
             {"consumer": "paced", "preset": "B200-mlperf", "model": "resnet50"},
             "preset 'B200-mlperf' is a figure for retinanet, not resnet50",

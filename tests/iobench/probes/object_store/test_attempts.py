@@ -11,7 +11,7 @@ import pytest
 from iobench.clock import SystemClock, VirtualClock
 from iobench.errors import TrialFailed
 from iobench.probes.object_store.clients import RequestFailed, Timing
-from iobench.probes.object_store.probe import Attempts, attempt, metrics, require_success
+from iobench.probes.object_store.probe import Attempts, metrics, require_success, send_requests
 from iobench.probes.settings import ObjectTrial
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def limits(connections: int, seconds: float, max_requests: int) -> ObjectTrial:
 def attempted(limit: ObjectTrial, failing: range | list[int] = range(0)) -> Attempts:
     """Send scripted requests."""
     clock = VirtualClock(50.0)
-    return attempt(Scripted(clock, failing), limit, clock)
+    return send_requests(Scripted(clock, failing), limit, clock)
 
 
 def test_no_request_starts_after_the_time_or_the_number_is_up() -> None:
@@ -59,7 +59,7 @@ def test_every_stream_starts_one_request() -> None:
         together.wait()
         return Timing(1.0, stream)
 
-    found = attempt(request, limits(4, HOUR, 1), SystemClock())
+    found = send_requests(request, limits(4, HOUR, 1), SystemClock())
     assert sorted(timing.bytes for timing in found.timings) == [0, 1, 2, 3]
 
 
@@ -90,13 +90,13 @@ def test_a_defect_is_not_a_failed_request() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        attempt(request, limits(2, HOUR, 10), VirtualClock())
+        send_requests(request, limits(2, HOUR, 10), VirtualClock())
 
 
 def test_progress_ends_with_all_bytes() -> None:
     """The last report has all bytes."""
     clock, told = VirtualClock(), list[tuple[float, str]]()
-    attempt(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: told.append(done))
+    send_requests(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: told.append(done))
     assert told[-1] == (300, "bytes")
 
 

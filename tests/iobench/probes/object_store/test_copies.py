@@ -10,7 +10,7 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed
 from iobench.probes.object_store.objects import Objects
-from iobench.probes.object_store.probe import copies
+from iobench.probes.object_store.probe import copy_objects
 from iobench.probes.settings import ObjectTrial
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
     clock, told = VirtualClock(), list[float]()
     copier = Copier(clock)
     progress: Callable[[float, str], None] = lambda done, unit: told.append(done)  # noqa: E731
-    done = copies(copier, OBJECTS, limited(seconds, at_most), clock, progress)
+    done = copy_objects(copier, OBJECTS, limited(seconds, at_most), clock, progress)
     found = tuple(done[name] for name in ("requests", "bytes", "seconds"))
     assert found == (3 * rounds, 3000 * rounds, 2.0 * rounds)
     assert told == [3000 * number for number in range(1, rounds + 1)]
@@ -66,4 +66,4 @@ def test_other_than_all_is_a_failure(sizes: Sequence[int]) -> None:
     with pytest.raises(
         TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes were copied of 3"
     ):
-        copies(Copier(clock, sizes), OBJECTS, limited(1.0, 9), clock, lambda done, unit: None)
+        copy_objects(Copier(clock, sizes), OBJECTS, limited(1.0, 9), clock, lambda done, unit: None)

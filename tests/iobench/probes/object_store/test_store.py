@@ -14,7 +14,7 @@ from dataprep.errors import StoreError
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.errors import Unavailable
-from iobench.probes.object_store.objects import clean, is_overload, place_of_run, reach
+from iobench.probes.object_store.objects import clean, is_overload, open_reachable, place_of_run
 from iobench.results.trial import Outcome, Place
 from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status
 
@@ -36,17 +36,17 @@ def test_no_credentials_are_said_to_be_missing(
     """The message says how to set credentials."""
     without_credentials(monkeypatch, tmp_path)
     with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
-        reach(place)
+        open_reachable(place)
     options = place.store.model_copy(update={"profile": "nobody"})
     with pytest.raises(Unavailable, match="nobody"):
-        reach(Place(place.uri, "empty", options))
+        open_reachable(Place(place.uri, "empty", options))
 
 
 def test_a_missing_bucket_is_not_there(place: Place) -> None:
     """The message names the bucket and what to do."""
     missing = Place("s3://no-such-bucket-here/x", "empty", place.store)
     with pytest.raises(Unavailable, match="s3://no-such-bucket-here: no such bucket: create it"):
-        reach(missing)
+        open_reachable(missing)
 
 
 def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
@@ -55,7 +55,7 @@ def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(Unavailable, match=f"no answer from {url}: check") as caught:
-            reach(Place(f"s3://{bucket}", "empty", StoreOptions(endpoint_url=url)))
+            open_reachable(Place(f"s3://{bucket}", "empty", StoreOptions(endpoint_url=url)))
     assert "\n" not in str(caught.value)
 
 

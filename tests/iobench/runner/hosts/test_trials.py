@@ -236,7 +236,7 @@ def test_requests_of_all_hosts_are_counted() -> None:
     """A result says what the rendezvous cost."""
     with Hosts(at_once(1.0)) as run:
         run.measure(spec(), at_once(1.0))
-        facts = run.first.described()
+        facts = run.first.host_facts()
     assert [fact.host for fact in facts] == [0, 1]
     assert all(fact.requests["puts"] >= 3 for fact in facts)
     assert facts[1].requests["gets"] > 0

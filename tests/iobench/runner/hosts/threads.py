@@ -14,7 +14,7 @@ from iobench.config.benchmark import BenchConfig
 from iobench.errors import TrialFailed
 from iobench.results.trial import Outcome, Trial, TrialSpec
 from iobench.runner.hosts.follower import Follower
-from iobench.runner.hosts.joining import Gathering, join, own_hello
+from iobench.runner.hosts.joining import Gathering, join, make_hello
 from iobench.runner.hosts.leader import Leader
 from iobench.runner.hosts.messages import Hello, LeaderMessage
 from iobench.runner.hosts.rendezvous import Polling, Rendezvous
@@ -42,7 +42,7 @@ def lobby(store: Store) -> Rendezvous:
 def hello(host: int, count: int, **changes: Any) -> Hello:
     """What a host says of itself."""
     settings = HostSettings(host, count, "memory://", None, 1.0)  # type: ignore[arg-type]
-    return replace(own_hello(settings, CONFIG), **changes)
+    return replace(make_hello(settings, CONFIG), **changes)
 
 
 def measuring(body: Body) -> Callable[[TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]:
