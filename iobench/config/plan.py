@@ -95,7 +95,7 @@ def on_all_hosts(trial: AnyTrial) -> AnyTrial:
     return replace(trial, params=params)
 
 
-def places_of(spec: TrialSpec) -> list[str]:
+def location_names(spec: TrialSpec) -> list[str]:
     """The names of the data, the disk target and the store that a trial uses, sorted."""
     params = spec.params
     names = {params.get("data"), params.get("over")}
@@ -113,7 +113,7 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
         The formats. ``ANY_FORMAT`` is among them if a loader reads any format. None if all formats
         may be read, as by loaders of other packages, or if no trial reads the data.
     """
-    readers = [spec for spec in specs if name in places_of(spec)]
+    readers = [spec for spec in specs if name in location_names(spec)]
     if not readers:
         return None
     formats: set[str] = set()

@@ -20,7 +20,7 @@ from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
 from dataprep.stores import ObjectInfo, Store, location, open_store
 from dataprep.stores.protocol import Close, GetTo
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 AT_ONCE = 8
 """Objects that are copied, or files that are written, at the same time."""
@@ -68,8 +68,8 @@ class Selection:
 
 
 def copy_data(
-    source: Place,
-    target: Place,
+    source: Location,
+    target: Location,
     selection: Selection,
     *,
     name: str,
@@ -130,7 +130,7 @@ def disk_bytes(sizes: Iterable[int]) -> int:
     return sum(-(-size // _DISK_BLOCK_BYTES) * _DISK_BLOCK_BYTES for size in sizes)
 
 
-def require_space(target: Place, name: str, needed_bytes: int, remedy: str) -> None:
+def require_space(target: Location, name: str, needed_bytes: int, remedy: str) -> None:
     """Check that a location has the space that is needed, if its store reports its free space.
 
     Args:
@@ -151,9 +151,9 @@ def require_space(target: Place, name: str, needed_bytes: int, remedy: str) -> N
 
 
 @contextlib.contextmanager
-def _opened_store(place: Place) -> Iterator[Store]:
+def _opened_store(location: Location) -> Iterator[Store]:
     """Open the store at a location, and close it after the block."""
-    store = open_store(place.uri, place.store)
+    store = open_store(location.uri, location.store)
     try:
         yield store
     finally:

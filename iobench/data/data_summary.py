@@ -17,7 +17,7 @@ from dataprep.sources.file_names import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from iobench.errors import Unavailable
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 class ImageFiles(NamedTuple):
@@ -92,7 +92,7 @@ class DataSummary:
         return self.bytes / self.samples if self.samples else 0.0
 
 
-def summarize_data(location: Place, reads: str) -> DataSummary:
+def summarize_data(location: Location, reads: str) -> DataSummary:
     """Summarize the data at ``location`` for a reader.
 
     Args:
@@ -130,7 +130,7 @@ def summarize_data(location: Place, reads: str) -> DataSummary:
     )
 
 
-def open_shards(location: Place, format: str | None = None) -> Dataset:
+def open_shards(location: Location, format: str | None = None) -> Dataset:
     """Open the shards at ``location``; only every ``location.every``-th shard is read.
 
     Without ``format`` they are opened as TFRecord if they exist in that format, else in another of
@@ -149,7 +149,7 @@ def open_shards(location: Place, format: str | None = None) -> Dataset:
     return dataset.of_shards(range(0, len(dataset.shards()), location.every))
 
 
-def check_data_form(location: Place, reads: str) -> None:
+def check_data_form(location: Location, reads: str) -> None:
     """Refuse files for a reader of shards, and shards for a reader of files.
 
     Raises:

@@ -30,7 +30,7 @@ from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
-from iobench.results.trial import Params, Place
+from iobench.results.trial import Location, Params
 
 Access: TypeAlias = Literal["direct", "file", "pipe", "lazy", "mount"]
 Connections: TypeAlias = Annotated[int, Field(ge=1, le=256)]
@@ -85,13 +85,13 @@ def data_of(access: str, name: str) -> str | None:
     return name if access == DIRECT or is_remote else None
 
 
-def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Place:
+def downloaded(location: Location, reads: str, folder: Path, connections: int) -> Location:
     """Copy data to a folder on the disk of the run.
 
     Shards of one format and their tables are copied, or all files.
 
     Args:
-        place: the location of the data.
+        location: the location of the data.
         reads: the record format that the loader reads.
         folder: an existing folder.
         connections: number of objects that are copied at the same time.
@@ -105,10 +105,10 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
         StoreError: an object cannot be read.
         OSError: a file cannot be written.
     """
-    local = replace(place, uri=str(folder))
+    local = replace(location, uri=str(folder))
     try:
         copy_data(
-            place,
+            location,
             local,
             Selection({reads}, indexes=False),
             name="access file",
@@ -128,7 +128,7 @@ class DownloadedLoader:
     clock runs.
 
     Args:
-        place: the location of the data on a store.
+        location: the location of the data on a store.
         build: creates the loader that reads a location.
         folder: the copy goes to ``download`` below this folder.
         batch_size: samples in a batch.
@@ -137,17 +137,17 @@ class DownloadedLoader:
 
     def __init__(
         self,
-        place: Place,
-        build: Callable[[Place], Loader],
+        location: Location,
+        build: Callable[[Location], Loader],
         folder: Path,
         *,
         batch_size: int,
         connections: int,
     ) -> None:
-        self._place, self._build = place, build
+        self._location, self._build = location, build
         self._folder = folder / "download"
         self._batch_size, self._connections = batch_size, connections
-        self._loader = build(place)
+        self._loader = build(location)
         self.notes: Sequence[str] = self._loader.notes
         self.framework: Framework = self._loader.framework
         self.reads: str | None = self._loader.reads
@@ -158,13 +158,13 @@ class DownloadedLoader:
         """Return the number of whole batches in epoch 0."""
         if isinstance(self._loader, CountsBatches):
             return self._loader.whole_batches()
-        return summarize_data(self._place, self._format).samples // self._batch_size
+        return summarize_data(self._location, self._format).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Yield the batches of the loader; the first call downloads the data before."""
         if not self.disk_bytes:
             self._folder.mkdir(parents=True)
-            local = downloaded(self._place, self._format, self._folder, self._connections)
+            local = downloaded(self._location, self._format, self._folder, self._connections)
             files = [path for path in self._folder.rglob("*") if path.is_file()]
             self.disk_bytes = sum(path.stat().st_blocks * 512 for path in files)
             self._loader.close()
@@ -271,7 +271,7 @@ def counting_requests() -> Iterator[RequestCounter]:
 
 @contextlib.contextmanager
 def metered(
-    params: Params, loader: Loader, place: Place | None, data: DataSummary | None
+    params: Params, loader: Loader, location: Location | None, data: DataSummary | None
 ) -> Iterator[Mapping[str, Any]]:
     """Measure the requests and the resources of the block; the mapping is filled when it ends.
 
@@ -282,12 +282,12 @@ def metered(
     Args:
         params: the parameters of the trial.
         loader: the loader, which must still be open at the end of the block.
-        place: the location of the data; None if the loader reads nothing.
+        location: the location of the data; None if the loader reads nothing.
         data: the size of the data.
     """
     metrics: dict[str, Any] = {}
     access = params.get("access", DIRECT)
-    needs_resources = access != DIRECT and place is not None and data is not None
+    needs_resources = access != DIRECT and location is not None and data is not None
     with counting_requests() as requests:
         with peak_memory() if needs_resources else contextlib.nullcontext() as memory:
             yield metrics
@@ -303,5 +303,5 @@ def metered(
             metrics["memory_reading_share"] = memory.core_share
         if access == "pipe" and isinstance(loader, BuffersSamples):
             metrics["shuffle_buffer_bytes"] = loader.buffer_bytes()
-    if place is not None and place.uri.startswith("s3://"):
+    if location is not None and location.uri.startswith("s3://"):
         metrics |= totals.metrics

@@ -29,7 +29,7 @@ from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _READER = "samples"
 _NO_FEATURE = "label of no image"
@@ -52,11 +52,11 @@ class DaliLoader(FrameworkLoader):
         record_format="tfrecord", image_types=frozenset({"uint8", "float32"})
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         if not settings.decode:
             raise Unavailable("DALI always decodes: take the loader 'raw' instead")
-        if self.place.is_remote:
+        if self.location.is_remote:
             raise Unavailable(f"{self.name} reads shards and indexes at a path: give data @disk")
         try:
             importlib.import_module("nvidia.dali.fn")
@@ -108,7 +108,7 @@ class DaliLoader(FrameworkLoader):
         """Build the pipeline, and return an iterator of its batches from epoch ``number`` on."""
         begun_s = self.clock.now_s()
         if self._dataset is None:
-            self._dataset = open_shards(self.place, "tfrecord")
+            self._dataset = open_shards(self.location, "tfrecord")
         dataset = self._dataset
         listed_s = self.clock.now_s()
         options = dataset.manifest.record_options("tfrecord")
@@ -149,7 +149,7 @@ class DaliLoader(FrameworkLoader):
         shuffle = self.settings.shuffle
         if shuffle:
             shards = [shards[number] for number in generator.permutation(len(shards))]
-        folder = LocalStore(self.place.uri)  # It refuses keys that lead out of the folder.
+        folder = LocalStore(self.location.uri)  # It refuses keys that lead out of the folder.
         # Index files are found by the keys of the shards, which may be some of the split's shards.
         index_keys = [keys.index_of(shard.key, ".idx") for shard in shards]
         features = self._dali.fn.readers.tfrecord(

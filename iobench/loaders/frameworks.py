@@ -13,7 +13,7 @@ from iobench.errors import Unavailable
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import FirstBatch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import ANY_FORMAT, Place
+from iobench.results.trial import ANY_FORMAT, Location
 
 
 class FrameworkLoader:
@@ -31,14 +31,15 @@ class FrameworkLoader:
     framework: Framework = "torch"
     reads: str | None = ANY_FORMAT
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        if place is None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        if location is None:
             raise ConfigError(f"loader {self.name!r} reads {self.holds}, but it has no data")
-        if place.holds != self.holds:
+        if location.holds != self.holds:
             raise ConfigError(
-                f"loader {self.name!r} reads {self.holds}, but {place.uri} holds {place.holds}"
+                f"loader {self.name!r} reads {self.holds}, "
+                f"but {location.uri} holds {location.holds}"
             )
-        self.place, self.settings, self.clock = place, settings, clock
+        self.location, self.settings, self.clock = location, settings, clock
         self.notes: list[str] = []
         self.parts: FirstBatch | None = None
         self.module: Any = need_framework(self.framework)

@@ -19,7 +19,7 @@ from iobench.loaders.null import batch_sizes, placeholder
 from iobench.loaders.protocol import Batch, Framework, ReadPattern
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class MockLoader:
         reads_data=False, makes_pixels=False, read_pattern=batch_by_batch
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._taken_samples = 0

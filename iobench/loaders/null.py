@@ -11,7 +11,7 @@ from iobench.clock import Clock
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import Batch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 SAMPLES = 10**12
 """Samples per epoch of ``null`` and ``mock``, so many that no trial reaches the end of an epoch."""
@@ -37,7 +37,7 @@ class NullLoader:
     notes: Sequence[str] = ()
     capabilities: ClassVar = Capabilities(reads_data=False, makes_pixels=False)
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         self._batch = placeholder(settings.batch_size)
 
     def epoch(self, number: int) -> Iterator[Batch]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import Clock
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 __all__ = [
     "Batch",
@@ -194,11 +194,11 @@ class Loader(Protocol):
     reads: str | None
     notes: Sequence[str]
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         """Check that everything that the loader needs is installed.
 
         Args:
-            place: the location of the data; None for loaders that read nothing.
+            location: the location of the data; None for loaders that read nothing.
             settings: the settings of the loader.
             clock: the clock of all its times.
 

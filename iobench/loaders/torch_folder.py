@@ -38,11 +38,11 @@ class TorchFolderLoader(TorchLoader):
         from dataprep.reading.torch import MapRecords
 
         settings = self.settings
-        listing = open_source(self.place.uri, options=self.place.store).list()
-        files = image_files(listing, self.place.every)
+        listing = open_source(self.location.uri, options=self.location.store).list()
+        files = image_files(listing, self.location.every)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         self.counter = ReadCounter()
-        records = FolderFiles(self.place.uri, self.place.store, files, self.counter)
+        records = FolderFiles(self.location.uri, self.location.store, files, self.counter)
         return MapRecords(records, transform, order)
 
 

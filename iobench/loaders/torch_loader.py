@@ -17,7 +17,7 @@ from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch, MemoryRung, ReadPattern, WorkerBatch
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -39,8 +39,8 @@ class TorchLoader(FrameworkLoader, ABC):
 
     by_rank = True
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         self._wrap_augmentation: Callable[[Augmentation], Augmentation] | None = None
         if settings.pin_memory:
             need_cuda("pinned memory is for a CUDA device")
@@ -64,7 +64,7 @@ class TorchLoader(FrameworkLoader, ABC):
             self.settings,
             samples=samples,
             limit_bytes=limit_bytes,
-            decoded=self.place.decoded,
+            decoded=self.location.decoded,
         )
         self.counter = None  # The reads so far belong to no epoch.
         self.notes.append(self._in_memory.note)
@@ -170,7 +170,7 @@ class TorchLoader(FrameworkLoader, ABC):
             return None
         in_memory_decoded = self._in_memory is not None and self._in_memory.rung == "augment"
         augmentation = augmentation_of(
-            self.settings, decoded=self.place.decoded or in_memory_decoded
+            self.settings, decoded=self.location.decoded or in_memory_decoded
         )
         # The collate function normalises, so that each float is written only once.
         augmentation = replace(augmentation, normalise=False)

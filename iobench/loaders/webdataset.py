@@ -32,7 +32,7 @@ from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import COLOUR_JITTER, PCA_NOISE, ImageSettings, LoaderSettings
 from iobench.loaders.torch_loader import shut_down_workers
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 SHUFFLE_BUFFER = 1000
 """Samples in the shuffle buffer of each worker if ``shuffle_buffer`` is 0."""
@@ -53,11 +53,11 @@ class WebDatasetLoader(FrameworkLoader):
         record_format="webdataset", image_types=frozenset({"uint8", "float32"})
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         if not settings.decode:
             raise Unavailable("webdataset is measured with decoding: take the loader 'raw' instead")
-        if self.place.is_remote:
+        if self.location.is_remote:
             raise Unavailable("webdataset reads tars at a path: give data @disk")
         if settings.pin_memory:
             need_cuda("pinned memory is for a CUDA device")
@@ -74,8 +74,8 @@ class WebDatasetLoader(FrameworkLoader):
         from torch.utils.data import DataLoader
 
         settings, begun_s = self.settings, self.clock.now_s()
-        dataset = open_shards(self.place, self.reads)
-        folder = LocalStore(self.place.uri)
+        dataset = open_shards(self.location, self.reads)
+        folder = LocalStore(self.location.uri)
         paths = [str(folder.path(shard.key)) for shard in dataset.shards()]
         label_offset = dataset.manifest.formats["webdataset"].label_offset
         listed_s = self.clock.now_s()

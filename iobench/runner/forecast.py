@@ -29,7 +29,7 @@ from dataprep.reading.record_reader import RANGES_AT_ONCE
 from dataprep.stores import StoreOptions
 from iobench.analysis.store_limits import connections_of
 from iobench.config.benchmark import BenchConfig
-from iobench.config.plan import clashes, in_config_order, others, places_of, trials
+from iobench.config.plan import clashes, in_config_order, location_names, others, trials
 from iobench.data.data_summary import DataSummary
 from iobench.data.expected_size import ExpectedData
 from iobench.data.settings import AS_FILES, DataSettings, split_name
@@ -410,7 +410,7 @@ def _requests(
             objects = _copied_objects(name, config.data, samples)
         found[store] += Requests(puts=objects, gets=objects)
     for spec in specs:
-        for name in stores.keys() & set(places_of(spec)):
+        for name in stores.keys() & set(location_names(spec)):
             if spec.kind == "object":
                 found[stores[name]] += _of_probe(spec.params)
             else:
@@ -512,7 +512,7 @@ def _billed(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Billed
     targets = config.object_store.targets if config.object_store else ()
     stores = {f"store/{target.label}": (target.uri, target.store) for target in targets}
     path = Path(config.prices).expanduser() if config.prices else None
-    for name in dict.fromkeys(name for spec in specs for name in places_of(spec)):
+    for name in dict.fromkeys(name for spec in specs for name in location_names(spec)):
         if "@s3" in name:
             own_uri = lies_on_a_store(name, data)
             if own_uri:

@@ -14,7 +14,7 @@ from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.analysis.analyse import summarised
 from iobench.config.benchmark import BenchConfig
-from iobench.config.plan import clashes, in_config_order, on_hosts, others, places_of, trials
+from iobench.config.plan import clashes, in_config_order, location_names, on_hosts, others, trials
 from iobench.config.references import references as configured_references
 from iobench.data.existing import check_existing_data, local_folders, sharding_run
 from iobench.data.settings import LOCAL, BucketSettings
@@ -220,7 +220,7 @@ class _RemainingTrials:
 
     def _add_facts_about_data(self, spec: TrialSpec) -> None:
         """Add how the data of a trial were made, and their fingerprints, to the references."""
-        for name, location in self._locations.resolved(places_of(spec)).items():
+        for name, location in self._locations.resolved(location_names(spec)).items():
             sharding = sharding_run(location)
             if sharding is not None:
                 earlier_facts = self._references.get("making", {})
@@ -254,7 +254,7 @@ def _location_names(specs: Sequence[TrialSpec]) -> set[str]:
     """The names of all locations that trials use."""
     names: set[str] = set()
     for spec in specs:
-        names.update(places_of(spec))
+        names.update(location_names(spec))
     return names
 
 

@@ -34,7 +34,7 @@ from iobench.loaders.torch_loader import TorchLoader
 from iobench.plug_ins import create
 from iobench.results.result import Result
 from iobench.results.statistics import median
-from iobench.results.trial import Context, Place, Trial, TrialSpec
+from iobench.results.trial import Context, Location, Trial, TrialSpec
 from iobench.selftest.known_rates import NotRun
 from iobench.selftest.memory_store import SHARDS, memory_store
 from iobench.servers.fault_proxy import Delay, FaultProxy, Match, Rule
@@ -299,7 +299,7 @@ class Bench:
 
     plan: Plan
     clock: Clock
-    places: Mapping[str, Place]
+    locations: Mapping[str, Location]
     proxy: FaultProxy
 
     def run(self, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
@@ -328,7 +328,7 @@ class Bench:
         spec = TrialSpec("train", params, repeat)
         # Synthetic batches are on the device already.
         copied = 0 if source == "synthetic" else self.plan.batch_size
-        context = Context(self.places, self.clock, lambda done, unit: None)
+        context = Context(self.locations, self.clock, lambda done, unit: None)
         with slowed(case, self.clock, case.get("copy", 0.0) * copied):
             outcome = training_trial.run(spec, context)
         return Trial(
@@ -341,8 +341,8 @@ def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
     """Draw images, shard them below ``folder``, and also serve the shards over HTTP."""
     policy = dataprep.ImagePolicy(size=64)
     with memory_store(folder, plan.images, policy, clock) as store:
-        places = {"shards@disk": store.disk, "shards@s3": store.remote}
-        yield Bench(plan, clock, places, store.proxy)
+        locations = {"shards@disk": store.disk, "shards@s3": store.remote}
+        yield Bench(plan, clock, locations, store.proxy)
 
 
 def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from dataprep.registry import Registry
 from iobench.clock import Clock
 from iobench.errors import IobenchError
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ObjectClient(Protocol):
 
     Entry points of the group ``iobench.clients`` name classes. Keys are relative to the location.
     Bodies that arrive are counted and dropped. Methods raise ``RequestFailed``, also for incomplete
-    bodies. Failed answers are retried up to ``place.store.max_attempts``; incomplete bodies are
+    bodies. Failed answers are retried up to ``location.store.max_attempts``; incomplete bodies are
     not.
 
     Attributes:
@@ -58,7 +58,7 @@ class ObjectClient(Protocol):
 
     notes: Sequence[str]
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         """Prepare requests of up to ``connections`` threads.
 
         Raises:
@@ -97,7 +97,7 @@ class CopyClient(Protocol):
 
     notes: Sequence[str]
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         """Prepare copies with up to ``connections`` connections.
 
         Raises:
