@@ -72,11 +72,11 @@ class FolderFiles:
         """Read encoded images, one after the other."""
         return [self.image(number) for number in numbers]
 
-    def local(self, order: Order) -> Order:
+    def order_on_host(self, order: Order) -> Order:
         """Return the order itself, since files are not divided among hosts."""
         return order
 
-    def shares(self, order: Order) -> tuple[int, ...]:
+    def samples_by_share(self, order: Order) -> tuple[int, ...]:
         """Return the number of files of the only host."""
         return (len(self),)
 
