@@ -220,7 +220,7 @@ class EpochSamples:
             raise ConfigError(
                 f"worker processes of a DataLoader read these samples: {HOW_TO_RESUME}"
             )
-        epoch = reading.epoch if reading else self._counter.following()
+        epoch = reading.epoch if reading else self._counter.next_epoch()
         samples = order.start if epoch == order.epoch else 0
         state = {
             "epoch": epoch,
@@ -406,7 +406,7 @@ class EpochSamples:
         iterations = self._counter.iterations()
         if iterations and iterations[0].is_being_read:
             return iterations[0].epoch
-        return self._counter.following()
+        return self._counter.next_epoch()
 
 
 def checked_state(state: Mapping[str, Any], origin: _Origin) -> tuple[int, int, int]:

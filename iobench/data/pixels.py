@@ -15,7 +15,7 @@ import numpy as np
 from dataprep.errors import CorruptImage
 from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
-from dataprep.reading.augment import Augmentation, Box, scaled_part
+from dataprep.reading.augment import Augmentation, Box, scaled_crop
 
 _HEAD = struct.Struct("<II")
 CHANNELS = 3
@@ -60,4 +60,4 @@ class PixelAugmentation(Augmentation):
         """
         pixels = unpacked(data)
         height, width, _ = pixels.shape
-        return scaled_part(pixels, choose(width, height), self.size)
+        return scaled_crop(pixels, choose(width, height), self.size)
