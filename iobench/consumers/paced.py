@@ -52,7 +52,7 @@ class PacedConsumer:
     def step(self, batch: Batch) -> None:
         """Pause until the emulated device has done the step."""
         compute_s = batch.samples / self.images_per_s
-        self._pauses.take(compute_s)
+        self._pauses.pause(compute_s)
         self._compute_s.append(compute_s)
 
     def finish(self) -> None:

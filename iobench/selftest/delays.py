@@ -251,7 +251,7 @@ def _delayed_call(
     pauses: Pauses, seconds: float, method: Callable[..., Any], *arguments: Any
 ) -> Any:
     """Pause, then call a method."""
-    pauses.take(seconds)
+    pauses.pause(seconds)
     return method(*arguments)
 
 
