@@ -149,7 +149,7 @@ def accelerators() -> str:
         for rate in accelerator.rates:
             mark = exact_percent(rate.workload.pass_mark) if rate.workload is not None else ""
             cells = [f"`{rate.name}`", model_words(rate.model), precise_number(rate.samples_per_s)]
-            lines.append(f"| {' | '.join([*cells, rate.meaning.value, mark, rate.source])} |")
+            lines.append(f"| {' | '.join([*cells, rate.work_kind.value, mark, rate.source])} |")
     lines += ["\n## Prices\n", "| accelerator | $ an hour | from | source |"]
     lines += ["| --- | --- | --- | --- |", *(_price(one) for one in ACCELERATORS)]
     return "\n".join(lines) + "\n"

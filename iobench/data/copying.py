@@ -20,6 +20,7 @@ from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
 from dataprep.stores import ObjectInfo, Store, location, open_store
 from dataprep.stores.protocol import Close, GetTo
+from iobench.results.numbers import size
 from iobench.results.trial import Location
 
 AT_ONCE = 8
@@ -78,9 +79,9 @@ def copy_data(
 ) -> None:
     """Copy shards or class folders. Objects that exist already with the same size are not copied.
 
-    A file appears under its name when it is complete. Memory holds pieces of objects, never a whole
-    one. Class folders are copied as a whole. One of ``source`` and ``target`` is a folder on a
-    disk.
+    A file appears under its name when it is complete. Objects are copied in pieces, so that they
+    need little memory. Class folders are copied completely. Either ``source`` or ``target`` is a
+    folder on a disk.
 
     Args:
         source: the location of the data.
@@ -127,7 +128,8 @@ def copy_data(
 
 def disk_bytes(sizes: Iterable[int]) -> int:
     """Return the space that files of these sizes take on a disk, in whole blocks."""
-    return sum(-(-size // _DISK_BLOCK_BYTES) * _DISK_BLOCK_BYTES for size in sizes)
+    blocks = sum(-(-size_bytes // _DISK_BLOCK_BYTES) for size_bytes in sizes)
+    return blocks * _DISK_BLOCK_BYTES
 
 
 def require_space(target: Location, name: str, needed_bytes: int, remedy: str) -> None:
@@ -145,8 +147,8 @@ def require_space(target: Location, name: str, needed_bytes: int, remedy: str) -
     free_bytes = open_store(target.uri, target.store).free_bytes()
     if free_bytes is not None and needed_bytes > free_bytes:
         raise StoreFull(
-            f"{name}: about {needed_bytes / 1e6:,.1f} MB would be written to {target.uri}, where "
-            f"{free_bytes / 1e6:,.1f} MB are free: {remedy}"
+            f"{name}: about {size(needed_bytes)} would be written to {target.uri}, where "
+            f"{size(free_bytes)} are free: {remedy}"
         )
 
 
@@ -176,8 +178,8 @@ def _download(source: Store, folder: Path, info: ObjectInfo) -> None:
     written_bytes = partial_file.stat().st_size
     if written_bytes != info.bytes:
         raise DatasetError(
-            f"{location(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: it "
-            "was written anew meanwhile, or is damaged: run again"
+            f"{location(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: the "
+            "object was replaced meanwhile, or is damaged: run again"
         )
     partial_file.replace(path)
 

@@ -36,12 +36,12 @@ class ImageFiles(NamedTuple):
     classes: int
 
     def located(self, index: int) -> Located:
-        """The request to a source for one of the files."""
+        """Return a file as a source needs it to read the file."""
         return Located(self.names[index], int(self.sizes[index]))
 
 
 def image_files(listing: Listing, every: int = 1) -> ImageFiles:
-    """The files of a listing whose names are those of images. No file is opened.
+    """Return the files of a listing whose names are those of images. No file is opened.
 
     Labels are the same as ``dataprep shard`` gives these folders. Only the name of a file decides,
     as in torchvision's ``ImageFolder``: a loader of folders must know its samples before it reads.

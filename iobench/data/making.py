@@ -27,6 +27,7 @@ from iobench.data.existing import expand_home
 from iobench.data.pixel_shards import write_pixel_shards
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
+from iobench.results.numbers import size
 from iobench.results.trial import ANY_FORMAT, Location
 
 SPACE_REMEDY = "set another data.folder on a larger disk, or free some space"
@@ -40,8 +41,8 @@ class DataMaker:
         bucket: a context manager that gives the location for copies on a store. It is entered while
             something is copied there.
         note: receives a line about each piece of work.
-        formats_read: returns the record formats that trials read of the data of a name; None for
-            all. Only shards of these formats are copied.
+        formats_read: returns the record formats in which trials read the data of this name; None
+            for all formats. Only shards of these formats are copied.
     """
 
     def __init__(
@@ -103,7 +104,9 @@ class DataMaker:
         draw = partial(
             draw_tree, images=settings.images, classes=settings.classes, seed=settings.seed
         )
-        return str(self._made_once(settings.drawn, f"drawing {settings.images:,} images", draw))
+        return str(
+            self._make_once(settings.drawn_folder, f"drawing {settings.images:,} images", draw)
+        )
 
     def _rewritten(
         self, form: str, record_format: str, write: Callable[[Location, Path], None]
@@ -117,7 +120,7 @@ class DataMaker:
         """
         shards = self._shards(None, None, {record_format})
         note = f"writing the images of the shards as {form}"
-        return str(self._made_once(f"{form}-{_edition(shards)}", note, partial(write, shards)))
+        return str(self._make_once(f"{form}-{_edition(shards)}", note, partial(write, shards)))
 
     def _shards(
         self, shard_bytes: int | None, side: int | None, formats: Collection[str] | None
@@ -157,7 +160,8 @@ class DataMaker:
         if side is not None:
             content["size"] = side
             form, suffix = "shards", ""
-        photos = self._photos()  # Before the note about sharding, since this may draw them.
+        # This may draw the photos, so it comes before the note about sharding.
+        photos = self._photos()
 
         def make(folder: Path) -> None:
             config = ShardConfig(
@@ -172,8 +176,8 @@ class DataMaker:
             )
             shard(config)
 
-        note = f"sharding at {shard_bytes / 1e6:g} MB{suffix}"
-        folder = self._made_once(f"{form}-{shard_bytes}-{_digest(content)}", note, make)
+        note = f"sharding at {size(shard_bytes)}{suffix}"
+        folder = self._make_once(f"{form}-{shard_bytes}-{_digest(content)}", note, make)
         return Location(str(folder), "shards", split=settings.split)
 
     def _remote(self, name: str) -> Location:
@@ -224,8 +228,8 @@ class DataMaker:
                     (self._folder / f"{key}.{marker}").touch()
         return local
 
-    def _made_once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
-        """Make the folder ``key`` unless it is complete already, and return its path.
+    def _make_once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
+        """Make the data in the folder ``key``, unless it is complete, and return its path.
 
         Args:
             key: the name of the folder below ``data.folder``.
@@ -292,7 +296,7 @@ def write_image_files(source: Location, folder: Path) -> None:
 
 
 def _edition(location: Location) -> str:
-    """Return a digest that differs between two outputs of ``dataprep shard`` at one location."""
+    """Return a digest that changes when ``dataprep shard`` writes the location again."""
     manifest = open_dataset(location.uri, location.split, options=location.store).manifest
     return _digest(
         {

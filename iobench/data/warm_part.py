@@ -1,4 +1,4 @@
-"""The part of some data that warm trials read, because all of it stays in the page cache."""
+"""Choose the part of the data that warm trials read. It is small enough for the page cache."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataprep.sources.imagefolder import ImageFolder
 from iobench.data.data_summary import image_files, open_shards
 from iobench.errors import Unavailable
 from iobench.machine.hardware import available_bytes
+from iobench.results.numbers import size
 from iobench.results.trial import Location
 
 
@@ -31,10 +32,10 @@ class WarmPart:
 def warm_part(location: Location, limit_bytes: int | None = None) -> WarmPart:
     """Choose whole shards, or whole image files, that take less than ``limit_bytes`` of memory.
 
-    All of them are chosen if they fit; otherwise every second one, every fourth one, and so on.
-    So the choice is spread evenly over the data and over the classes of folders. It is the same in
-    all trials and for all loaders, although the free memory changes a little between them. Data on
-    an object store are not restricted, since they are not in the page cache of this machine.
+    All shards or files are chosen if they fit; otherwise every second, every fourth, and so on. The
+    choice is therefore spread evenly over the data and over the classes. It is the same in all
+    trials and for all loaders, although the free memory changes a little between trials. Data on an
+    object store are not restricted, since they are not in the page cache of this machine.
 
     Args:
         location: the location of shards or class folders; its own ``every`` has no effect.
@@ -70,8 +71,8 @@ def _too_large(location: Location, first_bytes: int, limit_bytes: int) -> str:
     if location.holds == "files":
         noun, remedy = "file", "free memory"
     return (
-        f"the first {noun} of {location.uri} has {first_bytes / 1e6:,.1f} MB, and warm data may "
-        f"take {limit_bytes / 1e6:,.1f} MB, half of the free memory: {remedy}"
+        f"the first {noun} of {location.uri} has {size(first_bytes)}, and warm data may take "
+        f"{size(limit_bytes)}, half of the free memory: {remedy}"
     )
 
 

@@ -48,10 +48,12 @@ MODES: Mapping[str, str] = {
 """A description of each mode."""
 
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
-"""The config key that only this mode uses."""
+"""By mode, the config key that only this mode uses."""
 
-_ENTRY = struct.Struct("3d")  # bytes, seconds to the first byte, seconds to the last byte
-_REFUSED = -1.0  # an entry of a refused request has this instead of bytes
+# An entry for a request: its bytes, the seconds to the first byte, and those to the last byte.
+_ENTRY = struct.Struct("3d")
+# The entry for a refused request has this number instead of bytes.
+_REFUSED = -1.0
 
 
 def can_read(loader: str, access: str) -> bool:
@@ -123,9 +125,9 @@ def downloaded(location: Location, reads: str, folder: Path, connections: int) -
 class DownloadedLoader:
     """A loader that first downloads its data.
 
-    The download begins when the first epoch begins, and ``close`` removes the copy. Before that,
-    the loader is created with the location on the store, so that frameworks are imported before any
-    clock runs.
+    The download begins when the first epoch begins, and ``close`` removes the copy. The loader is
+    also created before the download, with the location on the store. Frameworks are then imported
+    before any clock runs.
 
     Args:
         location: the location of the data on a store.
@@ -161,7 +163,7 @@ class DownloadedLoader:
         return summarize_data(self._location, self._format).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of the loader; the first call downloads the data before."""
+        """Yield the batches of the loader. The first call downloads the data first."""
         if not self.disk_bytes:
             self._folder.mkdir(parents=True)
             local = downloaded(self._location, self._format, self._folder, self._connections)
@@ -246,10 +248,10 @@ class RequestCounter(logging.Handler):
 def counting_requests() -> Iterator[RequestCounter]:
     """Count requests to S3 while the block runs, also of processes that are forked in it.
 
-    The store logs each answered GET, and each answer that asks for fewer requests. The counter
-    writes an entry of 24 bytes for each to a file in memory that forked processes share. The file
-    is open for appending (open(2), O_APPEND). So entries do not mix, and no lock is needed, which a
-    killed worker might hold.
+    The store logs each answered GET, and each answer that asks for fewer requests. For each of
+    them, the counter writes an entry of 24 bytes to a file in memory that forked processes share.
+    The file is open for appending (open(2), O_APPEND), so that entries do not mix. No lock is
+    needed, which a killed worker might hold.
     """
     descriptor = os.memfd_create("fetched")
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
@@ -259,7 +261,7 @@ def counting_requests() -> Iterator[RequestCounter]:
     counter = RequestCounter(descriptor)
     log.addHandler(counter)
     log.setLevel(logging.DEBUG)
-    log.propagate = False  # These lines are only for the counter.
+    log.propagate = False  # Only the counter needs these messages.
     try:
         yield counter
     finally:
@@ -275,9 +277,9 @@ def metered(
 ) -> Iterator[Mapping[str, Any]]:
     """Measure the requests and the resources of the block; the mapping is filled when it ends.
 
-    For data on S3, these are the GETs with their bytes and times, and the answers that asked for
-    fewer requests. For modes other than ``direct``, these are also the bytes of disk and memory
-    that are needed, and the sizes of data and memory.
+    For data on S3, it has the GETs with their bytes and times, and the answers that asked for fewer
+    requests. For modes other than ``direct``, it also has the bytes of disk and memory that are
+    needed, and the sizes of data and memory.
 
     Args:
         params: the parameters of the trial.

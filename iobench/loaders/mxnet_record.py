@@ -59,7 +59,7 @@ class MXNetRecordLoader(FrameworkLoader):
             dataset = open_shards(self.location, "recordio")
             self.counter = dataset.count_reads()
             # ImageRecordIter starts, reads and decodes in one call, which cannot be divided.
-            self.parts = FirstBatch(listing_s=self.clock.now_s() - begun_s)
+            self.first_batch_parts = FirstBatch(listing_s=self.clock.now_s() - begun_s)
             settings = self.settings
             self._batches = to_mxnet(
                 dataset,

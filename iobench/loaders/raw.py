@@ -24,7 +24,8 @@ from iobench.loaders.settings import LoaderSettings
 from iobench.results.trial import Location
 
 ReadSamples: TypeAlias = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
-"""Read shards or files, given their order and a number of threads; yields images and labels."""
+"""A function that yields the images and labels of shards or files. Its arguments are the order of
+the shards or files, and a number of threads."""
 
 
 class _OpenedData(NamedTuple):

@@ -69,7 +69,7 @@ class TFDataLoader(FrameworkLoader):
                 )
             self._opened = batches, epoch
             # TensorFlow does not say how long the pipeline reads and how long it decodes.
-            self.parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
+            self.first_batch_parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
         batches, epoch = self._opened
         epoch.assign(number)
         for images, labels in batches:

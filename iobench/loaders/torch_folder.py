@@ -77,7 +77,7 @@ class FolderFiles:
         return order
 
     def samples_by_share(self, order: Order) -> tuple[int, ...]:
-        """Return the number of files of the only host."""
+        """Return the number of files, which all belong to one share."""
         return (len(self),)
 
     def name(self, index: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iobench.machine.storage_kinds import has_server
-from iobench.results.numbers import percent_rounded_down, precise_percent
+from iobench.results.numbers import percent_rounded_down
 from iobench.results.trial import FIRST_EPOCH_COLD, HOST_ONLY, Cold
 
 MAX_RESIDENT_SHARE = 0.01
@@ -166,11 +166,11 @@ def _why_not_cold(
     if resident is None:
         return f"the residency is unknown{where}"
     if resident > MAX_RESIDENT_SHARE:
-        return f"{precise_percent(resident)} of the pages were resident before{where}"
+        return f"{percent_rounded_down(resident)} of the pages were resident before{where}"
     if physical is None:
         return f"physical bytes are not counted{where}" if sequential else ""
     if physical < MIN_PHYSICAL_SHARE:
-        return f"only {precise_percent(physical)} of the bytes read came from storage{where}"
+        return f"only {percent_rounded_down(physical)} of the bytes read came from storage{where}"
     return ""
 
 
@@ -184,7 +184,7 @@ def _why_not_the_device(physical: float | None, file_system: str) -> str:
 
 def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
     if resident is not None and resident < 1 - MAX_RESIDENT_SHARE:
-        return f"only {precise_percent(resident)} of the pages were in memory before"
+        return f"only {percent_rounded_down(resident)} of the pages were in memory before"
     if physical is None or physical <= 1 - MIN_PHYSICAL_SHARE:
         return ""
     share = percent_rounded_down(physical)

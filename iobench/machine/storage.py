@@ -21,6 +21,7 @@ from iobench.machine.storage_kinds import (
     kind_of_disk,
     kind_of_mount,
 )
+from iobench.results.numbers import size
 
 _HIDDEN_DEVICE = "/sys does not show its block device here"
 _NO_DEVICE = "no block device is behind it, and its type is not known"
@@ -59,7 +60,7 @@ def describe_target(
     with contextlib.suppress(OSError):
         total_bytes, _, free_bytes = shutil.disk_usage(path)
         described |= {"total_bytes": total_bytes, "free_bytes": free_bytes}
-    ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
+    read_ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
     if disk is not None:
         described["device"] = {
             key: value
@@ -67,8 +68,11 @@ def describe_target(
             if key != "name" and value not in (None, "", {})
         }
         # The mount of a partition has no setting of its own.
-        ahead_kb = disk.queue.get("read_ahead_kb") if ahead_kb is None else ahead_kb
-    return described if ahead_kb is None else {**described, "read_ahead_kb": ahead_kb}
+        if read_ahead_kb is None:
+            read_ahead_kb = disk.queue.get("read_ahead_kb")
+    if read_ahead_kb is not None:
+        described["read_ahead_kb"] = read_ahead_kb
+    return described
 
 
 def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -> list[str]:
@@ -86,22 +90,25 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
     total_bytes = target.get("total_bytes")
     if total_bytes:
         free_bytes = target.get("free_bytes", 0)
-        layers += f", {total_bytes / 1e9:,.1f} GB, {free_bytes / 1e9:,.1f} GB free"
+        layers += f", {size(total_bytes)}, {size(free_bytes)} free"
     lines.append(layers)
     device = target.get("device", {})
     scheduler, link = device.get("queue", {}).get("scheduler"), device.get("link_mb_per_s")
-    settings = {
-        f"reads {target.get('read_ahead_kb')} KiB ahead": target.get("read_ahead_kb") is not None,
-        f"scheduler {scheduler}": scheduler,
-        f"a link of {link or 0:,.0f} MB/s": link,
-        "rotational": device.get("rotational"),
-    }
-    known_settings = [setting for setting, is_known in settings.items() if is_known]
-    if known_settings:
-        lines.append("; ".join(known_settings))
+    settings = []
+    if target.get("read_ahead_kb") is not None:
+        settings.append(f"reads {target['read_ahead_kb']} KiB ahead")
+    if scheduler:
+        settings.append(f"scheduler {scheduler}")
+    if link:
+        settings.append(f"a link of {link:,.0f} MB/s")
+    if device.get("rotational"):
+        settings.append("rotational")
+    if settings:
+        lines.append("; ".join(settings))
     if target["mount_options"]:
         lines.append(f"mounted {target['mount_options'].replace(',', ', ')}")
-    lines.append(("" if target["kind"] == UNKNOWN else "because ") + target["why"])
+    prefix = "" if target["kind"] == UNKNOWN else "because "
+    lines.append(f"{prefix}{target['why']}")
     return [f"{path}: {target['name']}", *(f"    {line}" for line in lines)]
 
 
@@ -121,15 +128,17 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
         mount: the mount.
         devices: the folders of its block devices; None if they are hidden.
     """
-    # A FUSE mount with a block device is a local file system: the device tells its kind.
+    # A FUSE mount with a block device is a local file system. Its kind is that of the device.
     has_fuse_device = bool(devices) and mount.file_system.startswith("fuse")
     if not has_fuse_device:
         mount_kind = kind_of_mount(mount.file_system, mount.source)
         if mount_kind is not None:
             kind, why = mount_kind
             return kind, why, (), None
+    if devices is None:
+        return UNKNOWN, _HIDDEN_DEVICE, (), None
     if not devices:
-        return UNKNOWN, _HIDDEN_DEVICE if devices is None else _NO_DEVICE, (), None
+        return UNKNOWN, _NO_DEVICE, (), None
     stack = [f"volume of {len(devices)}"] if len(devices) > 1 else []
     level = list(devices)
     while level:

@@ -297,7 +297,7 @@ def forecast(
     for spec in to_come:
         data_name = str(spec.params.get("over") or spec.params.get("data") or "")
         reads_data = spec.kind in ("loader", "train") and data_name != ""
-        stored = data.stored(data_name) if reads_data else None
+        stored = data.summary(data_name) if reads_data else None
         steps.append(Step(spec, earlier.length(spec, stored, timeout_s)))
     requests = _requests(config, to_come, data)
     length_problems = [step.length.problem for step in steps if step.length.problem]

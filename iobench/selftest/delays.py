@@ -279,7 +279,7 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
     def slow_loader(*arguments: Any) -> Loader:
         loader: Loader = create(*arguments)
         if isinstance(loader, TorchLoader):
-            loader.put_around(augmentation)
+            loader.wrap_augmentation(augmentation)
         return loader
 
     def slow_consumer(*arguments: Any) -> Consumer:
