@@ -217,7 +217,7 @@ class TestUnpacked:
         needed_bytes = sum(path.stat().st_size for path in Path(written.uri).rglob("*.*"))
         monkeypatch.setattr(LocalStore, "free_bytes", lambda self: needed_bytes // 2)
         data = tmp_path / "data"
-        match = rf"{form}: about [\d,.]+ [kM]B would be written to {data}/.*: set another data\.folder"
+        match = rf"{form}: about .+ would be written to {data}/.*: set another data\.folder"
         with pytest.raises(StoreFull, match=match):
             Made(data, shards=shards.uri).location(f"{form}@disk")
         assert [path for path in data.rglob("*") if path.suffix != ".lock"] == []
@@ -391,7 +391,7 @@ class TestRemote:
         assert made.location("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
-            with pytest.raises(StoreFull, match=r"0 B are free: set another data\.folder"):
+            with pytest.raises(StoreFull, match=r"1 kB are free: set another data\.folder"):
                 made.location("shards@disk")
             assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
         local = made.location("shards@disk")

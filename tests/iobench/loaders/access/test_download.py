@@ -71,7 +71,7 @@ def test_too_little_room_is_said_before_the_first_byte(
     monkeypatch.setattr(
         shutil, "disk_usage", lambda path: Usage(10**9, 10**9 - 1_500_000, 1_500_000)
     )
-    with pytest.raises(Unavailable, match=r"about [\d.]+ MB .* where 1\.5 MB are free") as caught:
+    with pytest.raises(Unavailable, match=r"about [\d.]+ MB .* where 1\.50 MB are free") as caught:
         downloaded(locations["shards@s3"], "tfrecord", tmp_path, connections=4)
     assert list(tmp_path.iterdir()) == []
     shards = sum(len(shard) for shard in _shards(locations["shards@disk"]))
