@@ -440,7 +440,7 @@ def _with_fewer_rows(data: Buffer, rows: int) -> bytearray | None:
     chroma depends on the row below.
 
     Returns:
-        None if the JPEG has no Huffman coding: a decoder may then fail.
+        None if the JPEG has no Huffman coding. This method was tested only with Huffman coding.
     """
     copy = bytearray(data)
     for marker, start, _ in segments(copy):

@@ -391,7 +391,7 @@ class EpochSamples:
             )
 
     def _is_read_by_workers(self) -> bool:
-        """Whether workers of a ``DataLoader`` are reading, or began later than this process."""
+        """Whether workers of a ``DataLoader`` are reading, or began to read after this process."""
         latest = self._reading.iteration.number if self._reading else -1
         for iteration in self._counter.iterations():
             is_later = iteration.number > latest

@@ -18,7 +18,8 @@ from dataprep.errors import DatasetError, PermissionRefused, StoreFull
 from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
-from dataprep.stores import ObjectInfo, Store, location, open_store
+from dataprep.stores import ObjectInfo, Store, open_store
+from dataprep.stores import location as location_text
 from dataprep.stores.protocol import Close, GetTo
 from iobench.results.numbers import size
 from iobench.results.trial import Location
@@ -178,8 +179,8 @@ def _download(source: Store, folder: Path, info: ObjectInfo) -> None:
     written_bytes = partial_file.stat().st_size
     if written_bytes != info.bytes:
         raise DatasetError(
-            f"{location(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: the "
-            "object was replaced meanwhile, or is damaged: run again"
+            f"{location_text(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: "
+            "the object was replaced meanwhile, or is damaged: run again"
         )
     partial_file.replace(path)
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from dataprep.machine.kernel_files import ROOT, number
 from iobench.machine import block_devices
@@ -29,8 +29,20 @@ _NO_DEVICE = "no block device is behind it, and its type is not known"
 _DRIVES = frozenset({"sata", "sas", "usb"})
 
 
-Storage: TypeAlias = tuple[str, str, Sequence[str], Disk | None]
-"""The kind (a key of ``KINDS``), its evidence, the layers below the file system, and the disk."""
+class Storage(NamedTuple):
+    """The storage behind a mount.
+
+    Attributes:
+        kind: its kind, a key of ``KINDS``.
+        why: the evidence for this kind.
+        layers: the layers below the file system, from the top down.
+        disk: the disk; None if it is unknown, or if there are several kinds of disks.
+    """
+
+    kind: str
+    why: str
+    layers: Sequence[str] = ()
+    disk: Disk | None = None
 
 
 def describe_target(
@@ -48,12 +60,13 @@ def describe_target(
     mount = mount_of(real, mounts() if table is None else table) or Mount(Path("/"), UNKNOWN)
     device = mount.device or _device_number(mount.point)
     devices = block_devices.devices_of(device, mount.source, root)
-    kind, why, stack, disk = _storage(mount, devices)
+    storage = _storage(mount, devices)
+    disk = storage.disk
     described: dict[str, Any] = {
-        "kind": kind,
-        "name": kind_name(kind),
-        "why": why,
-        "stack": [mount.file_system, *stack],
+        "kind": storage.kind,
+        "name": kind_name(storage.kind),
+        "why": storage.why,
+        "stack": [mount.file_system, *storage.layers],
         "file_system": mount.file_system,
         "mount_options": kept_options(mount.options.split(",")),
     }
@@ -134,34 +147,34 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
         mount_kind = kind_of_mount(mount.file_system, mount.source)
         if mount_kind is not None:
             kind, why = mount_kind
-            return kind, why, (), None
+            return Storage(kind, why)
     if devices is None:
-        return UNKNOWN, _HIDDEN_DEVICE, (), None
+        return Storage(UNKNOWN, _HIDDEN_DEVICE)
     if not devices:
-        return UNKNOWN, _NO_DEVICE, (), None
-    stack = [f"volume of {len(devices)}"] if len(devices) > 1 else []
+        return Storage(UNKNOWN, _NO_DEVICE)
+    layers = [f"volume of {len(devices)}"] if len(devices) > 1 else []
     level = list(devices)
     while level:
-        layers = [block_devices.layer_of(folder) for folder in level]
-        layer_names = [name for name, _ in layers if name]
+        named_layers = [block_devices.layer_of(folder) for folder in level]
+        layer_names = [name for name, _ in named_layers if name]
         if not layer_names:
-            return _on_disks([block_devices.disk(folder) for folder in level], stack)
+            return _on_disks([block_devices.disk(folder) for folder in level], layers)
         # If devices on the same level differ, the first one names the layer.
-        stack.append(layer_names[0])
+        layers.append(layer_names[0])
         next_level: dict[Path, None] = {}
-        for _, folders_below in layers:
+        for _, folders_below in named_layers:
             next_level |= dict.fromkeys(folders_below)
         level = list(next_level)
-    return UNKNOWN, f"the devices below the {stack[-1]} cannot be seen", stack, None
+    return Storage(UNKNOWN, f"the devices below the {layers[-1]} cannot be seen", layers)
 
 
-def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
-    """Return the storage on disks, below the layers of ``stack``."""
+def _on_disks(disks: Sequence[Disk], layers: Sequence[str]) -> Storage:
+    """Return the storage on disks that are below some layers."""
     kinds = [kind_of_disk(disk) for disk in disks]
     names = sorted({kind_name(kind) for kind, _ in kinds})
     if len(names) > 1:
         why = f"{len(disks)} disks of several kinds: {', '.join(names)}"
-        return "mixed", why, stack, None
+        return Storage("mixed", why, layers)
     kind, why = kinds[0]
     disk, description = disks[0], names[0]
     if disk.model and disk.model != description:
@@ -174,4 +187,4 @@ def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
         why = f"{len(disks)} disks, each {why}"
         description = f"{len(disks)} × {description}"
         disk = replace(disk, link_mb_per_s=None)  # It is the rate of one disk, not of all.
-    return kind, why, (*stack, description), disk
+    return Storage(kind, why, (*layers, description), disk)
