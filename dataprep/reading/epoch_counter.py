@@ -392,7 +392,8 @@ def _unpickled(content: Any, set_count: int, first_epoch: int, process: int) -> 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
     *numbers, begun_bytes = values
-    return Iteration(*numbers, int.from_bytes(begun_bytes, "little"))
+    fields = [*numbers, int.from_bytes(begun_bytes, "little")]
+    return Iteration(*fields)
 
 
 def _since_set(iterations: list[Iteration], set_count: int) -> list[Iteration]:

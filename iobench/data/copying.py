@@ -179,8 +179,8 @@ def _download(source: Store, folder: Path, info: ObjectInfo) -> None:
     written_bytes = partial_file.stat().st_size
     if written_bytes != info.bytes:
         raise DatasetError(
-            f"{location_text(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: "
-            "the object was replaced meanwhile, or is damaged: run again"
+            f"{location_text(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes "
+            "arrived: the object was replaced meanwhile, or is damaged: run again"
         )
     partial_file.replace(path)
 
