@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dataprep.stores import StoreOptions
-from iobench.machine.processes import end_with, find_program
+from iobench.machine.processes import end_with_parent, find_program
 from iobench.servers.fault_proxy import Delay, FaultProxy, Match, RateLimit, Rule
 from iobench.servers.memory_s3 import MemoryS3
 from iobench.servers.moto_server import MotoServer
@@ -115,7 +115,7 @@ def s5cmd_copy(store: RunningStore, pattern: str, target: Path) -> float:
 def main() -> None:
     """Serve until the one who started this ends it."""
     request = json.loads(sys.argv[1])
-    end_with(request["parent"])
+    end_with_parent(request["parent"])
     objects = MemoryS3()
     if request["folder"]:
         objects.fill(BUCKET, Path(request["folder"]))

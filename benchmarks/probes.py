@@ -15,7 +15,7 @@ from iobench.clock import SystemClock
 from iobench.probes import disk
 from iobench.probes.object_store import objects as probe_objects
 from iobench.probes.object_store import probe as objects
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 
 _FIO = "fio"
 _S5CMD = "s5cmd cp"
@@ -87,7 +87,7 @@ def _objects(root: str) -> Contest:
 
 def on_disk(root: str, params: Mapping[str, Any]) -> Measured:
     """One trial of the disk probe. Raises RuntimeError where it was not as cold as asked."""
-    outcome = disk.run(TrialSpec("disk", params), _context("disk/here", Place(root, "empty")))
+    outcome = disk.run(TrialSpec("disk", params), _context("disk/here", Location(root, "empty")))
     if outcome.cold and outcome.cold.label != params["cache"]:
         raise RuntimeError(f"{params['cache']} was asked: {outcome.cold.label}, {outcome.cold.why}")
     return _measured(outcome)
@@ -106,9 +106,9 @@ def on_store(client: str) -> Measured:
         "pool_bytes": _POOL_BYTES,
     }
     with limited_store(_LIMITS) as store, store_share(store) as share:
-        place = Place(store.uri, "empty", store.options())
+        location = Location(store.uri, "empty", store.options())
         measured = _measured(
-            objects.run(TrialSpec("object", params), _context("store/here", place))
+            objects.run(TrialSpec("object", params), _context("store/here", location))
         )
     return Measured(measured.amount, measured.seconds, share)
 
@@ -128,8 +128,8 @@ def by_s5cmd(root: str) -> Measured:
     return Measured(size / 1e6, seconds, share)
 
 
-def _context(name: str, place: Place) -> Context:
-    return Context({name: place}, SystemClock(), lambda done, unit: None)
+def _context(name: str, location: Location) -> Context:
+    return Context({name: location}, SystemClock(), lambda done, unit: None)
 
 
 def _measured(outcome: Outcome) -> Measured:

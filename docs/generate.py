@@ -154,7 +154,7 @@ def accelerators() -> str:
         for rate in accelerator.rates:
             mark = exact_percent(rate.workload.pass_mark) if rate.workload is not None else ""
             cells = [f"`{rate.name}`", model_words(rate.model), precise_number(rate.samples_per_s)]
-            lines.append(f"| {' | '.join([*cells, rate.meaning.value, mark, rate.source])} |")
+            lines.append(f"| {' | '.join([*cells, rate.work_kind.value, mark, rate.source])} |")
     lines += ["\n## Prices\n", "| accelerator | $ an hour | instance | source |"]
     lines += ["| --- | --- | --- | --- |", *(_price(one) for one in ACCELERATORS)]
     return "\n".join(lines) + "\n"
@@ -180,22 +180,22 @@ def page(head: str, model: type[BaseModel], title: str) -> str:
     """A table of all keys of each model, as Markdown."""
     schema = model.model_json_schema()
     models = {model.__name__: schema, **schema["$defs"]}
-    places: dict[str, list[str]] = {}
-    _find(models, model.__name__, "", places)
+    locations: dict[str, list[str]] = {}
+    _find(models, model.__name__, "", locations)
     lines = [head + _MADE_BY]
-    for name, found in places.items():
+    for name, found in locations.items():
         is_elsewhere = model is BenchConfig and name == StoreOptions.__name__
         table = [_STORE] if is_elsewhere else _table(models[name])
         lines += [f"## {', '.join(found).strip() or title}\n", *table]
     return "\n".join(lines)
 
 
-def _find(models: Any, name: str, place: str, places: dict[str, list[str]]) -> None:
-    """Collect the dotted places at which each model is used."""
-    places.setdefault(name, []).append(place)
+def _find(models: Any, name: str, location: str, locations: dict[str, list[str]]) -> None:
+    """Collect the dotted locations at which each model is used."""
+    locations.setdefault(name, []).append(location)
     for key, schema in models[name]["properties"].items():
         for inner in re.findall(r"#/\$defs/(\w+)", json.dumps(schema)):
-            _find(models, inner, f"{place}.{key}".lstrip("."), places)
+            _find(models, inner, f"{location}.{key}".lstrip("."), locations)
 
 
 def _table(model: Any) -> Iterator[str]:

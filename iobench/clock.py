@@ -50,20 +50,20 @@ Clock: TypeAlias = SystemClock | VirtualClock
 class Pauses:
     """Pauses whose mean length is exact, although each sleep takes a little too long.
 
-    A pause is shorter by the time that the pause before took too long.
+    If a pause took too long, the next pause is shorter by the excess.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._overslept_s = 0.0
+        self._excess_s = 0.0
 
-    def take(self, seconds: float) -> None:
-        """Pause for ``seconds``, minus the time that earlier pauses took too long."""
-        behind_s = min(self._overslept_s, seconds)
-        ends_s = self._clock.now_s() - behind_s + seconds
-        self._clock.sleep(seconds - behind_s)
-        self._overslept_s = max(self._clock.now_s() - ends_s, 0.0)
+    def pause(self, seconds: float) -> None:
+        """Pause for ``seconds``, minus the excess of earlier pauses."""
+        shorter_by_s = min(self._excess_s, seconds)
+        end_s = self._clock.now_s() + seconds - shorter_by_s
+        self._clock.sleep(seconds - shorter_by_s)
+        self._excess_s = max(self._clock.now_s() - end_s, 0.0)
 
     def clear(self) -> None:
         """Forget earlier pauses."""
-        self._overslept_s = 0.0
+        self._excess_s = 0.0

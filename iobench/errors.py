@@ -5,7 +5,7 @@
     DataprepError
     └── IobenchError
         ├── Unavailable    RuntimeError   a requirement of a trial is missing here: it is skipped
-        ├── TrialFailed    RuntimeError   a trial ran and gave no figure
+        ├── TrialFailed    RuntimeError   a trial ran and has no result
         ├── HostLost       RuntimeError   host 0 of a run on several hosts does not answer
         ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
         ├── NothingRan     RuntimeError   all trials were skipped, or the config has none
@@ -35,7 +35,7 @@ class Unavailable(IobenchError, RuntimeError):
 
 
 class TrialFailed(IobenchError, RuntimeError):
-    """A trial started, but it has no figure."""
+    """A trial started, but it has no result."""
 
 
 class HostLost(IobenchError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Create objects of other packages, and check that they have all parts of their Protocol."""
+"""Create objects of other packages, and check that they have all members of their Protocol."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def create(
     protocol: type[Any],
     build: Callable[[], Extension],
 ) -> Extension:
-    """Create a loader, a client or another object, and check that it has all parts of its Protocol.
+    """Create a loader, a client or another object, and check it against its Protocol.
 
-    Objects of this package are not checked.
+    It must have all members of the Protocol. Objects of this package are not checked.
 
     Args:
-        registry: where its class is registered.
-        name: the name of its class there.
+        registry: the registry of its class.
+        name: the name of its class in the registry.
         protocol: the Protocol that it must follow.
         build: creates the object.
 
     Raises:
-        TrialFailed: an object of another package cannot be created, or lacks a part. The message
-            names the package and its entry point.
+        TrialFailed: an object of another package cannot be created, or lacks a member. The
+            message names the package and its entry point.
         Exception: ``build`` raised ``Unavailable``, another error of dataprep or iobench, or an
             error of a class of this package.
     """
@@ -43,7 +43,7 @@ def create(
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise TrialFailed(f"{registry.described(name)} cannot be created: {reason}") from error
-    missing = [part for part in parts(protocol) if not hasattr(extension, part)]
+    missing = [member for member in members(protocol) if not hasattr(extension, member)]
     if missing:
         raise TrialFailed(
             f"{registry.described(name)} has no {', '.join(missing)}: see docs/extending.md"
@@ -51,7 +51,7 @@ def create(
     return extension
 
 
-def parts(protocol: type[Any]) -> Sequence[str]:
+def members(protocol: type[Any]) -> Sequence[str]:
     """Return the names of the attributes and methods of a Protocol, sorted."""
     methods = {name for name in vars(protocol) if not name.startswith("_")}
     return sorted(methods | set(protocol.__annotations__))

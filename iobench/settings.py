@@ -82,8 +82,8 @@ OneOrMore = Annotated[
 """A key that takes one value or a list, which must not be empty. Duplicates are removed."""
 
 
-def bare_null(value: Any) -> Any:
-    """Take YAML's null as the name of the loader or consumer ``null``."""
+def null_as_name(value: Any) -> Any:
+    """Replace YAML's null by "null", which is the name of a loader and of a consumer."""
     return "null" if value is None else value
 
 

@@ -18,7 +18,7 @@ from dataprep.cli.verify import verify
 class DataprepCommands(Commands):
     """The commands of dataprep."""
 
-    interrupted: ClassVar = dict.fromkeys(
+    advice_when_interrupted: ClassVar = dict.fromkeys(
         ("shard", "stage"), "; run the same command again to resume"
     )
 

@@ -44,13 +44,13 @@ class Terminal(Display):
         self._split = ""
 
     def start(self, split: str, samples: int, done: int) -> None:
-        """Begin a split of which ``done`` samples were stored before."""
+        """Begin a split. ``done`` of its samples were stored by an earlier run."""
         self._split = split
         self._samples = samples
         self._samples_before = done
         self._progress = Progress()
         self._start_s = self._clock()
-        self._shown_s = self._start_s
+        self._last_shown_s = self._start_s
 
     def advance(self, progress: Progress) -> None:
         """Add the progress of a task, and show the total if it is time."""
@@ -59,7 +59,7 @@ class Terminal(Display):
             if not self._split:
                 return
             self._progress += progress
-            if self._clock() - self._shown_s >= interval_s:
+            if self._clock() - self._last_shown_s >= interval_s:
                 self._show("" if self._redraws else "\n")
 
     def note(self, line: str) -> None:
@@ -75,8 +75,8 @@ class Terminal(Display):
                 self._split = ""
 
     def _show(self, end: str) -> None:
-        self._shown_s = self._clock()
-        line = self._line(self._shown_s - self._start_s)
+        self._last_shown_s = self._clock()
+        line = self._line(self._last_shown_s - self._start_s)
         if self._redraws:
             # A line that is wider than the terminal cannot be drawn again.
             line = line[: shutil.get_terminal_size().columns - 1]
@@ -203,10 +203,10 @@ def _split_lines(summary: Summary) -> Iterator[str]:
         yield f"  skipped: {reason} {count:,}"
     yield from _remarks(summary)
     yield from _failures(summary.failures, counts.failed, f"are in {summary.split}")
-    if outside := manifest.warnings.get(OUT_OF_BOUNDS):
+    if shards_out_of_bounds := manifest.warnings.get(OUT_OF_BOUNDS):
         yield (
-            f"  {counted(outside, 'shard')} outside 1 to 128 MB: choose another --shard-size, "
-            "unless the split has too few photos for one shard"
+            f"  {counted(shards_out_of_bounds, 'shard')} outside 1 to 128 MB: choose another "
+            "--shard-size, unless the split has too few photos for one shard"
         )
     line = f"Check it with: dataprep verify {summary.output}"
     if summary.kept_shards:
@@ -218,9 +218,9 @@ def _split_lines(summary: Summary) -> Iterator[str]:
 
 def _remarks(summary: Summary) -> Iterator[str]:
     """Point out results that the user may not expect."""
-    if unturned := summary.manifest.warnings.get("orientation_ignored"):
+    if not_turned := summary.manifest.warnings.get("orientation_ignored"):
         yield (
-            f"  {counted(unturned, 'photo')} stored without the EXIF orientation, pixels not "
+            f"  {counted(not_turned, 'photo')} stored without the EXIF orientation, pixels not "
             "turned: --set image.orientation=apply turns them"
         )
     if (share := summary.validation) is not None:
@@ -251,18 +251,18 @@ def _part_lines(summary: PartSummary) -> Iterator[str]:
         yield f"All shards are stored. Now: {command}"
 
 
-def _failures(failures: Sequence[tuple[str, str]], failed: int, table: str) -> Iterator[str]:
+def _failures(failures: Sequence[tuple[str, str]], failed: int, are_in: str) -> Iterator[str]:
     """Describe the first failures, and name the table that has all of them.
 
     Args:
         failures: the name and the reason of some photos that failed.
         failed: the number of all photos that failed.
-        table: "are in" or "will be in", and the name of the split.
+        are_in: "are in" or "will be in", followed by the name of the split.
     """
     for name, reason in failures[:_MAX_FAILURES_SHOWN]:
         yield f"  failed: {name}: {reason}"
     if failed > _MAX_FAILURES_SHOWN and failures:
-        yield f"  all {failed:,} failures {table}.samples.parquet"
+        yield f"  all {failed:,} failures {are_in}.samples.parquet"
 
 
 def _clock_text(seconds: float) -> str:

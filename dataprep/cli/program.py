@@ -42,8 +42,8 @@ _WRONG_PATH_ERRORS = (
 class Commands(TyperGroup):
     """The commands of a program. An error becomes one line on stderr and an exit code."""
 
-    interrupted: ClassVar[Mapping[str, str]] = {}
-    """For the name of a command, the advice that follows "interrupted"."""
+    advice_when_interrupted: ClassVar[Mapping[str, str]] = {}
+    """By the name of a command, the text that follows "interrupted" in the message."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -55,7 +55,7 @@ class Commands(TyperGroup):
             self._fail(ctx, "out of memory: use fewer workers or raise the memory limit", 1)
         except OSError as error:
             if error.errno == errno.EPIPE:
-                raise  # the reader of stdout has ended; typer exits without a message
+                raise  # The reader of stdout has ended. Typer then exits without a message.
             # At its exit the interpreter flushes stdout again. Discard the rest of the output.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,7 +65,7 @@ class Commands(TyperGroup):
             self._fail(ctx, message, getattr(error, "exit_code", default_code))
         except KeyboardInterrupt:
             _handle_signals(signal.SIG_IGN)
-            advice = self.interrupted.get(ctx.invoked_subcommand, "")
+            advice = self.advice_when_interrupted.get(ctx.invoked_subcommand, "")
             typer.echo(f"{self.name}: interrupted{advice}", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
@@ -130,7 +130,7 @@ def start(app: typer.Typer) -> None:
         raise KeyboardInterrupt
 
     _handle_signals(interrupt)
-    # Imports create many objects, none of which is garbage, so collect less often.
+    # Imports create many objects and no garbage. Search for garbage less often.
     gc.set_threshold(50_000)
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     if len(arguments) < len(sys.argv) - 1:

@@ -40,7 +40,7 @@ ASPECT = (3 / 4, 4 / 3)
 """The smallest and the largest aspect ratio (width / height) of a random crop."""
 
 TRIES = 10
-"""How often a random crop is drawn if it does not fit into the image."""
+"""Maximum number of random crops that are drawn until one fits into the image."""
 
 EVALUATION_SHARE = 224 / 256
 """The side of the centre crop, as a share of the image's short side.
@@ -71,8 +71,9 @@ _GREY_WEIGHTS = np.array([0.299, 0.587, 0.114])
 _HUFFMAN_FRAMES = frozenset({0xC0, 0xC1, 0xC2})
 # Rows to decode below the crop, at the decoded size. Chroma is interpolated from the next row.
 _ROWS_BELOW = 4
-# Leaving out fewer rows than a row of blocks has saves no time.
+# Fewer rows than a row of blocks are decoded as well, because leaving them out saves no time.
 _MIN_ROWS_LEFT_OUT = 16
+# Parameters whose arguments can be passed by position.
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 # The steps of ``recolour``. Random numbers choose their order, so their numbers must not change.
 _BRIGHTNESS, _CONTRAST, _SATURATION = 0, 1, 2
@@ -210,9 +211,9 @@ class Augmentation:
         if bytes(data[:2]) == SOI:
             # If this decoder fails, decode_whole decodes the image, or says what is wrong.
             with contextlib.suppress(ValueError, KeyError):
-                return scaled_part(*_decode_jpeg(data, choose, self.size), self.size)
+                return scaled_crop(*_decode_jpeg(data, choose, self.size), self.size)
         pixels = decode_whole(data)
-        return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size)
+        return scaled_crop(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size)
 
 
 @dataclass(frozen=True)
@@ -252,10 +253,11 @@ class PillowTransform:
 def as_transform(function: AnyTransform) -> Transform:
     """Return the function if it takes an image and a generator, or else its ``PillowTransform``.
 
-    The signature of the function decides. A module of torch has the signature of ``forward``.
+    The parameters of the function decide. For a module of torch, these are the parameters of
+    ``forward``.
 
     Raises:
-        ConfigError: the signature fits neither.
+        ConfigError: the function takes other arguments.
     """
     forward = getattr(function, "forward", None)
     try:
@@ -320,11 +322,11 @@ def random_crop(width: int, height: int, rng: np.random.Generator) -> Box:
     the largest crop at the centre with an allowed aspect ratio. Source: Szegedy et al., "Going
     deeper with convolutions", CVPR 2015, section 6, in the form of fb.resnet.torch and torchvision.
     """
-    low, high = math.log(ASPECT[0]), math.log(ASPECT[1])
+    min_log_ratio, max_log_ratio = math.log(ASPECT[0]), math.log(ASPECT[1])
     for _ in range(TRIES):
         area_draw, ratio_draw, left_draw, top_draw = rng.random(4).tolist()
         pixels = width * height * (AREA[0] + area_draw * (AREA[1] - AREA[0]))
-        ratio = math.exp(low + ratio_draw * (high - low))
+        ratio = math.exp(min_log_ratio + ratio_draw * (max_log_ratio - min_log_ratio))
         crop_width = round(math.sqrt(pixels * ratio))
         crop_height = round(math.sqrt(pixels / ratio))
         if 0 < crop_width <= width and 0 < crop_height <= height:
@@ -383,7 +385,7 @@ def recolour(pixels: Pixels, jitter: float, noise: float, rng: np.random.Generat
     cv2.transform(pixels, np.column_stack([matrix, shift]), pixels)
 
 
-def scaled_part(pixels: Pixels, box: Box, size: int) -> Pixels:
+def scaled_crop(pixels: Pixels, box: Box, size: int) -> Pixels:
     """Scale a crop of an image to uint8 of shape (size, size, 3)."""
     part = pixels[box.top : box.top + box.height, box.left : box.left + box.width]
     return np.asarray(cv2.resize(part, (size, size), interpolation=cv2.INTER_LINEAR), np.uint8)
@@ -438,7 +440,7 @@ def _with_fewer_rows(data: Buffer, rows: int) -> bytearray | None:
     chroma depends on the row below.
 
     Returns:
-        None if the JPEG has another coding, for which this is not known to work.
+        None if the JPEG has no Huffman coding. This method was tested only with Huffman coding.
     """
     copy = bytearray(data)
     for marker, start, _ in segments(copy):

@@ -206,10 +206,10 @@ class Dataset(_SlicedToLists[Sample]):
                 TFRecord.
             snapshot: the snapshot of a split that is open already; None to open the split.
             check: whether to compare records with the checksums in the table of samples.
-            chosen_shards: the numbers in the whole split of the shards that were given to
-                ``of_shards``, ascending; None for all shards.
-            selected_samples: the numbers in the whole split of the samples of a subset, ascending:
-                int64 of shape (samples,); None for all samples of the shards.
+            chosen_shards: the shards that were given to ``of_shards``, by their numbers in the
+                whole split, ascending; None for all shards.
+            selected_samples: the samples of a subset, by their numbers in the whole split,
+                ascending: int64 of shape (samples,); None for all samples of the shards.
             queries: the queries that selected these samples; None if ``select`` was used.
         """
         if snapshot is None:
@@ -246,12 +246,20 @@ class Dataset(_SlicedToLists[Sample]):
         if chosen_shards is not None:
             # A data set of chosen shards is never the share of a host.
             self.manifest = replace(self.manifest, share=None)
-        self._entry = self.manifest.formats[self.format]
+        self._format_entry = self.manifest.formats[self.format]
         self._table_in_memory: StoredTable | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        split = (self.store, self.split, self.format, self.snapshot, self.check)
-        return Dataset, (*split, self._chosen_shards, self._selected_samples, self._queries)
+        return Dataset, (
+            self.store,
+            self.split,
+            self.format,
+            self.snapshot,
+            self.check,
+            self._chosen_shards,
+            self._selected_samples,
+            self._queries,
+        )
 
     def __enter__(self) -> Dataset:
         return self
@@ -282,7 +290,7 @@ class Dataset(_SlicedToLists[Sample]):
 
     def __len__(self) -> int:
         if self._selected_samples is None:
-            return self._entry.records
+            return self._format_entry.records
         return len(self._selected_samples)
 
     def __repr__(self) -> str:
@@ -399,7 +407,7 @@ class Dataset(_SlicedToLists[Sample]):
     @property
     def _shard_numbers(self) -> list[int]:
         """The numbers of the shards in their keys and in the table of samples, ascending."""
-        return [keys.shard_number(shard.key) for shard in self._entry.shards]
+        return [keys.shard_number(shard.key) for shard in self._format_entry.shards]
 
     def _integer_columns(self, names: Sequence[str]) -> list[Integers]:
         """Return columns of the table of samples: int64 arrays of shape (samples,).
@@ -439,7 +447,7 @@ class Dataset(_SlicedToLists[Sample]):
         return self.numbers
 
     def _shards_of(self, numbers: Integers) -> Integers:
-        """Return the shard of each sample. Samples and shards have their numbers in the split."""
+        """Return the shard of each sample. All numbers are those in the whole split."""
         shards: Integers = np.searchsorted(self._first_samples, numbers, side="right") - 1
         return shards
 
@@ -459,7 +467,7 @@ class Dataset(_SlicedToLists[Sample]):
         """
         number = _sample_number(index, len(self))
         places = self.places
-        key = self._entry.shards[int(places.shards[number])].key
+        key = self._format_entry.shards[int(places.shards[number])].key
         return Place(key, int(places.offsets[number]), int(places.lengths[number]))
 
     def read(self, key: str, offset: int, length: int) -> bytes:
@@ -484,13 +492,13 @@ class Dataset(_SlicedToLists[Sample]):
 
         A subset has only the shards that contain its samples.
         """
-        first_samples = _first_samples(self._entry)
+        first_samples = _first_samples(self._format_entry)
         if self._selected_samples is not None:
             first_in_split = [self._first_samples[shard] for shard in self._listed_shards]
             first_in_subset = np.searchsorted(self._selected_samples, first_in_split).tolist()
             first_samples = [*first_in_subset, len(self)]
         shards = []
-        for number, entry in enumerate(self._entry.shards):
+        for number, entry in enumerate(self._format_entry.shards):
             samples = range(first_samples[number], first_samples[number + 1])
             shards.append(Shard(number, entry.key, entry.bytes, entry.sha256, samples, self))
         return tuple(shards)
@@ -515,7 +523,7 @@ class Dataset(_SlicedToLists[Sample]):
             >>> len(first_shard.shards())
             1
         """
-        count = len(self._entry.shards)
+        count = len(self._format_entry.shards)
         chosen = sorted({operator.index(number) for number in numbers})
         out_of_range = [number for number in chosen if not 0 <= number < count]
         problem = ""
@@ -621,8 +629,16 @@ class Dataset(_SlicedToLists[Sample]):
 
         The arguments are ``chosen_shards``, ``selected_samples`` and ``queries`` of ``Dataset``.
         """
-        split = (self.store, self.split, self.format, self.snapshot, self.check)
-        dataset = Dataset(*split, shards, samples, queries)
+        dataset = Dataset(
+            self.store,
+            self.split,
+            self.format,
+            self.snapshot,
+            self.check,
+            shards,
+            samples,
+            queries,
+        )
         dataset._table_in_memory = self._table_in_memory
         return dataset
 
@@ -837,11 +853,15 @@ def open_dataset(
 
 
 def subset_of_all_hosts(dataset: Dataset) -> DividedSubset | None:
-    """Return how the shares of all hosts divide a subset of a host's share.
+    """Return how many samples the shares of all hosts have of a subset.
+
+    The data set is the part of the subset that is in this host's share. Its queries are applied to
+    the table of samples of the whole split.
 
     Returns:
-        None if that is unknown: the data set is no share or no subset, or ``select`` chose the
-        samples by numbers of this share, or an earlier version of dataprep copied the share.
+        The number of samples in each share. None if it is unknown: the data set is no share or no
+        subset, or ``select`` chose the samples by their numbers in this share, or an earlier
+        version of dataprep copied the share.
 
     Raises:
         DatasetError: the table of samples of the whole split is missing or damaged.

@@ -30,7 +30,7 @@ _MAX_ITERATIONS = 64
 """Iterations that a table keeps. A data set is not expected to have more live iterators."""
 
 _WORKER_BITS = 8 * 128
-"""The number of bits in which an iteration records which of its workers have begun."""
+"""Bits of an iteration, one for each worker that has begun. Further workers share these bits."""
 
 _TABLE_BYTES = _HEADER.size + _MAX_ITERATIONS * _ITERATION.size
 
@@ -58,32 +58,32 @@ class Iteration:
     """An iteration over the data set.
 
     Attributes:
-        number: iterations count from 0, in the order in which they began.
-        setting: how often the epoch had been set when the iteration began.
-        base_seed: the seed of the loader's iteration; 0 if no loader's worker reads.
-        first_process: as in ``LoaderWorker``; 0 if no loader's worker reads.
-        turn: the number of iterations in the worker's process.
+        number: the number of the iteration in its table, from 0.
+        set_count: how often ``set`` had been called when the iteration began.
+        base_seed: the seed of the loader's iteration; 0 without workers.
+        first_process: as in ``LoaderWorker``; 0 without workers.
+        number_in_process: the number of the iteration in each worker's process, from 1.
         epoch: the epoch that is read.
-        first_worker: the process of the worker that began; 0 if no loader's worker reads.
-        workers: the number of workers that read together; 0 if no loader's worker reads.
+        first_worker: the process id of the worker that began first; 0 without workers.
+        workers: the number of workers that read together; 0 without workers.
         ended: the number of workers that have ended.
-        begun: a bit for each worker that has begun.
+        begun_bits: a bit for each worker that has begun.
     """
 
     number: int
-    setting: int
+    set_count: int
     base_seed: int
     first_process: int
-    turn: int
+    number_in_process: int
     epoch: int
     first_worker: int
     workers: int
     ended: int
-    begun: int
+    begun_bits: int
 
     @property
     def is_being_read(self) -> bool:
-        """Whether workers read it: some have not ended, and the first one is alive."""
+        """Whether workers are reading: some have not ended, and the first worker is alive."""
         return self.ended < self.workers and _is_alive(self.first_worker)
 
 
@@ -92,18 +92,18 @@ class _Header:
     """The beginning of a table, before its iterations.
 
     Attributes:
-        owner: the number of the training process.
-        setting: how often the epoch was set.
-        first: the epoch that was set.
-        current: the epoch of the latest iteration; ``first`` before the first iteration.
+        owner: the process id of the training process.
+        set_count: how often ``set`` has been called.
+        first_epoch: the epoch that was set last.
+        current: the epoch of the latest iteration; ``first_epoch`` before the first iteration.
         iterations: the number of all iterations.
-        samples: samples that were read since the epoch was set or claimed; see ``count_samples``.
+        samples: samples that were read outside iterations; see ``count_samples``.
         is_exceeded: 1 if ``count_samples`` has reported that the limit is exceeded.
     """
 
     owner: int
-    setting: int
-    first: int
+    set_count: int
+    first_epoch: int
     current: int
     iterations: int
     samples: int
@@ -121,8 +121,8 @@ class EpochCounter:
     def __init__(self, epoch: int) -> None:
         """Count from ``epoch``."""
         self._descriptor = _in_memory(_empty(_Header(os.getpid(), 0, epoch, epoch, 0, 0, 0)))
-        self._setting, self._first = 0, epoch
-        self._process, self._turns = os.getpid(), 0
+        self._set_count, self._first_epoch = 0, epoch
+        self._process, self._iterations_begun = os.getpid(), 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         content: Any
@@ -131,7 +131,7 @@ class EpochCounter:
         else:
             with self._locked():
                 content = os.pread(self._descriptor, _TABLE_BYTES, self._nearest_table())
-        return _unpickled, (content, self._setting, self._first, self._process)
+        return _unpickled, (content, self._set_count, self._first_epoch, self._process)
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):  # absent if too many files are open
@@ -145,11 +145,13 @@ class EpochCounter:
     def set(self, epoch: int, worker: LoaderWorker | None = None) -> None:
         """Set the epoch of the next iteration in this process, or in workers that it starts."""
         with self._locked():
-            table = self._table_of(_owner(worker))
-            header = self._header(table)
-            self._setting, self._first = header.setting + 1, epoch
-            changed = replace(header, setting=self._setting, first=epoch, current=epoch, samples=0)
-            self._write_header(table, changed)
+            table_start = self._table_of(_owner(worker))
+            header = self._header(table_start)
+            self._set_count, self._first_epoch = header.set_count + 1, epoch
+            changed = replace(
+                header, set_count=self._set_count, first_epoch=epoch, current=epoch, samples=0
+            )
+            self._write_header(table_start, changed)
 
     def claim(self, worker: LoaderWorker | None = None, epoch: int | None = None) -> Iteration:
         """Begin an iteration in this process.
@@ -161,69 +163,69 @@ class EpochCounter:
             epoch: the epoch of an iteration that continues after a resume; None for the next epoch.
         """
         with self._locked():
-            table = self._table_of(_owner(worker))
-            header = self._header(table)
-            setting, first = header.setting, header.first
+            table_start = self._table_of(_owner(worker))
+            header = self._header(table_start)
+            set_count, first_epoch = header.set_count, header.first_epoch
             if self._process != os.getpid():
-                self._process, self._turns = os.getpid(), 0
+                self._process, self._iterations_begun = os.getpid(), 0
                 if worker is not None:
                     # An epoch that was set after the start of this worker is for later iterations.
-                    setting, first = self._setting, self._first
-            self._turns += 1
-            iterations = self._iterations(table)
+                    set_count, first_epoch = self._set_count, self._first_epoch
+            self._iterations_begun += 1
+            iterations = self._iterations(table_start)
             if worker is not None:
                 # If this worker is late, its iteration may have begun before the epoch was set.
                 for iteration in iterations:
                     if self._is_shared(iteration, worker, epoch):
-                        bits = iteration.begun | _bit(worker)
-                        joined = replace(iteration, begun=bits)
-                        self._write(table, joined)
+                        bits = iteration.begun_bits | _bit(worker)
+                        joined = replace(iteration, begun_bits=bits)
+                        self._write(table_start, joined)
                         return joined
             if epoch is None:
-                since_setting = _of_setting(iterations, setting)
-                epoch = since_setting[0].epoch + 1 if since_setting else first
+                since_set = _since_set(iterations, set_count)
+                epoch = since_set[0].epoch + 1 if since_set else first_epoch
             new_iteration = Iteration(
                 number=header.iterations,
-                setting=setting,
+                set_count=set_count,
                 base_seed=worker.base_seed if worker else 0,
                 first_process=worker.first_process if worker else 0,
-                turn=self._turns,
+                number_in_process=self._iterations_begun,
                 epoch=epoch,
                 first_worker=os.getpid() if worker else 0,
                 workers=worker.workers if worker else 0,
                 ended=0,
-                begun=_bit(worker) if worker else 0,
+                begun_bits=_bit(worker) if worker else 0,
             )
-            self._write(table, new_iteration)
+            self._write(table_start, new_iteration)
             changed = replace(header, iterations=header.iterations + 1, samples=0)
-            if setting == header.setting:
+            if set_count == header.set_count:
                 changed = replace(changed, current=epoch)
-            self._write_header(table, changed)
+            self._write_header(table_start, changed)
             return new_iteration
 
     def end(self, iteration: Iteration) -> None:
         """Note that this worker, which takes part in an iteration, has ended."""
         with self._locked():
-            table = self._nearest_table()
-            for current in self._iterations(table):
+            table_start = self._nearest_table()
+            for current in self._iterations(table_start):
                 if current.number == iteration.number:
-                    self._write(table, replace(current, ended=current.ended + 1))
+                    self._write(table_start, replace(current, ended=current.ended + 1))
 
     def iterations(self) -> list[Iteration]:
         """Return the iterations of this process since the epoch was set, the latest first."""
         with self._locked():
-            table = self._existing_table(os.getpid())
-            if table is None:
+            table_start = self._existing_table(os.getpid())
+            if table_start is None:
                 return []
-            return _of_setting(self._iterations(table), self._header(table).setting)
+            return _since_set(self._iterations(table_start), self._header(table_start).set_count)
 
-    def following(self) -> int:
+    def next_epoch(self) -> int:
         """Return the epoch of the next iteration."""
         iterations = self.iterations()
         if iterations:
             return iterations[0].epoch + 1
-        table = self._existing_table(os.getpid())
-        return self._first if table is None else self._header(table).first
+        table_start = self._existing_table(os.getpid())
+        return self._first_epoch if table_start is None else self._header(table_start).first_epoch
 
     def count_samples(self, samples: int, limit: int) -> bool:
         """Count samples that are read outside iterations. Return whether they exceed a limit.
@@ -232,33 +234,36 @@ class EpochCounter:
         once, and in only one of all processes.
         """
         with self._locked():
-            table = self._nearest_table()
-            header = self._header(table)
+            table_start = self._nearest_table()
+            header = self._header(table_start)
             total = header.samples + samples
             is_exceeded = total > limit and not header.is_exceeded
             changed = replace(
                 header, samples=total, is_exceeded=header.is_exceeded or int(is_exceeded)
             )
-            self._write_header(table, changed)
+            self._write_header(table_start, changed)
             return is_exceeded
 
     def _is_shared(self, iteration: Iteration, worker: LoaderWorker, epoch: int | None) -> bool:
         """Whether ``worker`` takes part in an iteration that another worker began.
 
-        Two iterations of a loader can have the same seed, because a program can seed torch again.
-        Then this worker has already begun the earlier iteration, or the workers of the earlier
-        iteration have ended.
+        Both must have the same seed, number in their process, number of workers and epoch. This is
+        not sufficient, because a program can seed torch again, so that two iterations have the
+        same seed. A worker that has begun an iteration does not take part in it again.
 
-        The first worker of the iteration may also have ended if this worker starts slowly, and the
-        program has left the loop meanwhile. Then the processes of both have nearby numbers. Numbers
-        of processes that other threads start may lie between them. The first processes of two
-        loaders are at least as far apart as a loader has workers.
+        Different workers are recognised by ``first_process``. All workers of a loader have the same
+        value, unless other threads of the program start processes between two workers. The values
+        then differ by less than the number of workers, and those of two loaders differ by more. In
+        this case the first worker must be alive. If the values are equal, it may have ended: this
+        worker may start slowly, and the program may have left the loop already.
         """
-        if (iteration.base_seed, iteration.turn) != (worker.base_seed, self._turns):
+        if iteration.base_seed != worker.base_seed:
+            return False
+        if iteration.number_in_process != self._iterations_begun:
             return False
         if iteration.workers != worker.workers or epoch not in (None, iteration.epoch):
             return False
-        has_begun = iteration.begun & _bit(worker)
+        has_begun = iteration.begun_bits & _bit(worker)
         if has_begun:
             return False
         distance = abs(iteration.first_process - worker.first_process)
@@ -268,12 +273,12 @@ class EpochCounter:
 
     def _table_of(self, owner: int) -> int:
         """Return the position of the table of a training process. Create it if there is none."""
-        table = self._existing_table(owner)
-        if table is None:
-            table = self._unused_table()
-            header = _Header(owner, self._setting, self._first, self._first, 0, 0, 0)
-            os.pwrite(self._descriptor, _empty(header), table)
-        return table
+        table_start = self._existing_table(owner)
+        if table_start is None:
+            table_start = self._unused_table()
+            header = _Header(owner, self._set_count, self._first_epoch, self._first_epoch, 0, 0, 0)
+            os.pwrite(self._descriptor, _empty(header), table_start)
+        return table_start
 
     def _nearest_table(self) -> int:
         """Return the position of this process's table. A loader's worker uses its parent's table.
@@ -281,61 +286,61 @@ class EpochCounter:
         A process without a table uses the first one, of the process that created the data set.
         """
         for owner in (os.getpid(), _parent()):
-            table = self._existing_table(owner)
-            if table is not None:
-                return table
+            table_start = self._existing_table(owner)
+            if table_start is not None:
+                return table_start
         return 0
 
     def _existing_table(self, owner: int) -> int | None:
         """Return the position of the table of a training process; None if it has none."""
-        for table in self._tables():
-            if self._header(table).owner == owner:
-                return table
+        for table_start in self._tables():
+            if self._header(table_start).owner == owner:
+                return table_start
         return None
 
     def _unused_table(self) -> int:
         """Return a position for a new table: that of an ended process, or the end of the file."""
         tables = self._tables()
         # The first table stays, because processes without a table use it.
-        for table in tables[1:]:
-            if not _is_alive(self._header(table).owner):
-                return table
+        for table_start in tables[1:]:
+            if not _is_alive(self._header(table_start).owner):
+                return table_start
         return tables[-1] + _TABLE_BYTES
 
     def _tables(self) -> range:
         """Return the positions of all tables in the file."""
         return range(0, os.fstat(self._descriptor).st_size, _TABLE_BYTES)
 
-    def _header(self, table: int) -> _Header:
-        return _Header(*_HEADER.unpack(os.pread(self._descriptor, _HEADER.size, table)))
+    def _header(self, table_start: int) -> _Header:
+        return _Header(*_HEADER.unpack(os.pread(self._descriptor, _HEADER.size, table_start)))
 
-    def _write_header(self, table: int, header: _Header) -> None:
-        os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), table)
+    def _write_header(self, table_start: int, header: _Header) -> None:
+        os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), table_start)
 
-    def _iterations(self, table: int) -> list[Iteration]:
+    def _iterations(self, table_start: int) -> list[Iteration]:
         """Return the iterations that a table keeps, the latest first."""
-        content = os.pread(self._descriptor, _TABLE_BYTES, table)
+        content = os.pread(self._descriptor, _TABLE_BYTES, table_start)
         header = _Header(*_HEADER.unpack_from(content))
         latest_first = range(header.iterations - 1, -1, -1)
         return [
-            _unpacked(_ITERATION.unpack_from(content, _position(number)))
+            _unpacked(_ITERATION.unpack_from(content, _iteration_offset(number)))
             for number in latest_first[:_MAX_ITERATIONS]
         ]
 
-    def _write(self, table: int, iteration: Iteration) -> None:
+    def _write(self, table_start: int, iteration: Iteration) -> None:
         packed = _ITERATION.pack(
             iteration.number,
-            iteration.setting,
+            iteration.set_count,
             iteration.base_seed,
             iteration.first_process,
-            iteration.turn,
+            iteration.number_in_process,
             iteration.epoch,
             iteration.first_worker,
             iteration.workers,
             iteration.ended,
-            iteration.begun.to_bytes(_WORKER_BITS // 8, "little"),
+            iteration.begun_bits.to_bytes(_WORKER_BITS // 8, "little"),
         )
-        os.pwrite(self._descriptor, packed, table + _position(iteration.number))
+        os.pwrite(self._descriptor, packed, table_start + _iteration_offset(iteration.number))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -365,47 +370,35 @@ def _in_memory(content: bytes) -> int:
     return descriptor
 
 
-def _position(number: int) -> int:
+def _iteration_offset(number: int) -> int:
     """Return the position of an iteration within its table."""
     return _HEADER.size + number % _MAX_ITERATIONS * _ITERATION.size
 
 
-def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCounter:
+def _unpickled(content: Any, set_count: int, first_epoch: int, process: int) -> EpochCounter:
     """Return the copy of a counter: with a table of its own, or with a duplicated descriptor."""
     counter = EpochCounter.__new__(EpochCounter)
     if isinstance(content, bytes):
         header = replace(_Header(*_HEADER.unpack_from(content)), owner=os.getpid())
         counter._descriptor = _in_memory(content)
         counter._write_header(0, header)
-        setting, first, process = header.setting, header.first, os.getpid()
+        set_count, first_epoch, process = header.set_count, header.first_epoch, os.getpid()
     else:
         counter._descriptor = content.detach()
-    counter._setting, counter._first = setting, first
-    counter._process, counter._turns = process, 0
+    counter._set_count, counter._first_epoch = set_count, first_epoch
+    counter._process, counter._iterations_begun = process, 0
     return counter
 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
-    number, setting, base_seed, first_process, turn, epoch, first_worker, workers, ended, begun = (
-        values
-    )
-    return Iteration(
-        number=number,
-        setting=setting,
-        base_seed=base_seed,
-        first_process=first_process,
-        turn=turn,
-        epoch=epoch,
-        first_worker=first_worker,
-        workers=workers,
-        ended=ended,
-        begun=int.from_bytes(begun, "little"),
-    )
+    *numbers, begun_bytes = values
+    fields = [*numbers, int.from_bytes(begun_bytes, "little")]
+    return Iteration(*fields)
 
 
-def _of_setting(iterations: list[Iteration], setting: int) -> list[Iteration]:
-    """Return the iterations that began while the epoch had been set ``setting`` times."""
-    return [iteration for iteration in iterations if iteration.setting == setting]
+def _since_set(iterations: list[Iteration], set_count: int) -> list[Iteration]:
+    """Return the iterations that began while the epoch had been set ``set_count`` times."""
+    return [iteration for iteration in iterations if iteration.set_count == set_count]
 
 
 def _owner(worker: LoaderWorker | None) -> int:

@@ -81,7 +81,7 @@ class Order:
 
     @property
     def step_samples(self) -> int:
-        """The samples that all ranks take before it is the first rank's turn again."""
+        """The samples of a step of all ranks: the global batch, or one sample for each rank."""
         return self.global_batch or self.world_size
 
     @property
@@ -145,17 +145,14 @@ def samples_of_rank(order: Order, sequence: Integers, epoch: int) -> Integers:
         order = replace(order, start=0)
     remaining = _remaining(order, sequence)
     step_samples = order.step_samples
-    in_full_steps = len(remaining) - len(remaining) % step_samples
-    in_step = _slice_of_rank(step_samples, order.rank, order.world_size)
-    steps = remaining[:in_full_steps].reshape(-1, step_samples)
-    last_step = remaining[in_full_steps:]
-    in_last_step = _slice_of_rank(len(last_step), order.rank, order.world_size)
-    return np.concatenate(
-        [
-            steps[:, in_step.start : in_step.stop].ravel(),
-            last_step[in_last_step.start : in_last_step.stop],
-        ]
-    )
+    full_steps = len(remaining) // step_samples
+    steps = remaining[: full_steps * step_samples].reshape(full_steps, step_samples)
+    last_step = remaining[full_steps * step_samples :]
+    own_slice = _slice_of_rank(step_samples, order.rank, order.world_size)
+    own_last_slice = _slice_of_rank(len(last_step), order.rank, order.world_size)
+    own_samples = steps[:, own_slice.start : own_slice.stop].ravel()
+    own_last_samples = last_step[own_last_slice.start : own_last_slice.stop]
+    return np.concatenate([own_samples, own_last_samples])
 
 
 def order_in_share(order: Order, share: int, samples: Sequence[int]) -> Order:
@@ -180,11 +177,12 @@ def order_in_share(order: Order, share: int, samples: Sequence[int]) -> Order:
             f"rank {order.rank} of {order.world_size} cannot read share {share} of {len(samples)}: "
             "each host needs the same number of ranks, and the ranks of host 0 come first"
         )
-    first_of_host = []
+    # For each host, the position of its first sample in a step.
+    host_starts = []
     for first_rank in range(0, order.world_size, ranks_per_host):
-        in_step = _slice_of_rank(order.step_samples, first_rank, order.world_size)
-        first_of_host.append(in_step.start)
-    host_batches = np.diff([*first_of_host, order.step_samples])
+        slice_of_first_rank = _slice_of_rank(order.step_samples, first_rank, order.world_size)
+        host_starts.append(slice_of_first_rank.start)
+    host_batches = np.diff([*host_starts, order.step_samples])
     steps = None
     if order.even == "drop":
         steps = int(np.min(np.array(samples) // host_batches))

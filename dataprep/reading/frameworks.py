@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
 BUFFER_CANNOT_RESUME = (
-    "shuffle_buffer: samples in a buffer are not counted: to resume it has to be 0"
+    "shuffle_buffer has to be 0 to resume, because the samples in a buffer are not counted"
 )
 HOW_TO_RESUME = (
     "let torchdata's StatefulDataLoader save and load the state, or count the steps and give "
     "epoch=… and start=steps * global_batch to to_torch"
 )
 _MAX_DEFAULT_MXNET_THREADS = 4
-_TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
+_FRAMEWORK_TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
 def import_framework(name: str) -> ModuleType:
@@ -56,7 +56,7 @@ def import_framework(name: str) -> ModuleType:
         problem = f"cannot be imported: {error}"
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             problem = f"is not installed: pip install 'dataprep-iobench[{name}]'"
-        raise ImportError(f"{_TITLES[name]} {problem}", name=name) from error
+        raise ImportError(f"{_FRAMEWORK_TITLES[name]} {problem}", name=name) from error
 
 
 class TorchOptions(TypedDict, total=False):
@@ -292,7 +292,8 @@ def to_tf(
     image on average, those of ``to_torch`` and ``to_mxnet`` have 0.44. The order and the
     augmentation depend on the seed, the epoch and the sample, but not on timing.
 
-    Of a JPEG, TensorFlow decodes only the crop. This package decodes PNG and WebP, in full.
+    TensorFlow decodes only the crop of a JPEG image. This package decodes PNG and WebP images
+    completely.
 
     Args:
         dataset: an open split, from ``dataprep.open``.
@@ -317,8 +318,8 @@ def to_tf(
             together have read before.
         check: whether to compare each record with its checksum in the table of samples, if its
             format has no checksums of its own.
-        parallel_calls: images that are prepared at the same time, in a pool of so many threads; 0
-            prepares them on demand, one after the other. By default tf.data tunes it.
+        parallel_calls: images that are prepared at the same time, which is also the number of
+            threads; 0 prepares images on demand, one after the other. By default tf.data tunes it.
         prefetch: batches that are prepared ahead. By default tf.data tunes it.
 
     Returns:
@@ -390,8 +391,8 @@ def to_mxnet(
     exist at a time. ``close`` ends the reading and removes them. The augmentation depends on the
     seed, the epoch, the start and ``threads``.
 
-    ImageRecordIter uses its memory again: a batch is overwritten when ``prefetch`` more batches
-    were taken. The wheel of MXNet decodes JPEG and PNG, but not WebP.
+    ImageRecordIter reuses its memory: a batch is overwritten after ``prefetch`` more batches have
+    been taken. The wheel of MXNet decodes JPEG and PNG, but not WebP.
 
     Args:
         dataset: an open split with ``format="recordio"``.

@@ -19,7 +19,7 @@ from dataprep.reading.augment import AREA, ASPECT, EVALUATION_SHARE, Augmentatio
 from dataprep.reading.epoch_order import Order, framework_seed, order_from_start
 from dataprep.reading.frameworks import import_framework
 from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
-from dataprep.reading.record_reader import LOCAL_FILE_BYTES, Records, windows
+from dataprep.reading.record_reader import LOCAL_FILE_BYTES, Records, in_windows
 
 mx: Any = import_framework("mxnet")
 
@@ -63,7 +63,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         shape = (3, augmentation.size, augmentation.size)
         self.provide_data = [mx.io.DataDesc("data", (batch_size, *shape), np.float32)]
         self.provide_label = [mx.io.DataDesc("softmax_label", (batch_size,), np.float32)]
-        self._arguments = {
+        self._reader_arguments = {
             "data_shape": shape,
             "batch_size": batch_size,
             "preprocess_threads": max(1, threads),
@@ -134,12 +134,12 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             path = folder / str(file_number) / "shard.rec"
             path.parent.mkdir()
             with path.open("wb") as file:
-                for window in windows(np.array(samples), self._records.window_samples):
+                for window in in_windows(np.array(samples), self._records.window_samples):
                     file.writelines(self._records.encoded(window))
             return path, len(samples)
 
         try:
-            numbered_files = enumerate(windows(numbers, batches_per_file * self.batch_size))
+            numbered_files = enumerate(in_windows(numbers, batches_per_file * self.batch_size))
             with closing(in_order(write, numbered_files, 1)) as files:
                 for file_number, (path, samples) in enumerate(files):
                     yield from self._batches_of_file(path, samples, file_number)
@@ -160,7 +160,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             label_width=labels_per_record,
             seed=seed,
             seed_aug=seed,
-            **self._arguments,
+            **self._reader_arguments,
         )
         remaining = samples
         for batch in source:

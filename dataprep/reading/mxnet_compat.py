@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-# MXNet only exports these functions again.
+# MXNet never calls these functions. It only re-exports them.
 _FINANCIAL = ("fv", "ipmt", "irr", "mirr", "nper", "npv", "pmt", "ppmt", "pv", "rate")
 
 

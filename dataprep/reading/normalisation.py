@@ -48,7 +48,7 @@ def normalise(
     Use it in a training loop whose loader yields uint8, which has a quarter of the bytes of
     float32. It runs on the device of the images, such as a GPU.
 
-    The values are those of ``Augmentation(normalise=True)`` within float32 rounding. They are
+    The values equal those of ``Augmentation(normalise=True)`` within float32 rounding. They are
     computed in float32 and rounded once to ``dtype``. On a GPU, one kernel reads the uint8 values
     and writes the result. On a CPU, the result is computed in float32 and copied if ``dtype`` is
     another type. The memory of a result on a CPU is used again when nothing refers to the result

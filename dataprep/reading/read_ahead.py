@@ -24,10 +24,10 @@ WINDOW_S = 1.0
 """Windows grow while the consumer takes a full window within this time."""
 
 _MAX_EARLY_BATCHES = 4
-"""Maximum batches in a window that is requested before the consumer has taken a window."""
+"""Maximum number of batches in a window while the consumer has not taken any window."""
 
 _REQUESTS_PER_WINDOW = 2
-"""Windows also grow while the consumer takes a full window within the time of so many requests."""
+"""Windows also grow while the consumer takes a full window within the time of two requests."""
 
 
 class ReadAhead(NamedTuple):
@@ -58,14 +58,14 @@ def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
 class GrowingWindows:
     """The sizes of the windows of one stream, in samples.
 
-    The size of a window depends on how far the stream is:
+    There are three phases:
 
     - The first window has one batch. The time of its request shows how fast the link is.
     - Until the consumer has taken a window, the next windows have as many samples as the link
       delivers in ``WINDOW_S``, but at most ``_MAX_EARLY_BATCHES`` batches.
-    - From then on, a window is twice as large as the one before if the consumer takes that many
-      samples within ``WINDOW_S``, or within the time of ``_REQUESTS_PER_WINDOW`` requests if that
-      is longer. The second condition is for remote stores: while windows are small, the consumer
+    - From then on, a window is twice as large as the last one if the consumer takes that many
+      samples within ``WINDOW_S``, or within the time of ``_REQUESTS_PER_WINDOW`` requests if this
+      time is longer. Remote stores need the longer time: while windows are small, the consumer
       mostly waits for requests, so that it takes few samples within ``WINDOW_S``.
 
     Windows never become smaller within a stream. The next stream of the same reader begins with one
@@ -97,12 +97,12 @@ class GrowingWindows:
         self._limits = limits
         self._clock = clock
         self.size = 0
-        self._taken = 0
+        self._taken_samples = 0
         # For each of the last windows: when the consumer took it, and how many samples it had
         # consumed by then. Windows that are requested at the same time often arrive together, so
         # the rate is measured over all of them.
         self._history = deque([(clock(), 0)], maxlen=limits.windows_at_once + 1)
-        self._shortest_s = math.inf
+        self._shortest_request_s = math.inf
 
     def next_size(self) -> int:
         """Return the size of the next window; call this once before each request."""
@@ -110,31 +110,34 @@ class GrowingWindows:
             self.size = self._batch
             return self.size
         self.size = max(self.size, self._earlier_size)
-        if not self._taken:
-            delivered = int(self._batch * WINDOW_S / self._shortest_s)
+        if not self._taken_samples:
+            delivered = int(self._batch * WINDOW_S / self._shortest_request_s)
             largest = min(self._limits.window_samples, _MAX_EARLY_BATCHES * self._batch)
             self.size = max(self.size, min(delivered, largest))
-        elif 2 * self.size <= self._taken_within_a_window():
+        elif 2 * self.size <= self._samples_in_allowed_time():
             self.size = min(2 * self.size, self._limits.window_samples)
         return self.size
 
-    def arrived(self, seconds: float) -> None:
+    def note_arrival(self, seconds: float) -> None:
         """Note how long the request of a window took; threads may call this."""
-        self._shortest_s = min(self._shortest_s, max(seconds, 1e-9))
+        self._shortest_request_s = min(self._shortest_request_s, max(seconds, 1e-9))
 
-    def taken(self, samples: int) -> None:
-        """Note that the consumer takes a window now, and has consumed all windows before it."""
-        self._history.append((self._clock(), self._taken))
-        self._taken += samples
+    def note_taken(self, samples: int) -> None:
+        """Note that the consumer takes a window of ``samples`` samples now.
 
-    def _taken_within_a_window(self) -> float:
-        """Return the samples that the consumer takes in the longest time for which windows grow."""
+        It has consumed all earlier windows.
+        """
+        self._history.append((self._clock(), self._taken_samples))
+        self._taken_samples += samples
+
+    def _samples_in_allowed_time(self) -> float:
+        """Return how many samples the consumer takes in the time that is allowed for a window."""
         begin_s, consumed_before = self._history[0]
         end_s, consumed = self._history[-1]
         if consumed == consumed_before:
             return 0.0
         allowed_s = WINDOW_S
-        if self._shortest_s < math.inf:
-            allowed_s = max(allowed_s, _REQUESTS_PER_WINDOW * self._shortest_s)
+        if self._shortest_request_s < math.inf:
+            allowed_s = max(allowed_s, _REQUESTS_PER_WINDOW * self._shortest_request_s)
         samples_per_s = (consumed - consumed_before) / max(end_s - begin_s, 1e-9)
         return allowed_s * samples_per_s

@@ -30,8 +30,8 @@ class ReadTotals(NamedTuple):
     Attributes:
         samples: samples that have arrived.
         bytes: bytes that were read for them.
-        window_samples: samples of the largest window that any stream requests at this moment; 0 if
-            nothing is read in windows. Windows grow while an epoch begins.
+        window_samples: samples in the largest window of the streams that are being read; 0 if
+            nothing is read in windows. Windows grow at the beginning of an epoch.
     """
 
     samples: int = 0
@@ -49,10 +49,10 @@ class WindowsInUse(NamedTuple):
     """How far ahead the streams of all readers read.
 
     Attributes:
-        window_samples: samples of the largest window among the streams that are being read; 0 if
-            there are none.
-        windows_at_once: windows that such a stream requests at the same time.
-        largest_samples: samples of the largest window so far, also of streams that have ended.
+        window_samples: samples in the largest window of the streams that are being read; 0 if no
+            stream is being read.
+        windows_at_once: windows that this stream requests at the same time.
+        largest_samples: samples in the largest window so far, including streams that have ended.
     """
 
     window_samples: int = 0

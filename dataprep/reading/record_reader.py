@@ -95,7 +95,7 @@ class Records:
         self._gap_bytes = largest_gap_bytes(store)
         self.subset = dataset.subset
         self._selected = dataset.numbers if dataset.is_subset else None
-        # The data set is kept only to count the samples that other hosts have of a subset.
+        # The data set is needed to count the samples that the shares of other hosts have.
         self._subset_of_share = None
         if dataset.is_subset and self._share is not None:
             self._subset_of_share = dataset
@@ -184,7 +184,7 @@ class Records:
         return self._subset_of_all_hosts.fingerprint
 
     def identity(self, order: Order) -> str:
-        """Return a name of these samples, by which a saved state of other samples is recognised.
+        """Return a name of these samples. A saved state of other samples has another name.
 
         The name is the same on all hosts whose ranks read together.
         """
@@ -200,7 +200,7 @@ class Records:
         return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
     def order_name(self, order: Order) -> str:
-        """Return a name of the order of ``samples_of_rank``."""
+        """Return a name of the order in which ``samples_of_rank`` returns the samples."""
         if not order.shuffle:
             return "as stored"
         # The shares of hosts may have runs of different lengths.
@@ -229,8 +229,8 @@ class Records:
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
         """Yield the numbers and images of ``size`` samples at a time; read the next meanwhile."""
         threads = WINDOWS_AT_ONCE if self.is_remote else 1
-        with closing(in_order(self.fetch, windows(numbers, size), threads)) as images:
-            yield from zip(windows(numbers, size), images, strict=True)
+        with closing(in_order(self.fetch, in_windows(numbers, size), threads)) as images:
+            yield from zip(in_windows(numbers, size), images, strict=True)
 
     def stream(
         self, numbers: Integers, batch_samples: int = _DEFAULT_BATCH
@@ -265,7 +265,7 @@ class Records:
             begun_s = time.monotonic()
 
             def note_arrival() -> None:
-                growing.arrived(time.monotonic() - begun_s)
+                growing.note_arrival(time.monotonic() - begun_s)
                 may_request_more.set()
 
             try:
@@ -277,7 +277,7 @@ class Records:
             fetched = in_order(fetch_window, sample_windows(), limits.windows_at_once)
             with closing(fetched):
                 for window, images in fetched:
-                    growing.taken(len(window))
+                    growing.note_taken(len(window))
                     yield from zip(window, images, strict=True)
         finally:
             self._window_samples = growing.size
@@ -384,7 +384,7 @@ class Records:
         )
 
 
-def windows(numbers: Integers, size: int) -> Iterator[list[int]]:
+def in_windows(numbers: Integers, size: int) -> Iterator[list[int]]:
     """Yield the numbers in lists of ``size``; the last list may be shorter."""
     for begin in range(0, len(numbers), size):
         yield numbers[begin : begin + size].tolist()

@@ -69,7 +69,7 @@ _PIECES_AT_ONCE = 4
 _PIECE_BYTES = 8 * 2**20
 
 _MAX_LEFT_OUT = 0.02
-"""Equal steps on all hosts may leave out this share of the samples without advice."""
+"""Maximum share of the samples that equal steps may leave out. Above it, there is advice."""
 
 _SHARDS_PER_HOST = 50
 """The advised number of shards for each host. One shard is then 2 % of its data."""
@@ -175,16 +175,17 @@ def stage(
     with changes.exit_codes():
         # All splits are checked before the first one is copied.
         copies = [
-            _copy_of(source, target, name, format, host, display or Display(), changes)
+            _prepared_copy(source, target, name, format, host, display or Display(), changes)
             for name in splits
         ]
         return tuple(copy.run() for copy in copies)
 
 
-def divided(sizes: Sequence[int], hosts: int) -> list[list[int]]:
+def assigned_shards(sizes: Sequence[int], hosts: int) -> list[list[int]]:
     """Divide shards among hosts by their sizes in bytes.
 
-    Returns the ascending numbers of the shards of each host.
+    Returns:
+        For each host, the numbers of its shards, ascending.
     """
     shares: list[list[int]] = [[] for _ in range(hosts)]
     heap = [(0, host) for host in range(hosts)]
@@ -426,7 +427,7 @@ def _require_sha256(digest: str, expected: str, store: Store, key: str) -> None:
         )
 
 
-def _copy_of(
+def _prepared_copy(
     source: Store,
     target: LocalStore,
     split: str,
@@ -450,12 +451,12 @@ def _copy_of(
                 f"{split} has {counted(job.shards, 'shard')}, too few for {host.count} hosts: copy "
                 "the whole split (without --host), or make smaller shards"
             )
-        shares = divided(sizes, host.count)
+        shares = assigned_shards(sizes, host.count)
         numbers = shares[host.number]
         share = Share(
             number=host.number,
             count=host.count,
-            samples=_samples_of(manifest, shares),
+            samples=_samples_by_share(manifest, shares),
             shards=tuple(tuple(shard_numbers) for shard_numbers in shares),
             table=manifest.table,
         )
@@ -480,7 +481,7 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
     return replace(job, label_offsets={format: job.label_offsets[format]})
 
 
-def _samples_of(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def _samples_by_share(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Return the number of samples in each share."""
     # All formats have the same samples in each shard.
     first_format = next(iter(manifest.formats.values()))

@@ -29,8 +29,8 @@ tf: Any = import_framework("tensorflow")
 _WINDOW_SAMPLES = 64
 """Samples that Python hands to TensorFlow at a time."""
 
-_KEY_OF_CHANGES = 1
-"""Separates the random numbers for flip and colours from the random numbers for the crop."""
+_FLIP_AND_COLOUR_STREAM = 1
+"""Makes the random numbers for flip and colours differ from those for the crop."""
 
 
 def pipeline(
@@ -147,7 +147,7 @@ def _prepared(
     the height of a crop, while ``random_crop`` draws its area. For images with the shapes of
     ImageNet, its crops have 0.38 of the image on average, those of ``random_crop`` have 0.44. If no
     crop of ten tries fits, it takes the whole image. (The rule of ``random_crop``, written in
-    operations of TensorFlow, would take a seventh of the time for the whole preparation.)
+    operations of TensorFlow, would take one seventh of the time in which an image is prepared.)
     """
     size = augmentation.size
     seeds = tf.stack([tf.constant(seed, tf.int64), key])
@@ -155,7 +155,7 @@ def _prepared(
     image = tf.image.resize(crop, (size, size))
     if augmentation.random:
         image = _flipped_and_recoloured(
-            image, augmentation, tf.random.fold_in(seeds, _KEY_OF_CHANGES)
+            image, augmentation, tf.random.fold_in(seeds, _FLIP_AND_COLOUR_STREAM)
         )
     if not augmentation.normalise:
         return tf.cast(tf.round(image), tf.uint8), label
@@ -166,7 +166,7 @@ def _prepared(
 
 
 def _decoded_crop(encoded: Any, augmentation: Augmentation, seeds: Any, *, is_jpeg: bool) -> Any:
-    """Return the crop of an image. Of a JPEG, only the crop is decoded."""
+    """Return the crop of an image. If it is a JPEG, only the crop is decoded."""
     if is_jpeg:
         crop = _crop_of(tf.io.extract_jpeg_shape(encoded), augmentation, seeds)
         # By default TensorFlow uses the fast inverse DCT, which the other decoders do not use.

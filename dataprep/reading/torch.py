@@ -46,8 +46,9 @@ from dataprep.reading.torch_epochs import (
     worker_number,
 )
 
-# A thread holds Python's lock for a tenth of a photo's time (float32) to a seventh (uint8), so that
-# more than 10 or 7 threads gain nothing (python -m benchmarks.interpreter_lock).
+# A thread holds Python's lock for one tenth of the time in which it prepares a float32 image, and
+# for one seventh with uint8. More than 10 or 7 threads would therefore not be faster (python -m
+# benchmarks.interpreter_lock).
 _MAX_DEFAULT_THREADS = 6
 
 _IMAGES_PER_TASK = 8
@@ -250,8 +251,8 @@ class _SamplerIterator(Iterator[int]):
 class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
     """A stream of (image, label), one shard after the other.
 
-    If the order is shuffled and ``buffer`` is not 0, a buffer of so many encoded images mixes the
-    samples of several shards.
+    If the order is shuffled, a buffer of ``buffer`` encoded images mixes the samples of several
+    shards. With 0 there is no buffer.
     """
 
     def __init__(
@@ -405,7 +406,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
     def _tasks(self, reading: Reading) -> Generator[tuple[_Batch, range], None, None]:
         """Yield tasks for threads: a batch, and the slots of it to fill."""
         items, fetch = self.samples.items, self.samples.records.fetch
-        writes = has_write(items.transform)
+        can_write = has_write(items.transform)
         free_memory: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)
         for numbers, data in self.samples.batches(reading, self.size):
             count = len(numbers)
@@ -413,7 +414,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
                 continue
             images: torch.Tensor | None = None
             slots: list[Any] = [None] * count
-            if writes:
+            if can_write:
                 shape = (self.size, *items.transform.shape)
                 images = _reusable_tensor(shape, items.transform.dtype, free_memory)[:count]
                 slots = list(images.numpy())

@@ -30,7 +30,7 @@ from dataprep.reading.epoch_order import (
     samples_of_worker,
 )
 from dataprep.reading.frameworks import BUFFER_CANNOT_RESUME, HOW_TO_RESUME
-from dataprep.reading.record_reader import windows
+from dataprep.reading.record_reader import in_windows
 
 DEFAULT_BATCH = 64
 """Samples that a worker takes at a time if the batch size is unknown."""
@@ -92,7 +92,7 @@ class _SharedEpoch:
     """An epoch that is read once, although two iterators may have been created for it.
 
     Attributes:
-        is_taken: whether one of the iterators was asked for a sample.
+        is_taken: whether a sample was requested from one of the iterators.
     """
 
     is_taken: bool = False
@@ -107,9 +107,9 @@ class Reading:
         numbers: the numbers of the samples that this iteration reads.
         yielded: samples of the epoch that were yielded, including those before a resume.
         shared: the epoch, which this iterator may share with another one.
-        has_begun: whether the iterator was asked for a sample.
+        has_begun: whether a sample was requested from the iterator.
         has_ended: whether the iterator has yielded all samples.
-        iterator: returns the iterator as long as the program refers to it, then None.
+        iterator: a weak reference: returns the iterator while the program refers to it, then None.
     """
 
     iteration: Iteration
@@ -220,7 +220,7 @@ class EpochSamples:
             raise ConfigError(
                 f"worker processes of a DataLoader read these samples: {HOW_TO_RESUME}"
             )
-        epoch = reading.epoch if reading else self._counter.following()
+        epoch = reading.epoch if reading else self._counter.next_epoch()
         samples = order.start if epoch == order.epoch else 0
         state = {
             "epoch": epoch,
@@ -234,7 +234,7 @@ class EpochSamples:
             return {**state, **self._settings_of_counts(), "of_worker": reading.yielded}
         shares = self.records.samples_by_share(order)
         end = end_of_epoch(order, shares)
-        # A step of which some samples were taken counts as read.
+        # A step counts as read if at least one of its samples was taken.
         steps = -(-reading.yielded // (self.order.rank_batch or 1))
         samples += steps * order.step_samples
         if len(shares) == 1:
@@ -349,7 +349,7 @@ class EpochSamples:
         if self.records.is_remote:
             yield from self.records.windows(reading.numbers, size)
         else:
-            for window in windows(reading.numbers, size):
+            for window in in_windows(reading.numbers, size):
                 yield window, None
 
     def _origin(self) -> _Origin:
@@ -391,7 +391,7 @@ class EpochSamples:
             )
 
     def _is_read_by_workers(self) -> bool:
-        """Whether workers of a ``DataLoader`` read, or have read after this process did."""
+        """Whether workers of a ``DataLoader`` are reading, or began to read after this process."""
         latest = self._reading.iteration.number if self._reading else -1
         for iteration in self._counter.iterations():
             is_later = iteration.number > latest
@@ -406,7 +406,7 @@ class EpochSamples:
         iterations = self._counter.iterations()
         if iterations and iterations[0].is_being_read:
             return iterations[0].epoch
-        return self._counter.following()
+        return self._counter.next_epoch()
 
 
 def checked_state(state: Mapping[str, Any], origin: _Origin) -> tuple[int, int, int]:

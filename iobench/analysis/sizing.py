@@ -22,7 +22,7 @@ from iobench.analysis.host_scaling import HostCurve, host_curves
 from iobench.analysis.hosts import host_points, on_all_hosts
 from iobench.analysis.loops import Loop, Source
 from iobench.analysis.repeats import data_name
-from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
+from iobench.consumers.accelerators import RATES, Rate, WorkKind, rental_of
 from iobench.results.result import Result
 from iobench.results.wording import model_words, params_words
 
@@ -297,7 +297,7 @@ def scale(
         hosts=hosts,
         limit=short[0] if short else max(hosts, key=lambda part: hosts[part]),
         gets_per_s=gets_per_s,
-        rate=f"{rate.meaning.value}; {rate.source}" if rate is not None else "",
+        rate=f"{rate.work_kind.value}; {rate.source}" if rate is not None else "",
         rate_note=_rate_note(rate, loop) if rate is not None else "",
         usd_per_h=rental.usd_per_accelerator_h * devices if rental is not None else None,
         price=rental.basis if rental is not None else "",
@@ -400,10 +400,10 @@ def _accelerator_rates(
     params = loop.params if loop is not None else {}
     model, image_size = str(params.get("model", "resnet50")), params.get("image_size", 224)
     preset = RATES.get(str(params.get("preset")))
-    if preset is not None and preset.meaning is Meaning.MLPERF_STORAGE:
-        return _published_rates(model, Meaning.MLPERF_STORAGE), model_words(model)
+    if preset is not None and preset.work_kind is WorkKind.MLPERF_STORAGE:
+        return _published_rates(model, WorkKind.MLPERF_STORAGE), model_words(model)
     if model == "resnet50" and image_size == 224:
-        return _published_rates(model, Meaning.TUNED_STEP), model_words(model)
+        return _published_rates(model, WorkKind.TUNED_STEP), model_words(model)
     if loop is None or loop.device_rate is None:
         return {}, model_words(model)
     name = str(loop.facts.get("device") or "this device")
@@ -411,12 +411,12 @@ def _accelerator_rates(
     return {name: rate}, model_words(str(params.get("model")))
 
 
-def _published_rates(model: str, meaning: Meaning) -> dict[str, float]:
-    """Return the rates of all accelerators for a model, all with the same meaning."""
+def _published_rates(model: str, work_kind: WorkKind) -> dict[str, float]:
+    """Return the rates of all accelerators for a model, all for one kind of work."""
     return {
         rate.name: rate.samples_per_s
         for rate in RATES.values()
-        if rate.model == model and rate.meaning is meaning
+        if rate.model == model and rate.work_kind is work_kind
     }
 
 

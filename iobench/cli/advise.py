@@ -178,7 +178,7 @@ class Advised:
             key, location = "data.source", expand_home(data.source)
         else:
             key = "the drawn images"
-            location = str(Path(data.folder).expanduser() / data.drawn)
+            location = str(Path(data.folder).expanduser() / data.drawn_folder)
         if "://" in location:
             return location
         path = Path(location).absolute()

@@ -143,7 +143,7 @@ Folder: TypeAlias = Annotated[Path, typer.Argument(help="The folder of a run.")]
 class IobenchCommands(Commands):
     """The commands of iobench."""
 
-    interrupted: ClassVar = dict.fromkeys(
+    advice_when_interrupted: ClassVar = dict.fromkeys(
         ("run", "ladder"), ": results so far are saved, continue with --resume"
     )
 

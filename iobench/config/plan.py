@@ -99,7 +99,7 @@ def on_all_hosts(trial: AnyTrial) -> AnyTrial:
     return replace(trial, params=params)
 
 
-def places_of(spec: TrialSpec) -> list[str]:
+def location_names(spec: TrialSpec) -> list[str]:
     """The names of the data, the disk target and the store that a trial uses, sorted."""
     params = spec.params
     names = {params.get("data"), params.get("over")}
@@ -118,7 +118,7 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
         if no trial reads the data, or if a loader of another package reads them, because such a
         loader may read all formats.
     """
-    readers = [spec for spec in specs if name in places_of(spec)]
+    readers = [spec for spec in specs if name in location_names(spec)]
     if not readers:
         return None
     formats: set[str] = set()

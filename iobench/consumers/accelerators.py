@@ -14,7 +14,7 @@ from enum import Enum
 from iobench.consumers.protocol import Model
 
 
-class Meaning(Enum):
+class WorkKind(Enum):
     """The kind of work whose rate is given."""
 
     TUNED_STEP = "a tuned training step"
@@ -49,7 +49,7 @@ class Rate:
         name: the name of the rate in ``preset`` of a config and in ``--device``.
         model: the model that is trained.
         samples_per_s: samples per second of one accelerator.
-        meaning: the kind of work.
+        work_kind: the kind of work.
         source: who measured or published the rate, and how.
         workload: the workload file that the rate is taken from; None for rates of real training.
     """
@@ -57,7 +57,7 @@ class Rate:
     name: str
     model: Model
     samples_per_s: float
-    meaning: Meaning
+    work_kind: WorkKind
     source: str
     workload: StorageWorkload | None = None
 
@@ -112,7 +112,7 @@ def _storage_rate(name: str, model: Model, workload: StorageWorkload) -> Rate:
         f"{workload.computation_s:g} s for each batch of {workload.batch_size}"
     )
     samples_per_s = workload.batch_size / workload.computation_s
-    return Rate(name, model, samples_per_s, Meaning.MLPERF_STORAGE, source, workload)
+    return Rate(name, model, samples_per_s, WorkKind.MLPERF_STORAGE, source, workload)
 
 
 def _rental(instance: str, accelerators: int, usd_per_h: float) -> Rental:
@@ -144,21 +144,21 @@ ACCELERATORS = (
                 "V100",
                 "resnet50",
                 1_200,
-                Meaning.TUNED_STEP,
+                WorkKind.TUNED_STEP,
                 f"one GPU of a DGX-1, 16 GB, mixed precision; {_NVIDIA}",
             ),
             Rate(
                 "V100-mxnet-64",
                 "resnet50",
                 687,
-                Meaning.STEP_IN_A_JOB,
+                WorkKind.STEP_IN_A_JOB,
                 f"MXNet, one of 64 GPUs of a job; {_AWS}",
             ),
             Rate(
                 "V100-tensorflow-64",
                 "resnet50",
                 640,
-                Meaning.STEP_IN_A_JOB,
+                WorkKind.STEP_IN_A_JOB,
                 f"TensorFlow and Horovod, one of 64 GPUs of a job; {_AWS}",
             ),
         ),
@@ -171,7 +171,7 @@ ACCELERATORS = (
                 "A100",
                 "resnet50",
                 2_470,
-                Meaning.TUNED_STEP,
+                WorkKind.TUNED_STEP,
                 f"one GPU of a DGX A100, 80 GB, mixed precision; {_NVIDIA}",
             ),
             _storage_rate(
@@ -189,7 +189,7 @@ ACCELERATORS = (
                 "H100",
                 "resnet50",
                 7_000,
-                Meaning.TUNED_STEP,
+                WorkKind.TUNED_STEP,
                 "one of the 8 GPUs of a DGX H100, which train together, mixed precision; MLPerf "
                 "Training v3.0, dgxh100_ngc23.04_mxnet: 56,000 images/s over 8",
             ),

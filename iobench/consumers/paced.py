@@ -18,9 +18,9 @@ from iobench.results.numbers import precise_number
 class PacedConsumer:
     """A consumer that waits as long as the device would compute; see ``Consumer``.
 
-    A step begins when the step before it has ended and its batch has arrived. It lasts samples /
-    ``images_per_s``. Time in which the device waited for data is lost. If ``Clock.sleep`` sleeps
-    too long, the next step is shorter by that time, but not shorter than 0.
+    A step begins when the last step has ended and its own batch has arrived. Its duration is its
+    number of samples divided by ``images_per_s``. The device does not make up for time in which it
+    waited for data. If ``Clock.sleep`` sleeps too long, the next step is shorter by the excess.
     """
 
     framework: Framework = "none"
@@ -33,7 +33,7 @@ class PacedConsumer:
         rate = RATES.get(name)
         if rate is not None:
             self.images_per_s = rate.samples_per_s
-            source = f"{rate.meaning.value}; {rate.source}"
+            source = f"{rate.work_kind.value}; {rate.source}"
         self.device = f"emulated {name} ({precise_number(self.images_per_s)} images/s)"
         self.notes: Sequence[str] = (f"emulated, without computing: {source}",)
         self._settings = settings
@@ -52,7 +52,7 @@ class PacedConsumer:
     def step(self, batch: Batch) -> None:
         """Pause until the emulated device has done the step."""
         compute_s = batch.samples / self.images_per_s
-        self._pauses.take(compute_s)
+        self._pauses.pause(compute_s)
         self._compute_s.append(compute_s)
 
     def finish(self) -> None:

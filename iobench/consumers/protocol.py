@@ -64,7 +64,7 @@ class Consumer(Protocol):
         emulated: whether it only waits instead of computing.
         device: a description of the device ("NVIDIA H200", "AMD EPYC, 2 threads").
         precision: ``float32``, ``float16`` or ``bfloat16``, in which it computes.
-        notes: facts that readers of its figures must know.
+        notes: facts that are needed to understand its figures.
     """
 
     framework: Framework

@@ -24,23 +24,25 @@ from iobench.loaders.frameworks import need_framework
 from iobench.loaders.protocol import Batch, Framework
 
 _TIMEOUT = datetime.timedelta(days=7)
-"""So long that it never ends a rank: the limit of the trial and the failure of another rank do."""
+"""Long enough that it never ends a rank. The time limit of the trial, or the failure of another
+rank, ends a rank earlier."""
 
 
 class TorchGroup:
     """Membership in a group of processes that train one network.
 
-    Creating it waits for all ranks. On GPUs it uses NCCL, with one process for each GPU, which
-    becomes the current device; on processors it uses gloo.
+    Creating it waits for all ranks. On GPUs it uses NCCL. There is one process for each GPU, which
+    becomes the current device of the process. On processors it uses gloo.
 
     Args:
         rank: the number of this process.
         world_size: the number of processes.
-        meeting: the path of a file by which the ranks find each other, so that they need no port.
+        rendezvous_file: the path of a file by which the ranks find each other, instead of a network
+            port.
         on_gpu: whether each process trains on a GPU.
     """
 
-    def __init__(self, rank: int, world_size: int, meeting: str, *, on_gpu: bool) -> None:
+    def __init__(self, rank: int, world_size: int, rendezvous_file: str, *, on_gpu: bool) -> None:
         self.rank, self.world_size = rank, world_size
         self.backend = "nccl" if on_gpu else "gloo"
         torch = need_framework("torch")
@@ -48,7 +50,7 @@ class TorchGroup:
         self.devices = [rank] if on_gpu else None
         if on_gpu:
             torch.cuda.set_device(rank)
-        store = self._distributed.FileStore(meeting, world_size)
+        store = self._distributed.FileStore(rendezvous_file, world_size)
         store.set_timeout(_TIMEOUT)
         self._distributed.init_process_group(
             self.backend, store=store, rank=rank, world_size=world_size, timeout=_TIMEOUT
@@ -196,8 +198,8 @@ def network(torch: Any, model: Model, classes: int) -> Any:
 
     It maps images (N, 3, H, W) float32 to logits (N, ``classes``). LeNet is LeNet-5 (LeCun et al.,
     1998) with three input channels, ReLU, max pooling, and an adaptive average pooling to 5 x 5
-    before its dense layers. So it takes images of at least 28 pixels, with the same number of
-    parameters for each size.
+    before its dense layers. It therefore takes images of any size from 28 pixels on, and has the
+    same number of parameters for each size.
     """
     nn = torch.nn
     if model == "lenet":

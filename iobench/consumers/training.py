@@ -27,9 +27,9 @@ _DEPTHS: dict[Model, tuple[int, ...]] = {"resnet18": (2, 2, 2, 2), "resnet50": (
 class TrainingConsumer(ABC):
     """Training by SGD with momentum on cross entropy; see ``Consumer``.
 
-    uint8 images are normalised on the device. On a CPU ``compute_s`` is the wall time of a step
-    after the batch was copied. On a GPU, where a step returns before it is done, it is the mean of
-    the steps of ``warm_up``; frameworks that time steps on the device override ``_mark`` and
+    The device normalises uint8 images. On a CPU ``compute_s`` is the wall time of a step after the
+    batch was copied. On a GPU a step returns before it is done, so ``compute_s`` is the mean of the
+    steps of ``warm_up``. Frameworks that can time steps on the device override ``_mark`` and
     ``_elapsed_s``.
 
     A subclass sets ``precision``, ``device`` and ``notes``, and ``_array``, the framework's type of

@@ -18,10 +18,11 @@ from dataprep.errors import DatasetError, PermissionRefused, StoreFull
 from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
-from dataprep.stores import ObjectInfo, Store, location, open_store
+from dataprep.stores import ObjectInfo, Store, open_store
+from dataprep.stores import location as location_text
 from dataprep.stores.protocol import Close, GetTo
 from iobench.results.numbers import size
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 AT_ONCE = 8
 """Objects that are copied, or files that are written, at the same time."""
@@ -69,8 +70,8 @@ class Selection:
 
 
 def copy_data(
-    source: Place,
-    target: Place,
+    source: Location,
+    target: Location,
     selection: Selection,
     *,
     name: str,
@@ -79,9 +80,9 @@ def copy_data(
 ) -> None:
     """Copy shards or class folders. Objects that exist already with the same size are not copied.
 
-    A file appears under its name when it is complete. Memory holds pieces of objects, never a whole
-    one. Class folders are copied as a whole. One of ``source`` and ``target`` is a folder on a
-    disk.
+    A file appears under its name when it is complete. Objects are copied in pieces, so that they
+    need little memory. Class folders are copied completely. Either ``source`` or ``target`` is a
+    folder on a disk.
 
     Args:
         source: the location of the data.
@@ -128,10 +129,11 @@ def copy_data(
 
 def disk_bytes(sizes: Iterable[int]) -> int:
     """Return the space that files of these sizes take on a disk, in whole blocks."""
-    return sum(-(-size // _DISK_BLOCK_BYTES) * _DISK_BLOCK_BYTES for size in sizes)
+    blocks = sum(-(-size_bytes // _DISK_BLOCK_BYTES) for size_bytes in sizes)
+    return blocks * _DISK_BLOCK_BYTES
 
 
-def require_space(target: Place, name: str, needed_bytes: int, remedy: str) -> None:
+def require_space(target: Location, name: str, needed_bytes: int, remedy: str) -> None:
     """Check that a location has the space that is needed, if its store reports its free space.
 
     Args:
@@ -152,9 +154,9 @@ def require_space(target: Place, name: str, needed_bytes: int, remedy: str) -> N
 
 
 @contextlib.contextmanager
-def _opened_store(place: Place) -> Iterator[Store]:
+def _opened_store(location: Location) -> Iterator[Store]:
     """Open the store at a location, and close it after the block."""
-    store = open_store(place.uri, place.store)
+    store = open_store(location.uri, location.store)
     try:
         yield store
     finally:
@@ -177,8 +179,8 @@ def _download(source: Store, folder: Path, info: ObjectInfo) -> None:
     written_bytes = partial_file.stat().st_size
     if written_bytes != info.bytes:
         raise DatasetError(
-            f"{location(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: it "
-            "was written anew meanwhile, or is damaged: run again"
+            f"{location_text(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes "
+            "arrived: the object was replaced meanwhile, or is damaged: run again"
         )
     partial_file.replace(path)
 

@@ -17,7 +17,7 @@ from dataprep.sources.file_names import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from iobench.errors import Unavailable
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 class ImageFiles(NamedTuple):
@@ -36,12 +36,12 @@ class ImageFiles(NamedTuple):
     classes: int
 
     def located(self, index: int) -> Located:
-        """The request to a source for one of the files."""
+        """Return a file as a source needs it to read the file."""
         return Located(self.names[index], int(self.sizes[index]))
 
 
 def image_files(listing: Listing, every: int = 1) -> ImageFiles:
-    """The files of a listing whose names are those of images. No file is opened.
+    """Return the files of a listing whose names are those of images. No file is opened.
 
     Labels are the same as ``dataprep shard`` gives these folders. Only the name of a file decides,
     as in torchvision's ``ImageFolder``: a loader of folders must know its samples before it reads.
@@ -92,7 +92,7 @@ class DataSummary:
         return self.bytes / self.samples if self.samples else 0.0
 
 
-def summarize_data(location: Place, reads: str) -> DataSummary:
+def summarize_data(location: Location, reads: str) -> DataSummary:
     """Summarize the data at ``location`` for a reader.
 
     Args:
@@ -130,7 +130,7 @@ def summarize_data(location: Place, reads: str) -> DataSummary:
     )
 
 
-def open_shards(location: Place, format: str | None = None) -> Dataset:
+def open_shards(location: Location, format: str | None = None) -> Dataset:
     """Open the shards at ``location``; only every ``location.every``-th shard is read.
 
     Without ``format`` they are opened as TFRecord if they exist in that format, else in another of
@@ -149,7 +149,7 @@ def open_shards(location: Place, format: str | None = None) -> Dataset:
     return dataset.of_shards(range(0, len(dataset.shards()), location.every))
 
 
-def check_data_form(location: Place, reads: str) -> None:
+def check_data_form(location: Location, reads: str) -> None:
     """Refuse files for a reader of shards, and shards for a reader of files.
 
     Raises:

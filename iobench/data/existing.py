@@ -23,7 +23,7 @@ from dataprep.sources.file_names import promises_image
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.protocol import Close
 from iobench.data.settings import DataSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _SHARD_HINT = " (check --source)"
 """A hint in messages about sources: the option belongs to ``dataprep shard``, not to iobench."""
@@ -135,12 +135,12 @@ class ShardingRun:
     workers: int | None
 
 
-def sharding_run(place: Place) -> ShardingRun | None:
+def sharding_run(location: Location) -> ShardingRun | None:
     """Return how shards were made; None if unknown.
 
     It is known for encoded shards on a disk whose manifest has the duration of the run.
     """
-    manifest = None if place.decoded else _manifest(place)
+    manifest = None if location.decoded else _manifest(location)
     if manifest is None or not manifest.run.get("seconds"):
         return None
     return ShardingRun(
@@ -151,18 +151,18 @@ def sharding_run(place: Place) -> ShardingRun | None:
     )
 
 
-def _manifest(place: Place) -> Manifest | None:
+def _manifest(location: Location) -> Manifest | None:
     """Return the manifest of shards on a disk; None for other data, or if it cannot be read."""
-    if place.holds != "shards" or place.is_remote:
+    if location.holds != "shards" or location.is_remote:
         return None
-    file = Path(place.uri) / keys.manifest(place.split)
+    file = Path(location.uri) / keys.manifest(location.split)
     try:
         return Manifest.from_json(file.read_bytes(), str(file))
     except (OSError, DataprepError):
         return None
 
 
-def changed_shards(fingerprints: dict[str, str], places: Mapping[str, Place]) -> str:
+def changed_shards(fingerprints: dict[str, str], locations: Mapping[str, Location]) -> str:
     """Return a message about the first shards that are not the shards that earlier trials read.
 
     Only shards on a disk are compared. Equal images that are sharded again with equal settings have
@@ -170,18 +170,18 @@ def changed_shards(fingerprints: dict[str, str], places: Mapping[str, Place]) ->
 
     Args:
         fingerprints: the fingerprint of the shards by the name of the data. New names are added.
-        places: the locations of the data, by the name of the data.
+        locations: the locations of the data, by the name of the data.
 
     Returns:
         The message; empty if no shards have changed.
     """
-    for name, place in places.items():
-        manifest = _manifest(place)
+    for name, location in locations.items():
+        manifest = _manifest(location)
         if manifest is None:
             continue
         if fingerprints.setdefault(name, manifest.fingerprint) != manifest.fingerprint:
             return (
-                f"{name} ({place.uri}) were made anew since this run began and are other shards: "
-                "choose another --output"
+                f"{name} ({location.uri}) were made anew since this run began and are other "
+                "shards: choose another --output"
             )
     return ""

@@ -46,7 +46,7 @@ class ExpectedData:
         """The number of images."""
         return self._counted.samples
 
-    def stored(self, name: str) -> DataSummary:
+    def summary(self, name: str) -> DataSummary:
         """Return the size of the data that trials call ``name``."""
         form, shard_bytes, _ = split_name(name)
         counted = self._counted

@@ -28,7 +28,7 @@ from iobench.data.pixel_shards import write_pixel_shards
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
 from iobench.results.numbers import size
-from iobench.results.trial import ANY_FORMAT, Place
+from iobench.results.trial import ANY_FORMAT, Location
 
 SPACE_REMEDY = "set another data.folder on a larger disk, or free some space"
 
@@ -41,52 +41,52 @@ class DataMaker:
         bucket: a context manager that gives the location for copies on a store. It is entered while
             something is copied there.
         note: receives a line about each piece of work.
-        formats_read: returns the record formats that trials read of the data of a name; None for
-            all. Only shards of these formats are copied.
+        formats_read: returns the record formats in which trials read the data of this name; None
+            for all formats. Only shards of these formats are copied.
     """
 
     def __init__(
         self,
         settings: DataSettings,
-        bucket: Callable[[], AbstractContextManager[Place]],
+        bucket: Callable[[], AbstractContextManager[Location]],
         note: Callable[[str], None],
         formats_read: Callable[[str], Collection[str] | None] = lambda name: None,
     ) -> None:
         self._settings, self._bucket, self._note = settings, bucket, note
         self._formats_read = formats_read
         self._folder = Path(settings.folder).expanduser()
-        self._places: dict[str, Place] = {}
+        self._locations: dict[str, Location] = {}
         self._source_digest: str | None = None
 
-    def place(self, name: str) -> Place:
+    def location(self, name: str) -> Location:
         """Return the location of the data called ``name``, such as ``shards-16MB@s3``.
 
         Raises:
             DataprepError: the data cannot be made; the message has the reason.
         """
-        if name not in self._places:
+        if name not in self._locations:
             *_, is_remote = split_name(name)
-            self._places[name] = self._remote(name) if is_remote else self._local(name)
-        return self._places[name]
+            self._locations[name] = self._remote(name) if is_remote else self._local(name)
+        return self._locations[name]
 
-    def _local(self, name: str) -> Place:
+    def _local(self, name: str) -> Location:
         """Return the location of data on a disk."""
         form, shard_bytes, _ = split_name(name)
         match form:
             case "photos":
-                place = Place(self._photos(), "files", self._settings.store)
-                if place.is_remote:
+                location = Location(self._photos(), "files", self._settings.store)
+                if location.is_remote:
                     raise Unavailable(
-                        f"{place.uri} is not on a disk: copy it here, or read photos@s3 or "
+                        f"{location.uri} is not on a disk: copy it here, or read photos@s3 or "
                         "files@disk"
                     )
-                return place
+                return location
             case "files":
-                return Place(self._rewritten("files", ANY_FORMAT, write_image_files), "files")
+                return Location(self._rewritten("files", ANY_FORMAT, write_image_files), "files")
             case "pixels":
                 write = partial(write_pixel_shards, remedy=SPACE_REMEDY)
                 uri = self._rewritten("pixels", "tfrecord", write)
-                return Place(uri, "shards", split=self._settings.split, decoded=True)
+                return Location(uri, "shards", split=self._settings.split, decoded=True)
             case "originals":
                 return self._new_shards(shard_bytes, None)
             case _:
@@ -104,10 +104,12 @@ class DataMaker:
         draw = partial(
             draw_tree, images=settings.images, classes=settings.classes, seed=settings.seed
         )
-        return str(self._made_once(settings.drawn, f"drawing {settings.images:,} images", draw))
+        return str(
+            self._make_once(settings.drawn_folder, f"drawing {settings.images:,} images", draw)
+        )
 
     def _rewritten(
-        self, form: str, record_format: str, write: Callable[[Place, Path], None]
+        self, form: str, record_format: str, write: Callable[[Location, Path], None]
     ) -> str:
         """Write the images of the shards in another form, and return the folder.
 
@@ -118,11 +120,11 @@ class DataMaker:
         """
         shards = self._shards(None, None, {record_format})
         note = f"writing the images of the shards as {form}"
-        return str(self._made_once(f"{form}-{_edition(shards)}", note, partial(write, shards)))
+        return str(self._make_once(f"{form}-{_edition(shards)}", note, partial(write, shards)))
 
     def _shards(
         self, shard_bytes: int | None, side: int | None, formats: Collection[str] | None
-    ) -> Place:
+    ) -> Location:
         """Return the location of shards on a disk.
 
         Existing shards on a store are copied to the disk.
@@ -139,11 +141,11 @@ class DataMaker:
             change = "other shard sizes" if shard_bytes else "images of other sizes"
             raise ConfigError(f"data.shards is read as it is: {change} are made from data.source")
         if settings.mount is not None:
-            return Place(expand_home(settings.mount), "shards", split=settings.split)
-        place = Place(expand_home(settings.shards), "shards", settings.store, settings.split)
-        return self._downloaded(place, Selection(formats)) if place.is_remote else place
+            return Location(expand_home(settings.mount), "shards", split=settings.split)
+        location = Location(expand_home(settings.shards), "shards", settings.store, settings.split)
+        return self._downloaded(location, Selection(formats)) if location.is_remote else location
 
-    def _new_shards(self, shard_bytes: int | None, side: int | None) -> Place:
+    def _new_shards(self, shard_bytes: int | None, side: int | None) -> Location:
         """Return the location of shards of the source's images.
 
         Args:
@@ -158,7 +160,8 @@ class DataMaker:
         if side is not None:
             content["size"] = side
             form, suffix = "shards", ""
-        photos = self._photos()  # Before the note about sharding, since this may draw them.
+        # This may draw the photos, so it comes before the note about sharding.
+        photos = self._photos()
 
         def make(folder: Path) -> None:
             config = ShardConfig(
@@ -174,18 +177,18 @@ class DataMaker:
             shard(config)
 
         note = f"sharding at {size(shard_bytes)}{suffix}"
-        folder = self._made_once(f"{form}-{shard_bytes}-{_digest(content)}", note, make)
-        return Place(str(folder), "shards", split=settings.split)
+        folder = self._make_once(f"{form}-{shard_bytes}-{_digest(content)}", note, make)
+        return Location(str(folder), "shards", split=settings.split)
 
-    def _remote(self, name: str) -> Place:
+    def _remote(self, name: str) -> Location:
         """Return the location of data on a store: the existing data, or a copy of local data."""
         settings, form = self._settings, name.removesuffix("@s3")
         shards, source = settings.shards or "", settings.source or ""
         if form == "shards" and "://" in shards:
-            return Place(shards, "shards", settings.store, settings.split)
+            return Location(shards, "shards", settings.store, settings.split)
         if form == "photos" and "://" in source:
-            return Place(source, "files", settings.store)
-        local = self.place(f"{form}@disk")
+            return Location(source, "files", settings.store)
+        local = self.location(f"{form}@disk")
         selection = Selection(self._formats_read(name))
         edition = _edition(local) if local.holds == "shards" else self._content()
         key = _digest({"uri": str(Path(local.uri).absolute()), "edition": edition})
@@ -196,15 +199,15 @@ class DataMaker:
             copy_data(local, remote, selection, name=form, remedy="set another data.bucket")
         return remote
 
-    def _downloaded(self, place: Place, selection: Selection) -> Place:
+    def _downloaded(self, location: Location, selection: Selection) -> Location:
         """Return the location of a local copy of shards on a store.
 
         The folder has a marker file for each format that is complete. A later run that reads
         another format adds its shards to the same folder.
         """
-        key = f"copy-{_edition(place)}"
+        key = f"copy-{_edition(location)}"
         folder = self._folder / key
-        with open_dataset(place.uri, place.split, options=place.store) as dataset:
+        with open_dataset(location.uri, location.split, options=location.store) as dataset:
             formats = selection.in_dataset(dataset).formats
         if formats is None:
             needed_markers = ["complete"]
@@ -212,21 +215,21 @@ class DataMaker:
             needed_markers = [f"{name}.complete" for name in sorted(formats)]
         else:
             needed_markers = ["tables.complete"]
-        local = Place(str(folder), "shards", split=place.split)
+        local = Location(str(folder), "shards", split=location.split)
         with self._locked(key):
             if not folder.exists():
                 for stale_marker in self._folder.glob(f"{key}.*complete"):
                     stale_marker.unlink()
             markers = {path.name.removeprefix(f"{key}.") for path in self._folder.glob(f"{key}.*")}
             if "complete" not in markers and not markers.issuperset(needed_markers):
-                self._note(f"copying {place.uri} here")
-                copy_data(place, local, selection, name=place.uri, remedy=SPACE_REMEDY)
+                self._note(f"copying {location.uri} here")
+                copy_data(location, local, selection, name=location.uri, remedy=SPACE_REMEDY)
                 for marker in needed_markers:
                     (self._folder / f"{key}.{marker}").touch()
         return local
 
-    def _made_once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
-        """Make the folder ``key`` unless it is complete already, and return its path.
+    def _make_once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
+        """Make the data in the folder ``key``, unless it is complete, and return its path.
 
         Args:
             key: the name of the folder below ``data.folder``.
@@ -266,7 +269,7 @@ class DataMaker:
         return {**content, "source": self._source_digest}
 
 
-def write_image_files(source: Place, folder: Path) -> None:
+def write_image_files(source: Location, folder: Path) -> None:
     """Write each image of a data set on a disk as a file, several at the same time.
 
     Args:
@@ -278,7 +281,7 @@ def write_image_files(source: Place, folder: Path) -> None:
     """
     with open_dataset(source.uri, source.split, options=source.store) as dataset:
         needed_bytes = disk_bytes(dataset.places.lengths.tolist())
-        require_space(Place(str(folder), "empty"), "files", needed_bytes, SPACE_REMEDY)
+        require_space(Location(str(folder), "empty"), "files", needed_bytes, SPACE_REMEDY)
 
         def write(number: int) -> None:
             sample = dataset[number]  # This reads one record, not its whole shard.
@@ -292,13 +295,13 @@ def write_image_files(source: Place, folder: Path) -> None:
             pass
 
 
-def _edition(place: Place) -> str:
-    """Return a digest that differs between two outputs of ``dataprep shard`` at one location."""
-    manifest = open_dataset(place.uri, place.split, options=place.store).manifest
+def _edition(location: Location) -> str:
+    """Return a digest that changes when ``dataprep shard`` writes the location again."""
+    manifest = open_dataset(location.uri, location.split, options=location.store).manifest
     return _digest(
         {
-            "uri": place.uri,
-            "split": place.split,
+            "uri": location.uri,
+            "split": location.split,
             "fingerprint": manifest.fingerprint,
             "created": manifest.created,
         }

@@ -24,7 +24,7 @@ from dataprep.reading.dataset import Dataset, Shard
 from iobench.data.copying import AT_ONCE, require_space
 from iobench.data.data_summary import open_shards
 from iobench.data.pixels import CHANNELS, packed
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _MAX_FEATURE_BYTES = 1000
 """Largest size of the other features of a record, beside its pixels."""
@@ -38,7 +38,7 @@ class _WrittenShard:
     spans: Sequence[tuple[int, int]]
 
 
-def write_pixel_shards(source: Place, folder: Path, remedy: str = "free some space") -> None:
+def write_pixel_shards(source: Location, folder: Path, remedy: str = "free some space") -> None:
     """Write TFRecord shards again, with the pixels of each image instead of its encoding.
 
     There are as many shards, with the same samples in the same order, so that reading them differs
@@ -62,7 +62,7 @@ def write_pixel_shards(source: Place, folder: Path, remedy: str = "free some spa
         widths, heights = (in_numpy(column).astype(np.int64) for column in sides.columns)
         pixels = int(np.sum(widths * heights))
         needed_bytes = pixels * CHANNELS + len(dataset) * _MAX_FEATURE_BYTES
-        require_space(Place(str(folder), "empty"), "pixels", needed_bytes, remedy)
+        require_space(Location(str(folder), "empty"), "pixels", needed_bytes, remedy)
         shards = dataset.shards()
         for shard_folder in {(folder / shard.key).parent for shard in shards}:
             shard_folder.mkdir(parents=True, exist_ok=True)

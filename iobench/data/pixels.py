@@ -15,7 +15,7 @@ import numpy as np
 from dataprep.errors import CorruptImage
 from dataprep.formats import Buffer
 from dataprep.image.output_size import Pixels
-from dataprep.reading.augment import Augmentation, Box, scaled_part
+from dataprep.reading.augment import Augmentation, Box, scaled_crop
 
 _HEAD = struct.Struct("<II")
 CHANNELS = 3
@@ -31,7 +31,7 @@ def unpacked(data: Buffer) -> Pixels:
     """Return the pixels in ``data`` as a view; nothing is copied.
 
     Raises:
-        CorruptImage: these are other bytes.
+        CorruptImage: the bytes have another form.
     """
     view = memoryview(data).cast("B")
     if len(view) >= _HEAD.size:
@@ -49,15 +49,15 @@ class PixelAugmentation(Augmentation):
     """The augmentation of images that are stored as pixels, without decoding."""
 
     def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
-        """Return a scaled part of an image.
+        """Return a scaled crop of an image.
 
         Args:
             data: the image as bytes, in the form of this module.
-            choose: chooses the part of an image by its width and height.
+            choose: returns the crop for the width and the height of the image.
 
         Raises:
-            CorruptImage: these are other bytes.
+            CorruptImage: the bytes have another form.
         """
         pixels = unpacked(data)
         height, width, _ = pixels.shape
-        return scaled_part(pixels, choose(width, height), self.size)
+        return scaled_crop(pixels, choose(width, height), self.size)

@@ -43,7 +43,7 @@ def check_home(path: str) -> str:
     return path
 
 
-_Location = Annotated[str, AfterValidator(check_no_credentials), AfterValidator(check_home)]
+_PathOrUri = Annotated[str, AfterValidator(check_no_credentials), AfterValidator(check_home)]
 
 
 class BucketSettings(Settings):
@@ -83,7 +83,7 @@ class DataSettings(Settings):
     - the same with ``@s3``.
     """
 
-    shards: _Location | None = None
+    shards: _PathOrUri | None = None
     """Existing shards: an output of `dataprep shard`, at a path or `s3://`. For `@disk`, shards on
     S3 are copied to `folder`."""
 
@@ -93,10 +93,10 @@ class DataSettings(Settings):
     store: StoreOptions = StoreOptions()
     """Options of the store of `shards` or `source`."""
 
-    mount: _Location | None = None
+    mount: _PathOrUri | None = None
     """Path at which `shards` on S3 are also files (FUSE). `@disk` then reads there."""
 
-    source: _Location | None = None
+    source: _PathOrUri | None = None
     """Class folders to shard, at a path or `s3://`. Without `shards` and `source`, images are
     drawn."""
 
@@ -118,14 +118,14 @@ class DataSettings(Settings):
     shard_size: ByteSize = ByteSize(16_000_000)
     """Size of new shards, 1 to 128 MB."""
 
-    folder: _Location = "reports/data"
+    folder: _PathOrUri = "reports/data"
     """Folder of data that the run makes, for `@disk`. Later runs use them again."""
 
     bucket: BucketSettings = BucketSettings()
     """Bucket for copies of data, for `@s3`. They go below `iobench-data/`."""
 
     @property
-    def drawn(self) -> str:
+    def drawn_folder(self) -> str:
         """The name of the folder of drawn images, below ``folder``."""
         return f"drawn-{self.images}-{self.classes}-{self.seed}"
 

@@ -30,7 +30,7 @@ from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
-from iobench.results.trial import Params, Place
+from iobench.results.trial import Location, Params
 
 Access: TypeAlias = Literal["direct", "file", "pipe", "lazy", "mount"]
 Connections: TypeAlias = Annotated[int, Field(ge=1, le=256)]
@@ -48,10 +48,12 @@ MODES: Mapping[str, str] = {
 """A description of each mode."""
 
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
-"""The config key that only this mode uses."""
+"""By mode, the config key that only this mode uses."""
 
-_ENTRY = struct.Struct("3d")  # bytes, seconds to the first byte, seconds to the last byte
-_REFUSED = -1.0  # an entry of a refused request has this instead of bytes
+# An entry for a request: its bytes, the seconds to the first byte, and those to the last byte.
+_ENTRY = struct.Struct("3d")
+# The entry for a refused request has this number instead of bytes.
+_REFUSED = -1.0
 
 
 def can_read(loader: str, access: str) -> bool:
@@ -85,13 +87,13 @@ def data_of(access: str, name: str) -> str | None:
     return name if access == DIRECT or is_remote else None
 
 
-def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Place:
+def downloaded(location: Location, reads: str, folder: Path, connections: int) -> Location:
     """Copy data to a folder on the disk of the run.
 
     Shards of one format and their tables are copied, or all files.
 
     Args:
-        place: the location of the data.
+        location: the location of the data.
         reads: the record format that the loader reads.
         folder: an existing folder.
         connections: number of objects that are copied at the same time.
@@ -105,10 +107,10 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
         StoreError: an object cannot be read.
         OSError: a file cannot be written.
     """
-    local = replace(place, uri=str(folder))
+    local = replace(location, uri=str(folder))
     try:
         copy_data(
-            place,
+            location,
             local,
             Selection({reads}, indexes=False),
             name="access file",
@@ -123,12 +125,12 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
 class DownloadedLoader:
     """A loader that first downloads its data.
 
-    The download begins when the first epoch begins, and ``close`` removes the copy. Before that,
-    the loader is created with the location on the store, so that frameworks are imported before any
-    clock runs.
+    The download begins when the first epoch begins, and ``close`` removes the copy. The loader is
+    also created before the download, with the location on the store. Frameworks are then imported
+    before any clock runs.
 
     Args:
-        place: the location of the data on a store.
+        location: the location of the data on a store.
         build: creates the loader that reads a location.
         folder: the copy goes to ``download`` below this folder.
         batch_size: samples in a batch.
@@ -137,17 +139,17 @@ class DownloadedLoader:
 
     def __init__(
         self,
-        place: Place,
-        build: Callable[[Place], Loader],
+        location: Location,
+        build: Callable[[Location], Loader],
         folder: Path,
         *,
         batch_size: int,
         connections: int,
     ) -> None:
-        self._place, self._build = place, build
+        self._location, self._build = location, build
         self._folder = folder / "download"
         self._batch_size, self._connections = batch_size, connections
-        self._loader = build(place)
+        self._loader = build(location)
         self.notes: Sequence[str] = self._loader.notes
         self.framework: Framework = self._loader.framework
         self.reads: str | None = self._loader.reads
@@ -158,13 +160,13 @@ class DownloadedLoader:
         """Return the number of whole batches in epoch 0."""
         if isinstance(self._loader, CountsBatches):
             return self._loader.whole_batches()
-        return summarize_data(self._place, self._format).samples // self._batch_size
+        return summarize_data(self._location, self._format).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of the loader; the first call downloads the data before."""
+        """Yield the batches of the loader. The first call downloads the data first."""
         if not self.disk_bytes:
             self._folder.mkdir(parents=True)
-            local = downloaded(self._place, self._format, self._folder, self._connections)
+            local = downloaded(self._location, self._format, self._folder, self._connections)
             files = [path for path in self._folder.rglob("*") if path.is_file()]
             self.disk_bytes = sum(path.stat().st_blocks * 512 for path in files)
             self._loader.close()
@@ -246,10 +248,10 @@ class RequestCounter(logging.Handler):
 def counting_requests() -> Iterator[RequestCounter]:
     """Count requests to S3 while the block runs, also of processes that are forked in it.
 
-    The store logs each answered GET, and each answer that asks for fewer requests. The counter
-    writes an entry of 24 bytes for each to a file in memory that forked processes share. The file
-    is open for appending (open(2), O_APPEND). So entries do not mix, and no lock is needed, which a
-    killed worker might hold.
+    The store logs each answered GET, and each answer that asks for fewer requests. For each of
+    them, the counter writes an entry of 24 bytes to a file in memory that forked processes share.
+    The file is open for appending (open(2), O_APPEND), so that entries do not mix. No lock is
+    needed, which a killed worker might hold.
     """
     descriptor = os.memfd_create("fetched")
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
@@ -259,7 +261,7 @@ def counting_requests() -> Iterator[RequestCounter]:
     counter = RequestCounter(descriptor)
     log.addHandler(counter)
     log.setLevel(logging.DEBUG)
-    log.propagate = False  # These lines are only for the counter.
+    log.propagate = False  # Only the counter needs these messages.
     try:
         yield counter
     finally:
@@ -271,23 +273,23 @@ def counting_requests() -> Iterator[RequestCounter]:
 
 @contextlib.contextmanager
 def metered(
-    params: Params, loader: Loader, place: Place | None, data: DataSummary | None
+    params: Params, loader: Loader, location: Location | None, data: DataSummary | None
 ) -> Iterator[Mapping[str, Any]]:
     """Measure the requests and the resources of the block; the mapping is filled when it ends.
 
-    For data on S3, these are the GETs with their bytes and times, and the answers that asked for
-    fewer requests. For modes other than ``direct``, these are also the bytes of disk and memory
-    that are needed, and the sizes of data and memory.
+    For data on S3, it has the GETs with their bytes and times, and the answers that asked for fewer
+    requests. For modes other than ``direct``, it also has the bytes of disk and memory that are
+    needed, and the sizes of data and memory.
 
     Args:
         params: the parameters of the trial.
         loader: the loader, which must still be open at the end of the block.
-        place: the location of the data; None if the loader reads nothing.
+        location: the location of the data; None if the loader reads nothing.
         data: the size of the data.
     """
     metrics: dict[str, Any] = {}
     access = params.get("access", DIRECT)
-    needs_resources = access != DIRECT and place is not None and data is not None
+    needs_resources = access != DIRECT and location is not None and data is not None
     with counting_requests() as requests:
         with peak_memory() if needs_resources else contextlib.nullcontext() as memory:
             yield metrics
@@ -303,5 +305,5 @@ def metered(
             metrics["memory_reading_share"] = memory.core_share
         if access == "pipe" and isinstance(loader, BuffersSamples):
             metrics["shuffle_buffer_bytes"] = loader.buffer_bytes()
-    if place is not None and place.uri.startswith("s3://"):
+    if location is not None and location.uri.startswith("s3://"):
         metrics |= totals.metrics

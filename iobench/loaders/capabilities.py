@@ -1,7 +1,7 @@
 """What plans and reports must know about a loader before it is created.
 
-Each loader of this package states it in its class attribute ``capabilities``. So whoever adds a
-loader changes its own file, and registers the class as an entry point in ``pyproject.toml``.
+Each loader of this package has a class attribute ``capabilities``. To add a loader, write its file
+and register its class as an entry point in ``pyproject.toml``. No other file needs a change.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from iobench.loaders.settings import LoaderSettings
 from iobench.results.trial import ANY_FORMAT
 
 Pattern: TypeAlias = Callable[[LoaderSettings, float, int], ReadPattern]
-"""Describe how a loader reads, given its settings, the mean bytes of a stored sample, and the mean
-number of samples in a shard (1 for files)."""
+"""A function that describes how a loader reads. Its arguments are the settings of the loader, the
+mean bytes of a stored sample, and the mean number of samples in a shard (1 for files)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ def capabilities_of(loader: str) -> Capabilities:
 
 def loaders_with(has_capability: Callable[[Capabilities], bool]) -> Sequence[str]:
     """Return the names of this package's loaders with a capability, sorted."""
-    own = [name for name in LOADERS.names() if _is_own(name)]
-    return [name for name in own if has_capability(capabilities_of(name))]
+    own_loaders = [name for name in LOADERS.names() if _is_own(name)]
+    return [name for name in own_loaders if has_capability(capabilities_of(name))]
 
 
 def _is_own(loader: str) -> bool:

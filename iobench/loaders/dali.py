@@ -29,7 +29,7 @@ from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _READER = "samples"
 _NO_FEATURE = "label of no image"
@@ -52,11 +52,11 @@ class DaliLoader(FrameworkLoader):
         record_format="tfrecord", image_types=frozenset({"uint8", "float32"})
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         if not settings.decode:
             raise Unavailable("DALI always decodes: take the loader 'raw' instead")
-        if self.place.is_remote:
+        if self.location.is_remote:
             raise Unavailable(f"{self.name} reads shards and indexes at a path: give data @disk")
         try:
             importlib.import_module("nvidia.dali.fn")
@@ -80,18 +80,18 @@ class DaliLoader(FrameworkLoader):
         self._batches: Any = None
         self._dataset: Dataset | None = None
         self._next_epoch: int | None = None
-        """The epoch that an open pipeline gives next; None if it must be opened anew."""
+        """The epoch that the open pipeline yields next; None if a new pipeline is needed."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Yield batches of (N, 3, S, S) images, float32 or uint8, with int64 labels."""
         if number != self._next_epoch:
             self.close()
             self._batches = self._open(number)
-        self._next_epoch = None  # It is known only if this epoch is read to its end.
+        self._next_epoch = None  # It stays unknown if this epoch is not read to its end.
         try:
             for (batch,) in self._batches:
                 if self._dataset is not None:
-                    # DALI has read the shards of this batch: have they changed meanwhile?
+                    # DALI has read the shards of this batch. Raise an error if they have changed.
                     self._dataset.snapshot.check()
                 labels = batch["labels"].flatten()
                 yield Batch(batch["images"], labels, len(labels))
@@ -108,7 +108,7 @@ class DaliLoader(FrameworkLoader):
         """Build the pipeline, and return an iterator of its batches from epoch ``number`` on."""
         begun_s = self.clock.now_s()
         if self._dataset is None:
-            self._dataset = open_shards(self.place, "tfrecord")
+            self._dataset = open_shards(self.location, "tfrecord")
         dataset = self._dataset
         listed_s = self.clock.now_s()
         options = dataset.manifest.record_options("tfrecord")
@@ -132,9 +132,9 @@ class DaliLoader(FrameworkLoader):
             last_batch_policy=plugin.LastBatchPolicy.PARTIAL,
             prepare_first_batch=False,
         )
-        if self.parts is None:
-            # DALI does not say how long the pipeline reads and how long it decodes.
-            self.parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
+        if self.first_batch_parts is None:
+            # DALI does not report how long the pipeline reads and how long it decodes.
+            self.first_batch_parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
         return batches
 
     def _read(
@@ -149,8 +149,8 @@ class DaliLoader(FrameworkLoader):
         shuffle = self.settings.shuffle
         if shuffle:
             shards = [shards[number] for number in generator.permutation(len(shards))]
-        folder = LocalStore(self.place.uri)  # It refuses keys that lead out of the folder.
-        # Index files are found by the keys of the shards, which may be some of the split's shards.
+        folder = LocalStore(self.location.uri)  # It refuses keys that lead out of the folder.
+        # A data set may have only some shards of a split, so index files are found by shard keys.
         index_keys = [keys.index_of(shard.key, ".idx") for shard in shards]
         features = self._dali.fn.readers.tfrecord(
             path=[str(folder.path(shard.key)) for shard in shards],
@@ -161,7 +161,8 @@ class DaliLoader(FrameworkLoader):
             },
             random_shuffle=shuffle,
             initial_fill=_BUFFER_SAMPLES if shuffle else 1,
-            # The last batch is filled and cut again, so that no sample remains for the next epoch.
+            # DALI fills the last batch, and its iterator removes the added samples. Otherwise some
+            # samples would remain for the next epoch.
             pad_last_batch=True,
             name=_READER,
         )

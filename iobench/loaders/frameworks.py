@@ -1,4 +1,4 @@
-"""The base of loaders that give batches of a framework, and checks of what is installed."""
+"""The base of loaders that yield batches of a framework, and checks for frameworks and GPUs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from iobench.errors import Unavailable
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import FirstBatch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import ANY_FORMAT, Place
+from iobench.results.trial import ANY_FORMAT, Location
 
 
 class FrameworkLoader:
     """Base of loaders that read shards or class folders for a framework.
 
-    A subclass sets ``name``, ``framework`` and ``capabilities``, ``holds`` and ``reads`` if it
-    reads files, and ``reads`` if it needs shards of one format. It sets ``parts`` when it knows the
-    parts of the time to its first batch, and ``counter`` when it opens data whose reads are
-    counted.
+    A subclass sets ``name``, ``framework`` and ``capabilities``. It also sets ``holds`` and
+    ``reads`` if it reads files, and ``reads`` if it needs shards of one format. When it opens the
+    data, it sets ``first_batch_parts``, the parts of the time to its first batch, and ``counter``,
+    which counts its reads.
     """
 
     name: ClassVar[str]
@@ -31,22 +31,23 @@ class FrameworkLoader:
     framework: Framework = "torch"
     reads: str | None = ANY_FORMAT
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        if place is None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        if location is None:
             raise ConfigError(f"loader {self.name!r} reads {self.holds}, but it has no data")
-        if place.holds != self.holds:
+        if location.holds != self.holds:
             raise ConfigError(
-                f"loader {self.name!r} reads {self.holds}, but {place.uri} holds {place.holds}"
+                f"loader {self.name!r} reads {self.holds}, "
+                f"but {location.uri} holds {location.holds}"
             )
-        self.place, self.settings, self.clock = place, settings, clock
+        self.location, self.settings, self.clock = location, settings, clock
         self.notes: list[str] = []
-        self.parts: FirstBatch | None = None
+        self.first_batch_parts: FirstBatch | None = None
         self.module: Any = need_framework(self.framework)
         self.counter: ReadCounter | None = None
 
     def first_batch(self) -> FirstBatch | None:
         """Return the parts of the time until the first batch; None if they are not known yet."""
-        return self.parts
+        return self.first_batch_parts
 
     def read_so_far(self) -> ReadTotals:
         """Return the samples and bytes that have arrived since the data were opened."""

@@ -1,8 +1,8 @@
 """``mock``: each sample takes ``item_s`` seconds on a clock, without any work.
 
-Batches come in the way of torch's DataLoader. Batch i belongs to worker i modulo ``workers``. Each
-worker has at most ``prefetch`` batches finished or begun, and begins its next batch when its oldest
-one is taken. Without workers a batch is made when it is requested.
+Batches are made as in torch's DataLoader. Worker ``i % workers`` makes batch ``i``. Each worker has
+at most ``prefetch`` batches that are begun or finished, and begins its next batch when its oldest
+batch is taken. Without workers, a batch is made when it is requested.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iobench.loaders.null import batch_sizes, placeholder
 from iobench.loaders.protocol import Batch, Framework, ReadPattern
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class MockLoader:
         reads_data=False, makes_pixels=False, read_pattern=batch_by_batch
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._taken_samples = 0
@@ -94,7 +94,7 @@ class MockLoader:
             yield placeholder(batch.samples)
 
     def read_so_far(self) -> ReadTotals:
-        """Return the samples finished so far, also of unfinished batches; it reads no bytes."""
+        """Return the samples that are finished so far, also in unfinished batches; 0 bytes."""
         now_s = self._clock.now_s()
         waiting_samples = sum(batch.finished_samples(now_s) for batch in self._scheduled)
         return ReadTotals(self._taken_samples + waiting_samples, 0)

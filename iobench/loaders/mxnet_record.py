@@ -15,7 +15,7 @@ from iobench.loaders.frameworks import FrameworkLoader
 from iobench.loaders.protocol import Batch, FirstBatch, ReadPattern
 from iobench.loaders.read_patterns import local_record_files
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 if TYPE_CHECKING:
     from dataprep.reading.mxnet import RecordBatches
@@ -36,8 +36,8 @@ class MXNetRecordLoader(FrameworkLoader):
         read_pattern=local_record_files,
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         if not settings.decode:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
         # MXNet has the same rule in src/io/iter_image_recordio_2.cc, where OpenMP counts the
@@ -56,10 +56,10 @@ class MXNetRecordLoader(FrameworkLoader):
         """Yield batches of float32 (N, 3, S, S) images with float32 labels."""
         if self._batches is None:
             begun_s = self.clock.now_s()
-            dataset = open_shards(self.place, "recordio")
+            dataset = open_shards(self.location, "recordio")
             self.counter = dataset.count_reads()
             # ImageRecordIter starts, reads and decodes in one call, which cannot be divided.
-            self.parts = FirstBatch(listing_s=self.clock.now_s() - begun_s)
+            self.first_batch_parts = FirstBatch(listing_s=self.clock.now_s() - begun_s)
             settings = self.settings
             self._batches = to_mxnet(
                 dataset,

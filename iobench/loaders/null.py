@@ -11,10 +11,10 @@ from iobench.clock import Clock
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import Batch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 SAMPLES = 10**12
-"""Samples per epoch of ``null`` and ``mock``, so many that no trial reaches the end of an epoch."""
+"""Samples in an epoch of ``null`` and ``mock``. No trial reaches the end of such an epoch."""
 
 
 def placeholder(samples: int) -> Batch:
@@ -29,15 +29,15 @@ def batch_sizes(batch_size: int) -> Iterator[int]:
 
 
 class NullLoader:
-    """A loader that gives the same empty batch again and again."""
+    """A loader that yields the same empty batch in every step."""
 
     framework: Framework = "none"
     reads: str | None = None
-    by_rank = True  # Its batches hold nothing that ranks could share.
+    by_rank = True  # Every rank gets empty batches of its own.
     notes: Sequence[str] = ()
     capabilities: ClassVar = Capabilities(reads_data=False, makes_pixels=False)
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         self._batch = placeholder(settings.batch_size)
 
     def epoch(self, number: int) -> Iterator[Batch]:

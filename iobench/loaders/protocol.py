@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import Clock
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 __all__ = [
     "Batch",
@@ -55,7 +55,10 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class CountsBatches(Protocol):
-    """Optional: a loader that does not simply cut all samples into batches, and counts them."""
+    """Optional: a loader that counts its batches.
+
+    Otherwise the number of samples is divided by the batch size.
+    """
 
     def whole_batches(self) -> int:
         """Return the number of batches of ``batch_size`` samples in epoch 0, for this rank."""
@@ -65,8 +68,8 @@ class FirstBatch(NamedTuple):
     """Parts of the time until the first batch, in seconds; None for a part that is not known.
 
     The parts do not overlap. They include only work on the first batch, not the work that other
-    workers do at the same time. The rest of the time is for collating, for passing on the batch,
-    and for unknown parts.
+    workers do at the same time. Their sum is less than the whole time, which also includes
+    collating, sending the batch to the training process, and unknown parts.
 
     Attributes:
         listing_s: listing folders, or reading a manifest and its tables.
@@ -113,8 +116,8 @@ class ReadPattern(NamedTuple):
 class CountsReads(Protocol):
     """Optional: a loader that counts the samples that arrive from storage.
 
-    Only with these counts can a rate be measured in a steady state: they separate the samples that
-    were fetched before the first batch from those that were fetched while time counted.
+    A rate in the steady state can only be measured with these counts. They separate the samples
+    that arrived before the measured time from the samples that arrived during it.
     """
 
     def read_so_far(self) -> ReadTotals:
@@ -184,7 +187,7 @@ class Loader(Protocol):
         framework: the framework of the batches' arrays; ``none`` for bytes or empty batches.
         reads: the record format that it reads, ``files`` for class folders, None for nothing. An
             empty text stands for any format: the data are then opened in their default format.
-        notes: facts that readers of its figures must know ("copies shards ahead to ...").
+        notes: facts that are needed to understand its figures ("copies shards ahead to ...").
         by_rank: optional; whether ``epoch`` gives only the samples of ``settings.rank``, so that
             all ranks together have each sample once.
         capabilities: optional, for loaders of this package; see ``iobench.loaders.capabilities``.
@@ -194,11 +197,11 @@ class Loader(Protocol):
     reads: str | None
     notes: Sequence[str]
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         """Check that everything that the loader needs is installed.
 
         Args:
-            place: the location of the data; None for loaders that read nothing.
+            location: the location of the data; None for loaders that read nothing.
             settings: the settings of the loader.
             clock: the clock of all its times.
 

@@ -21,10 +21,11 @@ from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, ReadPattern
 from iobench.loaders.read_patterns import shard_by_shard
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 ReadSamples: TypeAlias = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
-"""Read shards or files, given their order and a number of threads; yields images and labels."""
+"""A function that yields the images and labels of shards or files. Its arguments are the order of
+the shards or files, and a number of threads."""
 
 
 class _OpenedData(NamedTuple):
@@ -48,13 +49,13 @@ class RawLoader:
         makes_pixels=False, reads_stored_pixels=True, read_pattern=shard_by_shard
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        if place is None or place.holds == "empty":
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        if location is None or location.holds == "empty":
             raise ConfigError("loader 'raw' reads shards or files: give it data")
-        self._place, self._settings, self._clock = place, settings, clock
+        self._location, self._settings, self._clock = location, settings, clock
         self.reads: str | None = "files"
-        if place.holds != "files":
-            self.reads = open_shards(place).format
+        if location.holds != "files":
+            self.reads = open_shards(location).format
         self._opened: _OpenedData | None = None
         self._counter: ReadCounter | None = None
         self._first_batch: FirstBatch | None = None
@@ -65,7 +66,7 @@ class RawLoader:
         if self._opened is None:
             self._counter = ReadCounter()
             open_data = _open_files if self.reads == "files" else _open_shards
-            self._opened = open_data(self._place, self._counter)
+            self._opened = open_data(self._location, self._counter)
         listed_s = self._clock.now_s()
         order = np.arange(self._opened.objects)
         if settings.shuffle:
@@ -88,7 +89,7 @@ class RawLoader:
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """Return the pattern of threads that read one shard, or one file, at a time."""
-        data = summarize_data(self._place, self.reads or "files")
+        data = summarize_data(self._location, self.reads or "files")
         shard_samples = math.ceil(data.samples / max(1, data.objects))
         return shard_by_shard(self._settings, sample_bytes, shard_samples)
 
@@ -104,8 +105,8 @@ class RawLoader:
         self._opened = None
 
 
-def _open_shards(place: Place, counter: ReadCounter) -> _OpenedData:
-    dataset = open_shards(place)
+def _open_shards(location: Location, counter: ReadCounter) -> _OpenedData:
+    dataset = open_shards(location)
     dataset.read_counter = counter
     records, shards = Records(dataset), dataset.shards()
 
@@ -118,9 +119,9 @@ def _open_shards(place: Place, counter: ReadCounter) -> _OpenedData:
     return _OpenedData(len(shards), read)
 
 
-def _open_files(place: Place, counter: ReadCounter) -> _OpenedData:
-    source = open_source(place.uri, options=place.store)
-    files = image_files(source.list(), place.every)
+def _open_files(location: Location, counter: ReadCounter) -> _OpenedData:
+    source = open_source(location.uri, options=location.store)
+    files = image_files(source.list(), location.every)
 
     def read_file(index: int) -> Buffer:
         data = source.read(files.located(index))

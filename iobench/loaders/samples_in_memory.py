@@ -1,7 +1,7 @@
 """Samples in host memory instead of stored samples, for the rungs of the ladder.
 
-Only reading is left out. The data set, its order, the workers with their shares of the samples, and
-collating are the same as for stored samples.
+Only reading is left out. The data set, its order, the samples of each worker, and collating are the
+same as for stored samples.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def host_batch(settings: LoaderSettings, classes: int) -> Batch:
 class SamplesInMemory:
     """Samples in one buffer, which forked workers share, in place of the records of a data set.
 
-    Labels, names, shards and their order come from ``records``. The samples are not Python objects:
-    counting references to such objects would make each worker copy their pages.
+    Labels, names, shards and their order come from ``records``. The samples are not Python objects,
+    because the reference counts of objects would make each worker copy their memory pages.
 
     Attributes:
         records: the ``Records`` that a torch loader opened.
@@ -69,7 +69,8 @@ class SamplesInMemory:
         side: the side of finished images, in pixels.
         data: all samples, one after the other, uint8.
         offsets: where each sample begins in ``data``, and the end; int64, one more than samples.
-        slots: for each sample of the data set, which sample in memory is given; int64.
+        slots: for each sample of the data set, the number of the sample in memory that replaces it;
+            int64.
         requested: number of samples that the loop takes.
     """
 

@@ -13,7 +13,7 @@ from iobench.loaders.frameworks import FrameworkLoader
 from iobench.loaders.protocol import Batch, FirstBatch, ReadPattern
 from iobench.loaders.read_patterns import TF_SHUFFLE_BUFFER, windows_of_one_generator
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 class TFDataLoader(FrameworkLoader):
@@ -31,8 +31,8 @@ class TFDataLoader(FrameworkLoader):
         read_pattern=windows_of_one_generator,
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         self.notes.append(
             "records come from dataprep's own reader, 64 at a time through a Python generator"
         )
@@ -47,7 +47,7 @@ class TFDataLoader(FrameworkLoader):
         """Yield batches of (N, S, S, 3) images, or of encoded images, with int64 labels."""
         if self._opened is None:
             begun_s = self.clock.now_s()
-            dataset = open_shards(self.place)
+            dataset = open_shards(self.location)
             self.counter = dataset.count_reads()
             listed_s = self.clock.now_s()
             settings, tf = self.settings, self.module
@@ -69,7 +69,7 @@ class TFDataLoader(FrameworkLoader):
                 )
             self._opened = batches, epoch
             # TensorFlow does not say how long the pipeline reads and how long it decodes.
-            self.parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
+            self.first_batch_parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
         batches, epoch = self._opened
         epoch.assign(number)
         for images, labels in batches:

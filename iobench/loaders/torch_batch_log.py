@@ -1,9 +1,9 @@
 """A log of when the workers of torch's DataLoader made their batches, for a trace of the run.
 
-DataLoader does not report when a worker works. A worker requests samples from its data set, and
-puts them together by ``collate_fn``: both are wrapped here. Each batch appends 24 bytes to a file
-in memory that all workers share. The file is open for appending, so that a worker that is killed
-leaves neither a lock nor a partial entry inside the entry of another worker.
+DataLoader does not report when its workers work. A worker requests samples from its data set, and
+makes a batch of them with ``collate_fn``. Both functions are wrapped here. For each batch, 24 bytes
+are appended to a file in memory that all workers share. The file is open for appending. A worker
+that is killed therefore leaves no lock, and no partial entry inside the entry of another worker.
 """
 
 from __future__ import annotations

@@ -72,27 +72,27 @@ class FirstBatchWatch:
     """Measures how long the samples of the first batch are read and decoded.
 
     If there are workers, DataLoader takes its first batch from worker 0. Until a process has made
-    its first batch, the transform of ``items`` is one that reads the clock; after that, it is the
-    original one. The result is in memory that forked workers share.
+    its first batch, the transform of ``items`` is a wrapper that reads the clock. After that, it is
+    the original transform again. The result is in memory that forked workers share.
     """
 
     def __init__(
-        self, items: Items, collate: Callable[[Any], Any] | None, clock: Clock, begun_s: float
+        self, items: Items, collate: Callable[[Any], Any] | None, clock: Clock, open_begin_s: float
     ) -> None:
-        """Note that the data were opened from ``begun_s`` until now."""
+        """Note that the data were opened from ``open_begin_s`` until now."""
         self._items, self._transform, self._clock = items, items.transform, clock
         self._collate = collate or default_collate
-        self._begun_s, self._listed_s = begun_s, clock.now_s()
+        self._open_begin_s, self._listed_s = open_begin_s, clock.now_s()
         # Begin and end of the first batch, seconds of decoding in it, and number of its samples.
         self._figures = RawArray("d", 4)
-        self._began_s = self._decode_s = 0.0
-        self._is_over = False
+        self._batch_begin_s = self._decode_s = 0.0
+        self._has_made_batch = False
         if self._transform:
             items.transform = self._timed_transform
 
     def begin(self) -> None:
         """Note that this process begins its first batch now."""
-        self._began_s = self._clock.now_s()
+        self._batch_begin_s = self._clock.now_s()
 
     def _timed_transform(self, data: Buffer, generator: np.random.Generator) -> Any:
         start_s = self._clock.now_s()
@@ -102,23 +102,23 @@ class FirstBatchWatch:
 
     def collate(self, samples: Any) -> Any:
         """Make a batch of samples, as ``collate_fn`` of DataLoader."""
-        if not self._is_over:
-            self._is_over = True
+        if not self._has_made_batch:
+            self._has_made_batch = True
             self._items.transform = self._transform
             worker = get_worker_info()
             if worker is None or worker.id == 0:
                 now_s = self._clock.now_s()
-                self._figures[:] = [self._began_s, now_s, self._decode_s, len(samples)]
+                self._figures[:] = [self._batch_begin_s, now_s, self._decode_s, len(samples)]
         return self._collate(samples)
 
     def parts(self) -> FirstBatch | None:
         """Return the parts of the time until the first batch; None before it was made."""
-        began_s, ended_s, decode_s, samples = self._figures
+        begin_s, end_s, decode_s, samples = self._figures
         if not samples:
             return None
         return FirstBatch(
-            listing_s=self._listed_s - self._begun_s,
-            worker_start_s=began_s - self._listed_s,
-            fetch_s=ended_s - began_s - decode_s,
+            listing_s=self._listed_s - self._open_begin_s,
+            worker_start_s=begin_s - self._listed_s,
+            fetch_s=end_s - begin_s - decode_s,
             decode_s=decode_s,
         )

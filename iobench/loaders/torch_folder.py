@@ -38,11 +38,11 @@ class TorchFolderLoader(TorchLoader):
         from dataprep.reading.torch import MapRecords
 
         settings = self.settings
-        listing = open_source(self.place.uri, options=self.place.store).list()
-        files = image_files(listing, self.place.every)
+        listing = open_source(self.location.uri, options=self.location.store).list()
+        files = image_files(listing, self.location.every)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         self.counter = ReadCounter()
-        records = FolderFiles(self.place.uri, self.place.store, files, self.counter)
+        records = FolderFiles(self.location.uri, self.location.store, files, self.counter)
         return MapRecords(records, transform, order)
 
 
@@ -72,12 +72,12 @@ class FolderFiles:
         """Read encoded images, one after the other."""
         return [self.image(number) for number in numbers]
 
-    def local(self, order: Order) -> Order:
+    def order_on_host(self, order: Order) -> Order:
         """Return the order itself, since files are not divided among hosts."""
         return order
 
-    def shares(self, order: Order) -> tuple[int, ...]:
-        """Return the number of files of the only host."""
+    def samples_by_share(self, order: Order) -> tuple[int, ...]:
+        """Return the number of files, which all belong to one share."""
         return (len(self),)
 
     def name(self, index: int) -> str:

@@ -31,7 +31,7 @@ class TorchIterableLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Any:
         """Open the data set of ``dataprep.to_torch`` that is read shard by shard."""
         settings = self.settings
-        dataset = open_shards(self.place)
+        dataset = open_shards(self.location)
         self.counter = dataset.count_reads()
         return to_torch(
             dataset,
@@ -51,7 +51,7 @@ class TorchIterableLoader(TorchLoader):
 
     def buffer_bytes(self) -> int:
         """Return the bytes of the full buffers of all workers, with records of average length."""
-        lengths = open_shards(self.place).places.lengths
+        lengths = open_shards(self.location).places.lengths
         # Each worker also holds the sample that it gives next.
         buffered_samples = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
         return int(min(buffered_samples, len(lengths)) * lengths.mean())

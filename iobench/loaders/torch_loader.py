@@ -17,7 +17,7 @@ from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch, MemoryRung, ReadPattern, WorkerBatch
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -39,8 +39,8 @@ class TorchLoader(FrameworkLoader, ABC):
 
     by_rank = True
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         self._wrap_augmentation: Callable[[Augmentation], Augmentation] | None = None
         if settings.pin_memory:
             need_cuda("pinned memory is for a CUDA device")
@@ -50,7 +50,7 @@ class TorchLoader(FrameworkLoader, ABC):
         self._batch_log: BatchLog | None = None
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
-        """Read the first ``samples`` of epoch 0 now, and give these in place of stored samples.
+        """Read the first ``samples`` of epoch 0 now. Batches are then made of these samples.
 
         Raises:
             TrialFailed: not even one sample fits into ``limit_bytes``.
@@ -64,7 +64,7 @@ class TorchLoader(FrameworkLoader, ABC):
             self.settings,
             samples=samples,
             limit_bytes=limit_bytes,
-            decoded=self.place.decoded,
+            decoded=self.location.decoded,
         )
         self.counter = None  # The reads so far belong to no epoch.
         self.notes.append(self._in_memory.note)
@@ -84,8 +84,8 @@ class TorchLoader(FrameworkLoader, ABC):
         dataset, loader = self._opened
         dataset.set_epoch(number)
         with warnings.catch_warnings():
-            # From 3.12 on Python warns about forks in a process with threads, which torch does by
-            # design.
+            # Python 3.12 and later warn about a fork of a process with threads. torch forks its
+            # workers by design.
             warnings.filterwarnings("ignore", "This process .* is multi-threaded")
             batches = iter(loader)
         try:
@@ -118,10 +118,10 @@ class TorchLoader(FrameworkLoader, ABC):
             shut_down_workers(getattr(self._opened.loader, "_iterator", None))
         self._opened = None
 
-    def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
-        """Replace the augmentation by the result of ``transform``; called before any epoch.
+    def wrap_augmentation(self, transform: Callable[[Augmentation], Augmentation]) -> None:
+        """Replace the augmentation by the result of ``transform``. Call this before any epoch.
 
-        The self-test slows down decoding with it.
+        The self-test uses it to slow down decoding.
         """
         self._wrap_augmentation = transform
 
@@ -133,14 +133,14 @@ class TorchLoader(FrameworkLoader, ABC):
         from iobench.loaders.torch_batch_log import BatchLog
         from iobench.loaders.torch_batches import FinishedItems, FirstBatchWatch
 
-        settings, held = self.settings, self._in_memory
+        settings, samples_in_memory = self.settings, self._in_memory
         begun_s = self.clock.now_s()
         dataset = self.open(self._transform())
-        if held is not None:
-            held.records.counter = self.counter
-            dataset.records = held
-            if held.rung == "collate":
-                dataset.items = FinishedItems(dataset.items, held.side)
+        if samples_in_memory is not None:
+            samples_in_memory.records.counter = self.counter
+            dataset.records = samples_in_memory
+            if samples_in_memory.rung == "collate":
+                dataset.items = FinishedItems(dataset.items, samples_in_memory.side)
         watch = FirstBatchWatch(dataset.items, self._collate(), self.clock, begun_s)
         read_dataset: Any = dataset
         collate: Callable[[Any], Any] = watch.collate
@@ -170,7 +170,7 @@ class TorchLoader(FrameworkLoader, ABC):
             return None
         in_memory_decoded = self._in_memory is not None and self._in_memory.rung == "augment"
         augmentation = augmentation_of(
-            self.settings, decoded=self.place.decoded or in_memory_decoded
+            self.settings, decoded=self.location.decoded or in_memory_decoded
         )
         # The collate function normalises, so that each float is written only once.
         augmentation = replace(augmentation, normalise=False)
@@ -183,8 +183,8 @@ class TorchLoader(FrameworkLoader, ABC):
         import cv2
 
         def begin(worker: int) -> None:
-            # torch runs one thread in a worker. With 1 OpenCV would wait for the end of its
-            # threads, which do not exist after a fork.
+            # torch runs one thread in a worker. OpenCV uses no threads with 0. With 1 it would wait
+            # for the end of its earlier threads, which do not exist after a fork.
             cv2.setNumThreads(0)
             watch.begin()
 

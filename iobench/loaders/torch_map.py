@@ -28,7 +28,7 @@ class TorchMapLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Any:
         """Open the data set of ``dataprep.to_torch`` that is read by sample number."""
         settings = self.settings
-        dataset = open_shards(self.place)
+        dataset = open_shards(self.location)
         self.counter = dataset.count_reads()
         return to_torch(
             dataset,

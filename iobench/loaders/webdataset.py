@@ -32,7 +32,7 @@ from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import COLOUR_JITTER, PCA_NOISE, ImageSettings, LoaderSettings
 from iobench.loaders.torch_loader import shut_down_workers
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 SHUFFLE_BUFFER = 1000
 """Samples in the shuffle buffer of each worker if ``shuffle_buffer`` is 0."""
@@ -53,11 +53,11 @@ class WebDatasetLoader(FrameworkLoader):
         record_format="webdataset", image_types=frozenset({"uint8", "float32"})
     )
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         if not settings.decode:
             raise Unavailable("webdataset is measured with decoding: take the loader 'raw' instead")
-        if self.place.is_remote:
+        if self.location.is_remote:
             raise Unavailable("webdataset reads tars at a path: give data @disk")
         if settings.pin_memory:
             need_cuda("pinned memory is for a CUDA device")
@@ -74,8 +74,8 @@ class WebDatasetLoader(FrameworkLoader):
         from torch.utils.data import DataLoader
 
         settings, begun_s = self.settings, self.clock.now_s()
-        dataset = open_shards(self.place, self.reads)
-        folder = LocalStore(self.place.uri)
+        dataset = open_shards(self.location, self.reads)
+        folder = LocalStore(self.location.uri)
         paths = [str(folder.path(shard.key)) for shard in dataset.shards()]
         label_offset = dataset.manifest.formats["webdataset"].label_offset
         listed_s = self.clock.now_s()
@@ -93,12 +93,12 @@ class WebDatasetLoader(FrameworkLoader):
             **worker_options,
         )
         with warnings.catch_warnings():
-            # From 3.12 on Python warns about forks in a process with threads, which torch does by
-            # design.
+            # Python 3.12 and later warn about a fork of a process with threads. torch forks its
+            # workers by design.
             warnings.filterwarnings("ignore", "This process .* is multi-threaded")
             self._batches = iter(loader)
-        if self.parts is None:
-            self.parts = FirstBatch(
+        if self.first_batch_parts is None:
+            self.first_batch_parts = FirstBatch(
                 listing_s=listed_s - begun_s, worker_start_s=self.clock.now_s() - listed_s
             )
         for images, labels in self._batches:
@@ -110,7 +110,7 @@ class WebDatasetLoader(FrameworkLoader):
         seed = settings.seed
         if settings.shuffle:
             paths = random.Random(f"{seed}/{number}").sample(paths, len(paths))
-        # A worker may have no shard at all, which the library takes for an error.
+        # The library treats a worker without shards as an error, unless empty_check is False.
         samples = self._library.WebDataset(paths, shardshuffle=False, empty_check=False)
         if settings.shuffle:
             buffer_samples = settings.shuffle_buffer or SHUFFLE_BUFFER
@@ -126,7 +126,7 @@ class WebDatasetLoader(FrameworkLoader):
 
 
 class _Preparation:
-    """Makes image and label of the members of a tar file that belong to one sample."""
+    """Makes an image and a label from the members of a tar file that belong to one sample."""
 
     def __init__(self, settings: LoaderSettings, epoch: int, label_offset: int) -> None:
         self._settings, self._epoch, self._label_offset = settings, epoch, label_offset

@@ -1,9 +1,10 @@
 """Block devices as the kernel describes them below ``/sys`` (see sysfs(5)).
 
-Names of volumes, serial numbers and UUIDs are there too, and are not read.
+The names of volumes, serial numbers and UUIDs are not read.
 
-Link rates are rates after line coding: of PCI Express 8b/10b up to 5 GT/s and 128b/130b from 8 GT/s
-on, of SATA 8b/10b. Headers take another 2 to 20 % of PCI Express, so the limit of a disk is lower.
+Link rates do not include the bits of the line coding. PCI Express uses 8b/10b up to 5 GT/s, and
+128b/130b from 8 GT/s on. SATA uses 8b/10b. The headers of PCI Express take another 2 to 20 %, so
+the limit of a disk is lower.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataprep.machine.kernel_files import ROOT, names, number, text, word
 _SECTOR_BYTES = 512
 """The unit of the file ``size``, also for disks with other sectors."""
 
-# A target of LIO reports a name that its owner chose as the model.
+# The model of a LIO target is a name that its owner chose.
 _VENDORS_WITH_CHOSEN_NAMES = {"LIO-ORG"}
 # Patterns of a device's path in sysfs, and the transport.
 _TRANSPORTS = (
@@ -67,9 +68,9 @@ def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None
     """Return the folders in sysfs of the block devices below a mount.
 
     Args:
-        device: the ``MAJOR:MINOR`` of the mount. The major number is 0 if it is no device. A btrfs
-            has such a number, although it has devices, which are found by its source.
-        source: the source of the mount; one of the devices of a btrfs.
+        device: the ``MAJOR:MINOR`` of the mount. The major number is 0 for btrfs, and if no block
+            device is mounted. The devices of a btrfs are found by its source.
+        source: the source of the mount. For btrfs it is one of its devices.
         root: the root of the file system.
 
     Returns:
@@ -99,13 +100,16 @@ def layer_of(folder: Path) -> tuple[str, list[Path]]:
     below = [(folder / "slaves" / name).resolve() for name in names(folder / "slaves")]
     if (folder / "md").is_dir():
         level = word(folder / "md" / "level")
-        return f"md RAID{level and f' ({level})'} of {len(below)}", below
+        level_text = f" ({level})" if level else ""
+        return f"md RAID{level_text} of {len(below)}", below
     if (folder / "dm").is_dir():
         prefix = re.split("[-:]", text(folder / "dm" / "uuid"))[0]
         return _MAPPED_LAYERS.get(prefix, "device mapper"), below
     if folder.name.startswith("loop"):
         return "loop device", []
-    return ("bcache", below) if folder.name.startswith("bcache") else ("", [folder])
+    if folder.name.startswith("bcache"):
+        return "bcache", below
+    return "", [folder]
 
 
 def disk(folder: Path) -> Disk:

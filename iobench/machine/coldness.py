@@ -27,7 +27,7 @@ IN_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs"})
 
 def judge(
     *,
-    asked: str,
+    requested: str,
     resident_before: float | None,
     physical_ratio: float | None,
     sequential: bool,
@@ -36,49 +36,53 @@ def judge(
     file_system: str = "",
     limits: Sequence[str] = (),
 ) -> Cold:
-    """Return the label of a trial on local files, or of an epoch of it.
+    """Decide the label of a trial on local files, or of one of its epochs.
 
     A trial is cold if at most 1 % of its pages were in memory before, and at least 95 % of its
     bytes came from storage. If physical bytes are not counted, random reads are judged by residency
-    alone, and reads of whole files are warm. Random reads may read more from storage than they ask
-    for, but not less: their ratio is the amplification by read-ahead.
+    alone, and reads of whole files are warm. Random reads may get more bytes from storage than they
+    request, because the kernel reads ahead. Their physical ratio is then the amplification.
 
     Args:
-        asked: the requested state: ``cold``, ``warm`` or ``direct`` (O_DIRECT).
+        requested: the requested state: ``cold``, ``warm`` or ``direct`` (O_DIRECT).
         resident_before: share of pages in memory when the trial began; None if unknown.
         physical_ratio: bytes from storage / bytes read, each byte at most once; None if unknown.
         sequential: whether whole files were read, not parts of them.
         data_bytes: bytes of all files that the trial may read.
         memory_bytes: memory that the page cache may take.
         file_system: the type of the file system, as the kernel calls it.
-        limits: operations that are not possible, or not visible, on this machine.
+        limits: what could not be done or observed on this machine.
     """
     is_served = has_server(file_system)
-    if asked == "cold" and is_served and physical_ratio == 0:
+    if requested == "cold" and is_served and physical_ratio == 0:
         physical_ratio = None  # The kernel does not count bytes from a server.
-    doubt = {
-        "cold": _why_not_cold(resident_before, physical_ratio, sequential, file_system),
-        "direct": _why_not_the_device(physical_ratio, file_system),
-        "warm": _why_not_all_warm(resident_before, physical_ratio),
-    }.get(asked, "")
-    if asked == "cold" and is_served and not doubt:
-        limits = (HOST_ONLY, *limits)
+    label, why = requested, ""
+    if requested == "cold":
+        why = _why_not_cold(resident_before, physical_ratio, sequential, file_system)
+        if why:
+            label = "warm"
+        elif is_served:
+            limits = (HOST_ONLY, *limits)
+    elif requested == "direct":
+        why = _why_not_the_device(physical_ratio, file_system)
+    elif requested == "warm":
+        why = _why_not_all_warm(resident_before, physical_ratio)
     return Cold(
-        asked=asked,
-        label="warm" if asked == "cold" and doubt else asked,
+        asked=requested,
+        label=label,
         resident_before=resident_before,
         physical_ratio=physical_ratio,
-        cache_resident=None if asked == "direct" else cache_resident(data_bytes, memory_bytes),
-        why=doubt,
+        cache_resident=None if requested == "direct" else cache_resident(data_bytes, memory_bytes),
+        why=why,
         amplification=None if sequential else physical_ratio,
         limits=tuple(limits),
     )
 
 
-def judge_remote(asked: str) -> Cold:
+def judge_remote(requested: str) -> Cold:
     """Return the label of a trial on an object store, whose own cache cannot be seen."""
     return Cold(
-        asked=asked,
+        asked=requested,
         label="server cache unknown",
         why="an object store's own cache cannot be seen from here",
     )
@@ -95,9 +99,9 @@ def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
     """Combine the labels of the epochs of a trial into one label.
 
     A trial is cold only if every epoch was cold. It is ``first epoch cold`` if the first epoch was
-    cold, no later epoch was prepared, and at least one of them was not cold. The residency is the
-    largest before any prepared epoch. The ratio is the ratio of all bytes together; bytes that
-    workers read ahead in one epoch do not count for another.
+    cold, no later epoch was prepared, and at least one later epoch was not cold. The residency is
+    the largest residency before a prepared epoch. The physical ratio is the mean over the epochs,
+    weighted by samples.
 
     Args:
         epochs: the labels of the epochs; at least one.
@@ -106,7 +110,7 @@ def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
     first, later = epochs[0], epochs[1:]
     if not later:
         return first
-    doubts = [
+    reasons = [
         f"epoch {number} of {len(epochs)}: {epoch.why}"
         for number, epoch in enumerate(epochs, start=1)
         if epoch.why
@@ -115,9 +119,9 @@ def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
     label, why = first.label, first.why
     if label == "cold" and any(epoch.label != "cold" for epoch in later):
         label = FIRST_EPOCH_COLD if only_first_prepared else "warm"
-        why = doubts[0]
-    elif not why and not only_first_prepared and doubts:
-        why = doubts[0]
+        why = reasons[0]
+    elif not why and not only_first_prepared and reasons:
+        why = reasons[0]
     prepared_epochs = [epoch for epoch in epochs if epoch.asked != NOT_PREPARED]
     known_shares = [
         epoch.resident_before for epoch in prepared_epochs if epoch.resident_before is not None
@@ -129,7 +133,8 @@ def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
     for epoch in epochs:
         ratio = epoch.physical_ratio
         if ratio is not None and epoch.amplification is None:
-            # Whole files were read: more bytes are those of samples that the epoch did not take.
+            # Whole files were read. A ratio above 1 includes samples that the epoch did not take,
+            # because workers read ahead.
             ratio = min(1.0, ratio)
         ratios.append(ratio)
     return replace(

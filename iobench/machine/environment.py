@@ -23,7 +23,8 @@ from iobench.machine.host import host, instance_type
 from iobench.machine.processes import find_program
 from iobench.machine.storage import describe_target
 
-# Libraries of images, records and arrays; of object stores; frameworks; libraries of iobench.
+# Python packages whose versions are kept, by subject: images, records and arrays; object stores;
+# frameworks; CUDA; measurements.
 LIBRARIES = (
     *("numpy", "simplejpeg", "opencv-python-headless", "opencv-python", "pillow", "pillow-simd"),
     *("cykooz-resizer", "crc32c", "google-crc32c", "pyarrow", "pandas", "scipy", "indexed-gzip"),
@@ -34,7 +35,13 @@ LIBRARIES = (
     *("nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu13"),
     *("psutil", "dask", "distributed", "moto"),
 )
-_GROUPS = ("iobench.loaders", "iobench.consumers", "iobench.clients", "iobench.samplers")
+# The entry-point groups of extensions.
+_ENTRY_POINT_GROUPS = (
+    "iobench.loaders",
+    "iobench.consumers",
+    "iobench.clients",
+    "iobench.samplers",
+)
 _OWN_PACKAGE = "dataprep-iobench"
 _EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
 
@@ -87,7 +94,7 @@ def libraries() -> dict[str, str]:
             continue
     versions |= _fio()
     extensions = {}
-    for group in _GROUPS:
+    for group in _ENTRY_POINT_GROUPS:
         for entry in entry_points(group=group):
             if entry.dist is not None:
                 name = re.sub(r"[-_.]+", "-", entry.dist.name).lower()

@@ -24,7 +24,7 @@ _GPU_QUERY = (
     *("pcie.link.gen.max", "pcie.link.width.max"),
     *("pcie.link.gen.current", "pcie.link.width.current"),
 )
-_CARDS = Path("/sys/class/net")
+_INTERFACES = Path("/sys/class/net")
 _NVIDIA_SMI_TIMEOUT_S = 20
 
 
@@ -66,7 +66,7 @@ def transparent_huge_pages(root: Path = ROOT) -> str | None:
     return match[1] if match else None
 
 
-def networks(cards: Path = _CARDS) -> list[dict[str, Any]]:
+def networks(interfaces: Path = _INTERFACES) -> list[dict[str, Any]]:
     """Return ``driver``, ``mbit_per_s`` (10^6 bits) and ``count`` of network cards that are up.
 
     The speed is left out if the driver does not know it, as in virtual machines. Bridges, tunnels
@@ -74,7 +74,7 @@ def networks(cards: Path = _CARDS) -> list[dict[str, Any]]:
     """
     counts: Counter[tuple[str, int]] = Counter()
     for name, card in psutil.net_if_stats().items():
-        device = cards / name / "device"
+        device = interfaces / name / "device"
         if card.isup and device.exists():
             counts[(device / "driver").resolve().name, card.speed] += 1
     descriptions = []
@@ -87,7 +87,8 @@ def networks(cards: Path = _CARDS) -> list[dict[str, Any]]:
 def gpus() -> list[dict[str, str]]:
     """Return the properties of each GPU that ``nvidia-smi`` reports; empty without this program.
 
-    An idle GPU lowers ``pcie.link.gen.current``; ``pcie.link.gen.max`` is its link.
+    ``pcie.link.gen.max`` is the generation of its link. An idle GPU lowers
+    ``pcie.link.gen.current``.
     """
     command = ["nvidia-smi", f"--query-gpu={','.join(_GPU_QUERY)}", "--format=csv,noheader"]
     try:

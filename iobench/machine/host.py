@@ -70,7 +70,7 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str
     dmi = root / "sys/class/dmi/id"
     vendor, product = word(dmi / "sys_vendor"), word(dmi / "product_name")
     cloud = _first_match(_CLOUDS, f"{vendor} {product}")
-    # Hyper-V has the same vendor and product on any machine, so the asset tag tells Azure.
+    # Hyper-V has the same vendor and product on any machine. The asset tag is that of Azure only.
     if vendor == "Microsoft Corporation" and text(dmi / "chassis_asset_tag") == _AZURE_ASSET_TAG:
         cloud = "Azure"
     if vendor == "Xen" and "amazon" in text(dmi / "bios_version").lower():

@@ -30,7 +30,7 @@ DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PIECE_BYTES = 2**20
 _DROP_PAGES, _DROP_PAGES_AND_NAMES = 1, 3  # see proc_sys_vm(5)
 _MAX_FSYNCS = 64
-"""For more files one sync of the machine is quicker, since each fsync may flush the drive."""
+"""With more files, one sync of the machine is faster, because each fsync may flush the drive."""
 
 _CACHESTAT = 451  # the same number on every architecture but Alpha; Linux 6.5
 # The page cache of an overlay belongs to the layer below, which cachestat does not count.
@@ -96,7 +96,7 @@ def warm(paths: Sequence[Path]) -> None:
 
 
 def physical_read_bytes() -> int | None:
-    """Return the bytes that storage gave so far to this process, its threads and ended children.
+    """Return the bytes that this process has read from storage, with threads and ended children.
 
     This is ``read_bytes`` of proc_pid_io(5), which leaves out network and FUSE file systems. It is
     None if the kernel does not count it.
@@ -112,13 +112,13 @@ class CacheState:
     """The state of the page cache before a trial.
 
     Attributes:
-        asked: the requested state: ``cold``, ``warm``, ``direct`` or ``NOT_PREPARED``.
+        requested: the requested state: ``cold``, ``warm``, ``direct`` or ``NOT_PREPARED``.
         files: the files that the trial reads.
         resident_before: the share of their pages that was in memory; None if the kernel does not
             report it.
     """
 
-    asked: str
+    requested: str
     files: Sequence[Path]
     resident_before: float | None
 
@@ -129,32 +129,36 @@ class CacheState:
         """
         file_system_type = file_system(self.files[0])
         label = judge(
-            asked="cold" if self.asked == NOT_PREPARED else self.asked,
+            requested="cold" if self.requested == NOT_PREPARED else self.requested,
             resident_before=self.resident_before,
             physical_ratio=physical_ratio,
             sequential=sequential,
             data_bytes=sum(file.stat().st_size for file in self.files),
             memory_bytes=memory_bytes(),
             file_system=file_system_type,
-            limits=limits(file_system_type, self.resident_before) if self.asked == "cold" else (),
+            limits=limits(file_system_type, self.resident_before)
+            if self.requested == "cold"
+            else (),
         )
-        return replace(label, asked=self.asked)
+        return replace(label, asked=self.requested)
 
 
 def prepare_cache(
-    asked: str, files: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED
+    requested: str, files: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED
 ) -> CacheState:
     """Read the files into the page cache for ``warm``; otherwise drop them from it."""
-    if asked == "warm":
+    if requested == "warm":
         warm(files)
+    elif requested == "cold":
+        evict(files, drop_caches)
     else:
-        evict(files, drop_caches if asked == "cold" else WHEN_NEEDED)
-    return observe_cache(asked, files)
+        evict(files)
+    return observe_cache(requested, files)
 
 
-def observe_cache(asked: str, files: Sequence[Path]) -> CacheState:
-    """Return the present state; nothing is read or dropped."""
-    return CacheState(asked, files, residency(files))
+def observe_cache(requested: str, files: Sequence[Path]) -> CacheState:
+    """Return the present state. No file is read, and no page is dropped."""
+    return CacheState(requested, files, residency(files))
 
 
 def limits(file_system_type: str, resident: float | None) -> tuple[str, ...]:
@@ -164,31 +168,31 @@ def limits(file_system_type: str, resident: float | None) -> tuple[str, ...]:
         file_system_type: the type of the file system of the files.
         resident: their residency; None if the kernel does not report it.
     """
-    container_signs = container()
-    in_memory = file_system_type in IN_MEMORY
-    sentences = (
-        (in_memory, f"{file_system_type}: files are in memory and cannot be evicted"),
-        (
-            resident is None and not in_memory,
+    sentences = []
+    if file_system_type in IN_MEMORY:
+        sentences.append(f"{file_system_type}: files are in memory and cannot be evicted")
+    elif resident is None:
+        sentences.append(
             "the residency is unknown: the kernel reports it only for files that the user owns or "
-            "may write (mincore since Linux 5.2, cachestat since 6.14)",
-        ),
-        (
-            not os.access(DROP_CACHES, os.W_OK),
+            "may write (mincore since Linux 5.2, cachestat since 6.14)"
+        )
+    if not os.access(DROP_CACHES, os.W_OK):
+        sentences.append(
             "drop_caches is not permitted (no root, or a container): names and inodes of the files "
-            "stay in memory, and so do pages that another process has mapped",
-        ),
-        (
-            physical_read_bytes() is None,
-            "no /proc/PID/io: physical bytes are not counted, reads of whole files not proved",
-        ),
-        (
-            bool(container_signs),
-            f"{container_signs}: the page cache is the host's, and others on it may read or map "
-            "the same files",
-        ),
-    )
-    return tuple(sentence for applies, sentence in sentences if applies)
+            "stay in memory, and so do pages that another process has mapped"
+        )
+    if physical_read_bytes() is None:
+        sentences.append(
+            "no /proc/PID/io: physical bytes are not counted, so cold reads of whole files cannot "
+            "be verified"
+        )
+    container_signs = container()
+    if container_signs:
+        sentences.append(
+            f"{container_signs}: the page cache belongs to the host, and other processes of the "
+            "host may read or map the same files"
+        )
+    return tuple(sentences)
 
 
 def _resident_pages(path: Path, file_system_type: str) -> int:
@@ -221,8 +225,8 @@ def _cachestat(descriptor: int) -> int | None:
     # Offset and length; the length 0 means up to the end.
     span = (ctypes.c_uint64 * 2)()
     number, file = ctypes.c_long(_CACHESTAT), ctypes.c_uint(descriptor)
-    failed = ctypes.CDLL(None).syscall(number, file, span, counts, 0)
-    return None if failed else int(counts[0])
+    return_code = ctypes.CDLL(None).syscall(number, file, span, counts, 0)
+    return int(counts[0]) if return_code == 0 else None
 
 
 def _mincore(descriptor: int, size_bytes: int) -> int | None:
@@ -230,6 +234,6 @@ def _mincore(descriptor: int, size_bytes: int) -> int | None:
     with mmap.mmap(descriptor, size_bytes, prot=mmap.PROT_READ) as mapped:
         address = ctypes.c_void_p(np.frombuffer(mapped, np.uint8).ctypes.data)
         vector = ctypes.c_void_p(page_flags.ctypes.data)
-        failed = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(size_bytes), vector)
-    # Only the lowest bit has a meaning: the page is in memory.
-    return None if failed else int(np.count_nonzero(page_flags & 1))
+        return_code = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(size_bytes), vector)
+    # The lowest bit says whether the page is in memory. The other bits have no meaning.
+    return int(np.count_nonzero(page_flags & 1)) if return_code == 0 else None

@@ -1,4 +1,4 @@
-"""Processes: find and start programs, end with a parent, read descendants and memory."""
+"""Find and start programs, end a process with its parent, and read processes and their memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iobench.errors import TrialFailed
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _PSS = re.compile(rb"^(Pss|Pss_Anon|Pss_Shmem):\s+(\d+) kB$", re.M)
 _MAX_LOOK_INTERVAL_S = 5.0
-"""If more time passes between two looks, the looking process itself was suspended."""
+"""If more time passes between two observations, the observing process itself was suspended."""
 
 _MEMORY_INTERVAL_S = 0.2
 """Seconds between two readings of memory."""
@@ -59,7 +59,7 @@ _REMEDIES = {
 def starting(noun: str) -> Iterator[None]:
     """Turn the system's refusal to start a process or a thread into a failed trial.
 
-    The refusal may pass, so the next trial is tried in any case.
+    The run continues with the next trial, because the system may have resources again.
 
     Args:
         noun: what the block starts; the message begins with it.
@@ -82,14 +82,14 @@ def starting(noun: str) -> Iterator[None]:
         ) from None
 
 
-def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+def end_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Have the kernel kill this process when its parent ends.
 
     The kernel waits for the thread that started this process, so start it from the main thread.
 
     Args:
         parent: the id of the parent.
-        by: the signal; another signal than SIGKILL lets the process tidy up.
+        by: the signal that ends this process. A signal other than SIGKILL lets it clean up.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
@@ -112,8 +112,8 @@ def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
 
     Args:
         process: the id of the process.
-        unbacked: count only pages that no file backs, which are anonymous and shared memory. All
-            pages count if an older kernel does not separate them.
+        unbacked: whether to count only pages that no file backs: anonymous and shared memory. An
+            older kernel does not separate these pages. Then all pages count.
 
     Returns:
         The bytes; 0 for a process that has ended, None if they may not be read.
@@ -132,10 +132,10 @@ def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
 
 @dataclass
 class Cost:
-    """The cost of calls of ``repeated``.
+    """The cost of the calls that ``repeated`` makes.
 
     Attributes:
-        core_share: the share of a processor that they took; set when the block ends.
+        core_share: the share of a processor that the calls took; set when the block ends.
     """
 
     core_share: float = 0.0

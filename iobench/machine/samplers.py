@@ -28,16 +28,16 @@ _CPU_SHARES = {
 }
 # Time of guests is already counted in user time.
 _CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-# Beginnings of the names of devices that are made of other devices.
+# Beginnings of the names of devices that are not disks, or that consist of other devices.
 _COMPOSITE_DEVICES = ("loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd")
 _LOOPBACK = "lo"
 _MEMINFO = Path("/proc/meminfo")
 _CACHED = {"Cached": "cached_bytes", "Dirty": "dirty_bytes"}
 _MEMBERS_INTERVAL_S = 2.0
-"""Seconds between two searches for new workers, each of which reads all processes."""
+"""Seconds between two searches for new workers. Each search reads all processes of the machine."""
 
 _PSS_CPU_SHARE = 0.003
-"""Share of a processor that reading PSS may take; with more pages it is read less often."""
+"""Share of a processor that reading PSS may take. It is read less often if it takes longer."""
 
 _NO_PSS = (
     "memory of processes is RSS, which counts shared pages once for each process: "
@@ -137,7 +137,7 @@ class DiskSampler(RateSampler):
     notes = ("disk: bytes of the whole machine; network file systems do not count",)
 
     def __init__(self, process: int, devices: Path = Path("/sys/block")) -> None:
-        # Bytes of a device that is made of other devices are counted there.
+        # The bytes of a composite device are counted at the devices that it consists of.
         self._devices = {name for name in names(devices) if not name.startswith(_COMPOSITE_DEVICES)}
         if not self._devices & psutil.disk_io_counters(perdisk=True).keys():
             raise Unavailable("no series of disks: the kernel shows no block device here")

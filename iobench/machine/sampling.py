@@ -20,9 +20,9 @@ from iobench.machine.processes import repeated
 from iobench.machine.samplers import SAMPLERS, Sampler
 from iobench.settings import Settings, ZeroOrMore
 
-USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
+DEFAULT_SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 MAX_ROWS = 20_000
-"""With more rows every second one is dropped, and the machine is read half as often."""
+"""At this number of rows, every second row is dropped, and reading continues half as often."""
 
 Row: TypeAlias = dict[str, float]
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
@@ -35,7 +35,7 @@ class SamplingSettings(Settings):
     per_s: Annotated[float, Field(ge=1, le=10)] = 2.0
     """Readings per second."""
 
-    samplers: ZeroOrMore[SamplerName] = USUAL
+    samplers: ZeroOrMore[SamplerName] = DEFAULT_SAMPLERS
     """Samplers that are read (docs/series.md); `[]` for none."""
 
 
@@ -47,7 +47,7 @@ class Samples:
         columns: ``time_s`` on the machine's monotonic clock, then ``SAMPLER.NAME``; None for
             missing values.
         core_share: processor time of the sampling, as a share of one processor.
-        notes: series that were not available, and facts that readers must know.
+        notes: the series that were not available, and facts about the others.
     """
 
     columns: Columns

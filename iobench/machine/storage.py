@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from dataprep.machine.kernel_files import ROOT, number
 from iobench.machine import block_devices
@@ -29,8 +29,20 @@ _NO_DEVICE = "no block device is behind it, and its type is not known"
 _DRIVES = frozenset({"sata", "sas", "usb"})
 
 
-Storage: TypeAlias = tuple[str, str, Sequence[str], Disk | None]
-"""The kind (a key of ``KINDS``), its evidence, the layers below the file system, and the disk."""
+class Storage(NamedTuple):
+    """The storage behind a mount.
+
+    Attributes:
+        kind: its kind, a key of ``KINDS``.
+        why: the evidence for this kind.
+        layers: the layers below the file system, from the top down.
+        disk: the disk; None if it is unknown, or if there are several kinds of disks.
+    """
+
+    kind: str
+    why: str
+    layers: Sequence[str] = ()
+    disk: Disk | None = None
 
 
 def describe_target(
@@ -48,19 +60,20 @@ def describe_target(
     mount = mount_of(real, mounts() if table is None else table) or Mount(Path("/"), UNKNOWN)
     device = mount.device or _device_number(mount.point)
     devices = block_devices.devices_of(device, mount.source, root)
-    kind, why, stack, disk = _storage(mount, devices)
+    storage = _storage(mount, devices)
+    disk = storage.disk
     described: dict[str, Any] = {
-        "kind": kind,
-        "name": kind_name(kind),
-        "why": why,
-        "stack": [mount.file_system, *stack],
+        "kind": storage.kind,
+        "name": kind_name(storage.kind),
+        "why": storage.why,
+        "stack": [mount.file_system, *storage.layers],
         "file_system": mount.file_system,
         "mount_options": kept_options(mount.options.split(",")),
     }
     with contextlib.suppress(OSError):
         total_bytes, _, free_bytes = shutil.disk_usage(path)
         described |= {"total_bytes": total_bytes, "free_bytes": free_bytes}
-    ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
+    read_ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
     if disk is not None:
         described["device"] = {
             key: value
@@ -68,8 +81,11 @@ def describe_target(
             if key != "name" and value not in (None, "", {})
         }
         # The mount of a partition has no setting of its own.
-        ahead_kb = disk.queue.get("read_ahead_kb") if ahead_kb is None else ahead_kb
-    return described if ahead_kb is None else {**described, "read_ahead_kb": ahead_kb}
+        if read_ahead_kb is None:
+            read_ahead_kb = disk.queue.get("read_ahead_kb")
+    if read_ahead_kb is not None:
+        described["read_ahead_kb"] = read_ahead_kb
+    return described
 
 
 def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -> list[str]:
@@ -91,18 +107,21 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
     lines.append(layers)
     device = target.get("device", {})
     scheduler, link = device.get("queue", {}).get("scheduler"), device.get("link_mb_per_s")
-    settings = {
-        f"reads {target.get('read_ahead_kb')} KiB ahead": target.get("read_ahead_kb") is not None,
-        f"scheduler {scheduler}": scheduler,
-        f"a link of {link or 0:,.0f} MB/s": link,
-        "rotational": device.get("rotational"),
-    }
-    known_settings = [setting for setting, is_known in settings.items() if is_known]
-    if known_settings:
-        lines.append("; ".join(known_settings))
+    settings = []
+    if target.get("read_ahead_kb") is not None:
+        settings.append(f"reads {target['read_ahead_kb']} KiB ahead")
+    if scheduler:
+        settings.append(f"scheduler {scheduler}")
+    if link:
+        settings.append(f"a link of {link:,.0f} MB/s")
+    if device.get("rotational"):
+        settings.append("rotational")
+    if settings:
+        lines.append("; ".join(settings))
     if target["mount_options"]:
         lines.append(f"mounted {target['mount_options'].replace(',', ', ')}")
-    lines.append(("" if target["kind"] == UNKNOWN else "because ") + target["why"])
+    prefix = "" if target["kind"] == UNKNOWN else "because "
+    lines.append(f"{prefix}{target['why']}")
     return [f"{path}: {target['name']}", *(f"    {line}" for line in lines)]
 
 
@@ -122,38 +141,40 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
         mount: the mount.
         devices: the folders of its block devices; None if they are hidden.
     """
-    # A FUSE mount with a block device is a local file system: the device tells its kind.
+    # A FUSE mount with a block device is a local file system. Its kind is that of the device.
     has_fuse_device = bool(devices) and mount.file_system.startswith("fuse")
     if not has_fuse_device:
         mount_kind = kind_of_mount(mount.file_system, mount.source)
         if mount_kind is not None:
             kind, why = mount_kind
-            return kind, why, (), None
+            return Storage(kind, why)
+    if devices is None:
+        return Storage(UNKNOWN, _HIDDEN_DEVICE)
     if not devices:
-        return UNKNOWN, _HIDDEN_DEVICE if devices is None else _NO_DEVICE, (), None
-    stack = [f"volume of {len(devices)}"] if len(devices) > 1 else []
+        return Storage(UNKNOWN, _NO_DEVICE)
+    layers = [f"volume of {len(devices)}"] if len(devices) > 1 else []
     level = list(devices)
     while level:
-        layers = [block_devices.layer_of(folder) for folder in level]
-        layer_names = [name for name, _ in layers if name]
+        named_layers = [block_devices.layer_of(folder) for folder in level]
+        layer_names = [name for name, _ in named_layers if name]
         if not layer_names:
-            return _on_disks([block_devices.disk(folder) for folder in level], stack)
+            return _on_disks([block_devices.disk(folder) for folder in level], layers)
         # If devices on the same level differ, the first one names the layer.
-        stack.append(layer_names[0])
+        layers.append(layer_names[0])
         next_level: dict[Path, None] = {}
-        for _, folders_below in layers:
+        for _, folders_below in named_layers:
             next_level |= dict.fromkeys(folders_below)
         level = list(next_level)
-    return UNKNOWN, f"the devices below the {stack[-1]} cannot be seen", stack, None
+    return Storage(UNKNOWN, f"the devices below the {layers[-1]} cannot be seen", layers)
 
 
-def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
-    """Return the storage on disks, below the layers of ``stack``."""
+def _on_disks(disks: Sequence[Disk], layers: Sequence[str]) -> Storage:
+    """Return the storage on disks that are below some layers."""
     kinds = [kind_of_disk(disk) for disk in disks]
     names = sorted({kind_name(kind) for kind, _ in kinds})
     if len(names) > 1:
         why = f"{len(disks)} disks of several kinds: {', '.join(names)}"
-        return "mixed", why, stack, None
+        return Storage("mixed", why, layers)
     kind, why = kinds[0]
     disk, description = disks[0], names[0]
     if disk.model and disk.model != description:
@@ -166,4 +187,4 @@ def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
         why = f"{len(disks)} disks, each {why}"
         description = f"{len(disks)} × {description}"
         disk = replace(disk, link_mb_per_s=None)  # It is the rate of one disk, not of all.
-    return kind, why, (*stack, description), disk
+    return Storage(kind, why, (*layers, description), disk)

@@ -1,6 +1,6 @@
 """PURE. Kinds of storage, and the patterns that recognise a mount or a disk as a kind.
 
-Kinds of storage in the mount table:
+How the mount table shows kinds of storage:
 
 - EFS by its DNS name, ``fs-ID.efs.REGION.amazonaws.com:/`` of type ``nfs4``
   (https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html). Its mount
@@ -17,8 +17,8 @@ Models of disks: ``Amazon Elastic Block Store`` and ``Amazon EC2 NVMe Instance S
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ssd-instance-store.html); ``nvme_card-pd``
 and ``nvme_card`` with a number, SCSI ``PersistentDisk`` and ``EphemeralDisk`` of vendor Google
 (udev rules of GoogleCloudPlatform/guest-configs); ``MSFT NVMe Accelerator`` and ``Microsoft NVMe
-Direct Disk`` (README of Azure/azure-vm-utils). The kind
-behind a virtio or Xen disk, which may be EBS, cannot be seen, not even from the name of the cloud.
+Direct Disk`` (README of Azure/azure-vm-utils). The storage behind a virtio or Xen disk cannot be
+seen, and does not follow from the name of the cloud. It may be EBS.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ _VALUED_NAMES = """
     max_read blksize redirect_dir index xino metacopy size nr_inodes huge
 """
 _FLAGS, _VALUED = frozenset(_FLAG_NAMES.split()), frozenset(_VALUED_NAMES.split())
-# A value is no path and no address; addresses of IPv6 have two colons.
+# Values that are paths or addresses are dropped. An address of IPv6 has two colons.
 _VALUE = re.compile(r"(?!\d+\.\d+\.\d+\.\d+)[A-Za-z0-9][A-Za-z0-9.+-]{0,15}(?::[A-Za-z0-9+-]+)?")
 
 

@@ -14,7 +14,7 @@ from iobench.results.trial import Outcome
 Spans = Sequence[tuple[float, float]]
 
 _MEMORY = {"PSS": "tree.pss_bytes", "RSS": "tree.rss_bytes"}
-# A metric, the columns whose sum it is the mean of, and the number by which it is divided.
+# A metric, the columns that are added up, and the divisor of the mean of this sum.
 _MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("cores_busy", ("tree.user_cores", "tree.system_cores"), 1.0),
     ("worker_cores_busy", ("tree.worker_cores",), 1.0),
@@ -61,9 +61,9 @@ def usage(
     """Return the resources that were used during some steps.
 
     Memory is the largest PSS since the first request, or the largest RSS if PSS was never read. The
-    other figures are means over intervals between readings that are within the steps and almost
-    completely outside of pauses. ``gpu_utilisation_share`` is the mean of all GPUs. Figures without
-    enough readings are left out.
+    other figures are means over the intervals between two readings. An interval counts if it is
+    within the steps and at most 5 % of it are pauses. ``gpu_utilisation_share`` is the mean of all
+    GPUs. Figures without enough readings are left out.
 
     Args:
         columns: the readings; their ``time_s`` counts from the request for the first batch.
@@ -73,10 +73,10 @@ def usage(
         pauses: parts of this time without steps.
     """
     figures = _memory(columns, end_s)
-    for metric, names, unit in _MEANS:
+    for metric, names, divisor in _MEANS:
         mean = _mean(columns, names, begin_s, end_s, pauses)
         if mean is not None:
-            figures[metric] = mean / unit
+            figures[metric] = mean / divisor
     counted_s = end_s - begin_s - sum(until_s - from_s for from_s, until_s in pauses)
     for prefix in ("", "worker_"):
         if samples > 0 and f"{prefix}cores_busy" in figures:
@@ -107,7 +107,9 @@ def _memory(columns: Columns, end_s: float) -> dict[str, Any]:
 def _mean(
     columns: Columns, names: Sequence[str], begin_s: float, end_s: float, pauses: Spans
 ) -> float | None:
-    """Return the mean of a sum of rates, each of which is a mean since the last reading.
+    """Return the mean of the sum of some columns, over the intervals between two readings.
+
+    Each value is the mean rate since the last reading.
 
     It is None if no complete interval counts, or if a column is missing.
     """

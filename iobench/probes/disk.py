@@ -46,7 +46,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         TrialFailed: the target is full, cannot be written to, or moved only a part of a block.
     """
     trial = typed(DiskTrial, {**spec.params, "repeat": spec.repeat})
-    folder = Path(context.places[f"disk/{trial.target}"].uri).expanduser()
+    folder = Path(context.locations[f"disk/{trial.target}"].uri).expanduser()
     move = move_by_fio if trial.engine == "fio" else move_by_processes
     if trial.operation == "read":
         path = file_to_read(folder, trial.file_bytes, trial.target)

@@ -22,7 +22,7 @@ from iobench.machine.coldness import judge_remote
 from iobench.machine.page_cache import prepare_cache
 from iobench.probes.parallel import run_in_processes
 from iobench.probes.settings import Access, LayoutTrial
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 
 _MAX_READS_PER_S = 100_000
 """More reads than a process can do in a second. It limits the number of prepared reads."""
@@ -61,12 +61,12 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             outside the output.
     """
     trial = typed(LayoutTrial, {**spec.params, "repeat": spec.repeat})
-    place = context.places[trial.data]
+    location = context.locations[trial.data]
     max_items = int(trial.seconds * _MAX_READS_PER_S) + trial.parallelism
-    items = find_items(place, trial.access, max_items=max_items, seed=trial.repeat)
+    items = find_items(location, trial.access, max_items=max_items, seed=trial.repeat)
     cache = None
-    if not place.is_remote:
-        folder = LocalStore(place.uri)
+    if not location.is_remote:
+        folder = LocalStore(location.uri)
         keys = dict.fromkeys(item.key for item in items)
         cache = prepare_cache(trial.cache, [folder.path(key) for key in keys], trial.drop_caches)
     # With more processes than items, some processes would have nothing to do.
@@ -76,7 +76,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     repeated_shares = [
         itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares
     ]
-    open_operation = functools.partial(open_reader, place, items[0])
+    open_operation = functools.partial(open_reader, location, items[0])
     context.begin()
     moved = run_in_processes(
         open_operation, repeated_shares, context.clock, trial.seconds, context.progress
@@ -90,7 +90,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         "samples_per_s": samples / max(moved.seconds, 1e-9),
         "samples": samples,
         "processes": processes,
-        "notes": [_STORE_NOTE] if place.is_remote else [],
+        "notes": [_STORE_NOTE] if location.is_remote else [],
     }
     reads_whole_files = items[0].is_whole
     if reads_whole_files:
@@ -100,11 +100,11 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     return Outcome(metrics, cache.judged(moved.physical_ratio, sequential=reads_whole_files))
 
 
-def find_items(place: Place, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
+def find_items(location: Location, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
     """List the reads of a trial. Shards are in their order, records and files are shuffled.
 
     Args:
-        place: the location of an output of ``dataprep shard``, or of class folders for ``files``.
+        location: where an output of ``dataprep shard`` is, or class folders for ``files``.
         access: what each read covers.
         max_items: the largest number of reads.
         seed: the seed of the order.
@@ -114,24 +114,24 @@ def find_items(place: Place, access: Access, *, max_items: int, seed: int) -> Se
         DatasetError, SourceError: nothing can be read there.
     """
     needed_form = "files" if access == "files" else "shards"
-    if place.holds != needed_form:
+    if location.holds != needed_form:
         raise TrialFailed(
-            f"{access} are read from {needed_form}, but this location holds {place.holds}"
+            f"{access} are read from {needed_form}, but this location holds {location.holds}"
         )
     generator = np.random.default_rng(seed)
     if access == "files":
-        items = _file_items(place, max_items, generator)
+        items = _file_items(location, max_items, generator)
     elif access == "records":
-        items = _record_items(place, max_items, generator)
+        items = _record_items(location, max_items, generator)
     else:
-        items = _shard_items(place, max_items)
+        items = _shard_items(location, max_items)
     if not items:
-        raise TrialFailed(f"no {access} in {place.uri}")
+        raise TrialFailed(f"no {access} in {location.uri}")
     return items
 
 
-def _file_items(place: Place, max_items: int, generator: np.random.Generator) -> list[Item]:
-    files = image_files(ImageFolder(place.uri, place.store).list(), place.every)
+def _file_items(location: Location, max_items: int, generator: np.random.Generator) -> list[Item]:
+    files = image_files(ImageFolder(location.uri, location.store).list(), location.every)
     rows = generator.permutation(len(files.names))[:max_items]
     sizes = files.sizes[rows].tolist()
     return [
@@ -140,14 +140,14 @@ def _file_items(place: Place, max_items: int, generator: np.random.Generator) ->
     ]
 
 
-def _shard_items(place: Place, max_items: int) -> list[Item]:
-    dataset = open_shards(place)
+def _shard_items(location: Location, max_items: int) -> list[Item]:
+    dataset = open_shards(location)
     shards = dataset.manifest.formats[dataset.format].shards
     return [Item(shard.key, 0, shard.bytes, shard.records, True) for shard in shards[:max_items]]
 
 
-def _record_items(place: Place, max_items: int, generator: np.random.Generator) -> list[Item]:
-    dataset = open_shards(place)
+def _record_items(location: Location, max_items: int, generator: np.random.Generator) -> list[Item]:
+    dataset = open_shards(location)
     shards = dataset.manifest.formats[dataset.format].shards
     records = generator.permutation(len(dataset))[:max_items]
     columns = [column[records].tolist() for column in dataset.places[:3]]
@@ -158,7 +158,7 @@ def _record_items(place: Place, max_items: int, generator: np.random.Generator) 
 
 
 @contextlib.contextmanager
-def open_reader(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
+def open_reader(location: Location, first: Item) -> Iterator[Callable[[Item], int]]:
     """Yield a function that reads an item, drops the data, and returns the number of bytes.
 
     For each item, the file is opened again and read in pieces of 1 MiB. A program that reads
@@ -167,14 +167,14 @@ def open_reader(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
     connected before the first item.
 
     Args:
-        place: the location of the data.
+        location: the location of the data.
         first: any item, to connect to the store.
 
     Raises:
         TrialFailed: the function read fewer bytes than the manifest or the listing says.
     """
-    if place.is_remote:
-        store = open_store(place.uri, place.store)
+    if location.is_remote:
+        store = open_store(location.uri, location.store)
         store.head(first.key)
 
         def fetch(item: Item) -> int:
@@ -185,7 +185,7 @@ def open_reader(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
         yield fetch
         return
     # LocalStore refuses keys that are outside the folder.
-    path_of = functools.cache(LocalStore(place.uri).path)
+    path_of = functools.cache(LocalStore(location.uri).path)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with mmap.mmap(-1, _PIECE_BYTES, flags=flags) as memory, memoryview(memory) as piece:
         # The memory is touched here, so that the first read is not slower than the others.

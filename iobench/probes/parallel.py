@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 from iobench.clock import Clock
 from iobench.errors import TrialFailed
 from iobench.machine.page_cache import physical_read_bytes
-from iobench.machine.processes import end_with, starting
+from iobench.machine.processes import end_with_parent, starting
 from iobench.results.statistics import quantiles
 
 Progress: TypeAlias = Callable[[float, str], None]
@@ -171,7 +171,7 @@ def _run_share(
     try:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        end_with(parent)
+        end_with_parent(parent)
         with open_operation() as operate:
             all_open.wait()
             physical_before = physical_read_bytes()

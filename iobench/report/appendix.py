@@ -403,7 +403,7 @@ def _accelerator_rates() -> Table:
             rate.name,
             model_words(rate.model),
             number(rate.samples_per_s),
-            rate.meaning.value,
+            rate.work_kind.value,
             rate.source,
         ]
         for accelerator in ACCELERATORS

@@ -147,11 +147,8 @@ COMMAND_TERMS: Mapping[str, str] = {
     "link": "A network connection with a known bandwidth, the amount of data per second.",
     "listing": "A text file with a line for each image.",
     "loader": "A program that reads samples from storage and makes batches of them.",
+    "lock": "An object in an output that keeps a second job from writing there at the same time.",
     "loop": "A training loop: it takes batches from a loader and trains a model, step by step.",
-    "lock": (
-        "An object in an output which says that a run is writing a split, or a part of it. Other "
-        "runs wait until it is released or expires."
-    ),
     "manifest": "A JSON file that is written last. Its presence means that a split is complete.",
     "MB, MiB": "MB is 1,000,000 bytes. MiB is 1,048,576 bytes.",
     "model": "The neural network that is trained.",

@@ -42,7 +42,7 @@ class TrialSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """The location of data, and how to reach it.
 
     Attributes:
@@ -164,7 +164,7 @@ class Context:
     """What a trial gets in addition to its parameters.
 
     Attributes:
-        places: the locations of data by the names that the parameters use.
+        locations: the locations of data by the names that the parameters use.
         clock: the clock by which the trial measures.
         progress: called as ``progress(amount, unit)`` with the amount done so far; ``unit`` is
             ``samples`` or ``bytes``, for instance. It may be called at any rate.
@@ -176,7 +176,7 @@ class Context:
             ``give_up_s`` is later by this time.
     """
 
-    places: Mapping[str, Place]
+    locations: Mapping[str, Location]
     clock: Clock
     progress: Callable[[float, str], None]
     scratch: Path | None = None

@@ -32,8 +32,8 @@ from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import (
     from_other_packages,
     in_config_order,
+    location_names,
     name_clashes,
-    places_of,
     trials,
 )
 from iobench.data.data_summary import DataSummary
@@ -313,7 +313,7 @@ def forecast(
     for spec in remaining:
         data_name = str(spec.params.get("over") or spec.params.get("data") or "")
         reads_data = spec.kind in ("loader", "train") and data_name != ""
-        data_summary = data.stored(data_name) if reads_data else None
+        data_summary = data.summary(data_name) if reads_data else None
         planned.append(PlannedTrial(spec, earlier.duration(spec, data_summary, timeout_s)))
     requests = _requests(config, remaining, data)
     problems = [trial.duration.problem for trial in planned if trial.duration.problem]
@@ -435,7 +435,7 @@ def _requests(
             objects = _copied_objects(name, config.data, samples)
         requests[store] += Requests(puts=objects, gets=objects)
     for spec in specs:
-        for name in stores.keys() & set(places_of(spec)):
+        for name in stores.keys() & set(location_names(spec)):
             store = stores[name]
             if spec.kind == "object":
                 requests[store] += _probe_requests(spec.params)
@@ -541,7 +541,7 @@ def _billed(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Billed
     targets = config.object_store.targets if config.object_store else ()
     stores = {f"store/{target.label}": (target.uri, target.store) for target in targets}
     prices_path = Path(config.prices).expanduser() if config.prices else None
-    for name in dict.fromkeys(name for spec in specs for name in places_of(spec)):
+    for name in dict.fromkeys(name for spec in specs for name in location_names(spec)):
         if "@s3" in name:
             own_uri = own_store_uri(name, data)
             if own_uri:

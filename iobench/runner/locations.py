@@ -20,7 +20,7 @@ from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import TrialFailed, Unavailable
 from iobench.probes import disk
 from iobench.probes.object_store import objects as probe_objects
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.servers.moto_server import MotoServer, signed_in
 
 _BUCKET = "iobench"
@@ -60,7 +60,7 @@ class Locations:
         self._maker = DataMaker(
             config.data, self._bucket, note, partial(formats_read, trials(config))
         )
-        self._resolved: dict[str, Place | Exception] = {}
+        self._resolved: dict[str, Location | Exception] = {}
         """The location of each name so far, or the error of its preparation."""
 
     def __enter__(self) -> Locations:
@@ -72,7 +72,7 @@ class Locations:
             for name in {*self._resolved, *self._earlier_names}:
                 self._clean(name)
 
-    def get(self, name: str) -> Place:
+    def get(self, name: str) -> Location:
         """The location with this name. Data that do not exist yet are made.
 
         Raises:
@@ -93,12 +93,12 @@ class Locations:
             raise location
         return location
 
-    def resolved(self, names: Iterable[str]) -> dict[str, Place]:
+    def resolved(self, names: Iterable[str]) -> dict[str, Location]:
         """The locations of ``names`` that could be resolved so far."""
         locations = {}
         for name in names:
             location = self._resolved.get(name)
-            if isinstance(location, Place):
+            if isinstance(location, Location):
                 locations[name] = location
         return locations
 
@@ -112,18 +112,18 @@ class Locations:
         endpoints = {location.store.endpoint_url for location in self.resolved(names).values()}
         return MotoServer.ENVIRONMENT if self._server.url in endpoints else {}
 
-    def _resolve(self, name: str) -> Place:
+    def _resolve(self, name: str) -> Location:
         prefix, slash, label = name.partition("/")
         if slash and prefix == "disk":
-            return Place(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
+            return Location(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
         if slash and prefix == "store":
-            return probe_objects.place_of_run(
+            return probe_objects.location_of_run(
                 self._store_location(self._stores[label]), self._run_id
             )
-        return self._maker.place(name)
+        return self._maker.location(name)
 
     @contextlib.contextmanager
-    def _bucket(self) -> Iterator[Place]:
+    def _bucket(self) -> Iterator[Location]:
         """The location for copies of data on a store.
 
         If it is on this program's S3 server, the environment has its credentials in the block.
@@ -133,13 +133,13 @@ class Locations:
         with signed_in() if bucket.uri == LOCAL else contextlib.nullcontext():
             yield location
 
-    def _store_location(self, bucket: BucketSettings) -> Place:
+    def _store_location(self, bucket: BucketSettings) -> Location:
         """The configured bucket, or for ``local`` a bucket on this program's S3 server.
 
         The server is started if it does not run yet.
         """
         if bucket.uri != LOCAL:
-            return Place(bucket.uri, "empty", bucket.store)
+            return Location(bucket.uri, "empty", bucket.store)
         if self._server is None:
             self._note("starting an S3 server (moto) on this machine")
             try:
@@ -150,7 +150,7 @@ class Locations:
                 raise Unavailable(str(error)) from None
             self._server.create_bucket(_BUCKET)
         options = StoreOptions(endpoint_url=self._server.url)
-        return Place(f"s3://{_BUCKET}", "empty", options)
+        return Location(f"s3://{_BUCKET}", "empty", options)
 
     def _clean(self, name: str) -> None:
         """Remove the files or objects of this run's probes at a location.
@@ -170,11 +170,11 @@ class Locations:
             folder = disk.folder_of_run(target, self._run_id)
             self._note(f"files may be left in {folder}: {error.strerror or error}")
 
-    def _clean_store(self, location: Place) -> None:
+    def _clean_store(self, location: Location) -> None:
         try:
             probe_objects.clean(location, self._run_id)
         except (DataprepError, OSError) as error:
             # After any other error than an overload, the probes could not write objects either.
             if probe_objects.is_overload(str(error)):
-                prefix = probe_objects.place_of_run(location, self._run_id).uri
+                prefix = probe_objects.location_of_run(location, self._run_id).uri
                 self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

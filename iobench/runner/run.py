@@ -17,9 +17,9 @@ from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import (
     from_other_packages,
     in_config_order,
+    location_names,
     name_clashes,
     on_hosts,
-    places_of,
     trials,
 )
 from iobench.config.references import references as configured_references
@@ -161,7 +161,7 @@ class _RemainingTrials:
         display: shows the progress.
         locations: the locations of data, disks and stores; they are cleaned up at the end.
         result: the result of the run so far, for the log.
-        references: the references of ``result``. They are changed in place: facts about the data
+        references: the references of ``result``. They are changed in location: facts about the data
             are added when a trial uses the data for the first time.
         leader: the leader of a run on several hosts; None if this host measures alone.
     """
@@ -234,7 +234,7 @@ class _RemainingTrials:
 
         The facts are the fingerprints of the data, and how their shards were made.
         """
-        for name, location in self._locations.resolved(places_of(spec)).items():
+        for name, location in self._locations.resolved(location_names(spec)).items():
             sharding = sharding_run(location)
             if sharding is not None:
                 earlier_facts = self._references.get("making", {})
@@ -268,7 +268,7 @@ def _location_names(specs: Sequence[TrialSpec]) -> set[str]:
     """The names of all locations that trials use."""
     names: set[str] = set()
     for spec in specs:
-        names.update(places_of(spec))
+        names.update(location_names(spec))
     return names
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from dataprep.credentials import without_credentials
 from iobench.clock import since_1970_s
 from iobench.config.benchmark import BenchConfig
-from iobench.config.plan import places_of
+from iobench.config.plan import location_names
 from iobench.data.existing import changed_shards
 from iobench.errors import Unavailable
 from iobench.results.trial import Outcome, Status, Trial, TrialSpec
@@ -58,7 +58,7 @@ class TrialRunner:
                 and raises TrialFailed if the trial must not be measured. If it is None, the
                 measurement begins at once.
         """
-        names = places_of(spec)
+        names = location_names(spec)
         try:
             locations = {name: self._locations.get(name) for name in names}
         except Unavailable as error:

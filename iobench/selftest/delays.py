@@ -35,7 +35,7 @@ from iobench.loaders.torch_loader import TorchLoader
 from iobench.plug_ins import create
 from iobench.results.result import Result
 from iobench.results.statistics import median
-from iobench.results.trial import Context, Place, Trial, TrialSpec
+from iobench.results.trial import Context, Location, Trial, TrialSpec
 from iobench.selftest.known_rates import NotRun
 from iobench.selftest.memory_store import SHARDS, memory_store
 from iobench.servers.fault_proxy import Delay, FaultProxy, Match, Rule
@@ -262,7 +262,7 @@ def _delayed_call(
     pauses: Pauses, seconds: float, method: Callable[..., Any], *arguments: Any
 ) -> Any:
     """Pause, then call a method."""
-    pauses.take(seconds)
+    pauses.pause(seconds)
     return method(*arguments)
 
 
@@ -295,7 +295,7 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
     def slow_loader(*arguments: Any) -> Loader:
         loader: Loader = create(*arguments)
         if isinstance(loader, TorchLoader):
-            loader.put_around(augmentation)
+            loader.wrap_augmentation(augmentation)
         return loader
 
     def slow_consumer(*arguments: Any) -> Consumer:
@@ -315,7 +315,7 @@ class DelayBench:
 
     plan: Plan
     clock: Clock
-    places: Mapping[str, Place]
+    locations: Mapping[str, Location]
     proxy: FaultProxy
 
     def run(self, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
@@ -353,7 +353,7 @@ class DelayBench:
         spec = TrialSpec("train", params, repeat)
         # Synthetic batches are on the device already, and are not copied.
         copied_samples = 0 if source == "synthetic" else self.plan.batch_size
-        context = Context(self.places, self.clock, lambda done, unit: None)
+        context = Context(self.locations, self.clock, lambda done, unit: None)
         with slowed(case, self.clock, case.get("copy", 0.0) * copied_samples):
             outcome = training_trial.run(spec, context)
         return Trial(
@@ -366,8 +366,8 @@ def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[DelayBench]:
     """Draw images, make shards of them below ``folder``, and also serve the shards over HTTP."""
     policy = dataprep.ImagePolicy(size=64)
     with memory_store(folder, plan.images, policy, clock) as store:
-        places = {"shards@disk": store.disk, "shards@s3": store.remote}
-        yield DelayBench(plan, clock, places, store.proxy)
+        locations = {"shards@disk": store.disk, "shards@s3": store.remote}
+        yield DelayBench(plan, clock, locations, store.proxy)
 
 
 def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:

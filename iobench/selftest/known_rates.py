@@ -150,13 +150,13 @@ def watched_waits(clock: Clock, steps: int) -> Check:
 
     def batches() -> Iterator[list[int]]:
         for _ in range(steps + 1):
-            load_pauses.take(_WAIT_S)
+            load_pauses.pause(_WAIT_S)
             yield [0] * _BATCH
 
     records = BytesIO()
     log = StepLog(records.write)
     for _ in TimedEpoch(batches, 0, 0, log, clock=clock.now_s):
-        step_pauses.take(_WORK_S)
+        step_pauses.pause(_WORK_S)
     log.flush()
     watched = outcome(read_step_log(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
     wait_share = float(watched.metrics["wait_share"])
@@ -169,14 +169,14 @@ def watched_loss(clock: Clock, steps: int) -> Check:
 
     def batches() -> Iterator[list[int]]:
         for _ in range(_REPLAY.begins_after + steps):
-            load_pauses.take(_HALF_STEP_S)
+            load_pauses.pause(_HALF_STEP_S)
             yield [0] * _BATCH
 
     records = BytesIO()
     log = StepLog(records.write)
     replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
     for _ in TimedEpoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
-        step_pauses.take(_HALF_STEP_S)
+        step_pauses.pause(_HALF_STEP_S)
     log.flush()
     table = read_step_log(records.getvalue())
     watched = outcome(

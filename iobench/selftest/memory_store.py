@@ -13,7 +13,7 @@ import dataprep
 from dataprep.drawn import draw_tree
 from iobench.clock import Clock
 from iobench.data.pixel_shards import write_pixel_shards
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.servers.fault_proxy import FaultProxy
 from iobench.servers.memory_s3 import MemoryS3
 from iobench.servers.moto_server import signed_in
@@ -33,8 +33,8 @@ class MemoryStore:
         proxy: the proxy between clients and the store; its rules set latency and bandwidth.
     """
 
-    disk: Place
-    remote: Place
+    disk: Location
+    remote: Location
     proxy: FaultProxy
 
 
@@ -64,7 +64,7 @@ def memory_store(
         source=str(source), output=str(encoded), image=policy, shard_size=ByteSize(shard_bytes)
     )
     dataprep.shard(config)
-    shards = Place(str(encoded), "shards")
+    shards = Location(str(encoded), "shards")
     if as_pixels:
         pixels = folder / "pixels"
         write_pixel_shards(shards, pixels)

@@ -55,7 +55,7 @@ _SLICE_S = 0.02
 """Length of the slices in which a rate limit passes bytes."""
 
 _MAX_CATCH_UP_S = 0.01
-"""How much time a rate limit makes up for at most, if a sleep ended late."""
+"""Maximum time that a rate limit makes up for after a sleep that took too long."""
 
 _UPSTREAM_TIMEOUT_S = 60.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
@@ -113,7 +113,7 @@ class FlipByte:
 class Reset:
     """Reset the connection (TCP RST) before the request is forwarded, or after it is answered.
 
-    At the response, the server has executed the request, but the client cannot know.
+    With ``at="response"``, the server has executed the request, but the client does not know it.
     """
 
     at: Point = "request"
@@ -154,10 +154,9 @@ class Match:
     Attributes:
         method: the HTTP method of the requests; None for any.
         path: a regular expression that is found in the path?query of the requests; None for any.
-        skip: the first ``skip`` requests that fit pass undisturbed.
-        times: the next ``times`` requests that fit are disturbed, and later ones pass; None to
-            disturb all of them.
-        every: with 2, only every second of these requests is disturbed, beginning with the first.
+        skip: the number of matching requests that pass undisturbed at first.
+        times: the number of matching requests that are disturbed after these; None for all.
+        every: 2 to disturb only every second of these requests, beginning with the first.
     """
 
     method: str | None = None
@@ -171,7 +170,7 @@ class Match:
         return self.method in (None, method) and re.search(self.path or "", path) is not None
 
     def hits(self, nth: int) -> bool:
-        """Return whether the fitting request number ``nth``, from 0, is disturbed."""
+        """Return whether the ``nth`` matching request, from 0, is disturbed."""
         if nth < self.skip or (self.times is not None and nth >= self.skip + self.times):
             return False
         return (nth - self.skip) % self.every == 0
@@ -286,7 +285,7 @@ class FaultProxy(ThreadingTCPServer):
         """Use other rules from the next request on; the counts of requests start at 0."""
         with self._lock:
             self._rules = tuple(rules)
-            self._fitting = [0] * len(self._rules)
+            self._matching_requests = [0] * len(self._rules)
 
     def clear(self) -> None:
         """Drop all rules, and forget all requests."""
@@ -299,9 +298,9 @@ class FaultProxy(ThreadingTCPServer):
         with self._lock:
             for index, rule in enumerate(self._rules):
                 if rule.match.fits(method, path):
-                    if rule.match.hits(self._fitting[index]):
+                    if rule.match.hits(self._matching_requests[index]):
                         request.faults += (rule.fault,)
-                    self._fitting[index] += 1
+                    self._matching_requests[index] += 1
             self._requests.append(request)
         return request
 

@@ -16,8 +16,8 @@ from iobench.machine.processes import starting
 _OPENER_WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SERVER_CODE = """
 import sys, threading
-from iobench.machine.processes import end_with
-end_with(int(sys.argv[1]))
+from iobench.machine.processes import end_with_parent
+end_with_parent(int(sys.argv[1]))
 from moto.server import ThreadedMotoServer
 server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
 server.start()

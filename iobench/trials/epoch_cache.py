@@ -21,7 +21,7 @@ from iobench.machine.coldness import (
 )
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.page_cache import CacheState
-from iobench.results.trial import Cold, Place, begin_at_once
+from iobench.results.trial import Cold, Location, begin_at_once
 from iobench.trials.loader_grid import LoopTrial
 
 _MAX_TRIES = 5
@@ -165,7 +165,7 @@ class EpochCache:
         self,
         trial: LoopTrial,
         requested: str,
-        location: Place | None,
+        location: Location | None,
         data: DataSummary | None,
         *,
         before_every_epoch: bool,

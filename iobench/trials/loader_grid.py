@@ -37,9 +37,11 @@ from iobench.loaders.settings import (
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.results.statistics import median
 from iobench.results.trial import Trial, TrialSpec
-from iobench.settings import AlsoNull, OneOrMore, bare_null, grid
+from iobench.settings import AlsoNull, OneOrMore, grid, null_as_name
 
-LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check), AlsoNull()]
+LoaderName = Annotated[
+    str, BeforeValidator(null_as_name), AfterValidator(LOADERS.check), AlsoNull()
+]
 
 
 class LoaderGrid(BaseModel):

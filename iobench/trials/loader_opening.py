@@ -24,7 +24,7 @@ from iobench.loaders.access import DownloadedLoader
 from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.frameworks import need_framework
 from iobench.plug_ins import create
-from iobench.results.trial import Context, Place
+from iobench.results.trial import Context, Location
 from iobench.trials.epoch_cache import EpochCache
 from iobench.trials.epoch_loop import EpochTimings
 from iobench.trials.loader_grid import LoopTrial
@@ -44,7 +44,7 @@ def import_loader(name: str) -> None:
         importlib.import_module("cv2")
 
 
-def open_loader(trial: LoopTrial, location: Place | None, context: Context) -> Loader:
+def open_loader(trial: LoopTrial, location: Location | None, context: Context) -> Loader:
     """Create the loader of a trial. With access ``file`` it downloads its data first.
 
     Raises:
@@ -63,7 +63,7 @@ def open_loader(trial: LoopTrial, location: Place | None, context: Context) -> L
     )
 
 
-def create_loader(trial: LoopTrial, location: Place | None, context: Context) -> Loader:
+def create_loader(trial: LoopTrial, location: Location | None, context: Context) -> Loader:
     """Create the loader of a trial, which reads the data at ``location``.
 
     Raises:
@@ -96,11 +96,11 @@ def with_warm_part(context: Context, name: str, *, is_warm: bool) -> tuple[Conte
     Raises:
         Unavailable: not even one shard or file fits into half of the free memory.
     """
-    location = context.places.get(name)
+    location = context.locations.get(name)
     if location is None or not is_warm or location.holds == "empty":
         return context, 1.0
     part = warm_part(location)
-    return replace(context, places={**context.places, name: part.place}), part.share
+    return replace(context, locations={**context.locations, name: part.location}), part.share
 
 
 def warm_metrics(share: float, *, is_warm: bool) -> dict[str, float]:
@@ -108,7 +108,7 @@ def warm_metrics(share: float, *, is_warm: bool) -> dict[str, float]:
     return {"warm_share": share} if is_warm else {}
 
 
-def summarize_loader_data(location: Place | None, loader: Loader) -> DataSummary | None:
+def summarize_loader_data(location: Location | None, loader: Loader) -> DataSummary | None:
     """The size and files of the data that a loader reads; None if it reads nothing."""
     if location is None or loader.reads is None:
         return None

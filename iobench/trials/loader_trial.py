@@ -94,7 +94,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     warm = warm_metrics(warm_share, is_warm=is_warm)
     if trial.processes > 1:
         return _run_several_processes(spec, trial, context, warm)
-    location = context.places[trial.data] if trial.data else None
+    location = context.locations[trial.data] if trial.data else None
     import_loader(trial.loader)
     begun_s = context.clock.now_s()
     loader = open_loader(trial, location, context)
@@ -245,7 +245,7 @@ def _run_several_processes(
         Unavailable: the loader does not share its samples among processes.
         TrialFailed: a process failed, or the processes did not run at the same time.
     """
-    location = context.places[trial.data] if trial.data else None
+    location = context.locations[trial.data] if trial.data else None
     loader = create_loader(trial, location, context)
     check_shares_samples(loader, trial.loader, "processes", "processes: 1")
     data = summarize_loader_data(location, loader)
@@ -291,7 +291,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     with the timings of the other processes.
     """
     trial = LoaderTrial.model_validate(spec.params)
-    location = context.places[trial.data] if trial.data else None
+    location = context.locations[trial.data] if trial.data else None
     loader = create_loader(trial, location, context)
     data = summarize_loader_data(location, loader)
     reopened = ReopenedLoader(loader, lambda: create_loader(trial, location, context))

@@ -27,7 +27,7 @@ from iobench.loaders.access import RequestTotals, counting_requests, downloaded,
 from iobench.loaders.frameworks import need_framework
 from iobench.loaders.protocol import WorkerBatch
 from iobench.machine.hardware import gpus
-from iobench.results.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
+from iobench.results.trial import Cold, Context, Location, Metrics, Outcome, TrialSpec
 from iobench.trials.epoch_cache import EpochCache, SharedCache, shared_epochs
 from iobench.trials.epoch_loop import run_epoch
 from iobench.trials.loader_opening import (
@@ -259,7 +259,7 @@ def run(
         begun_s = context.clock.now_s()
         context = _with_downloaded_data(trial, context)
         more_metrics["download_s"] = context.clock.now_s() - begun_s
-    location = context.places[trial.data] if trial.data else None
+    location = context.locations[trial.data] if trial.data else None
     plan = _plan(trial, context, location, ranks)
     reports = _run_rank_processes(spec, trial, context, ranks, plan, environment)
     epochs_of_ranks = [report.epochs for report in reports]
@@ -310,17 +310,17 @@ def _with_downloaded_data(trial: TrainingTrial, context: Context) -> Context:
     """Download the data once, before any rank begins, and return a context with the local copy."""
     if context.scratch is None:
         raise Unavailable("access file needs a folder to download to")
-    location = context.places[trial.data]
+    location = context.locations[trial.data]
     folder = context.scratch / "download"
     folder.mkdir(parents=True)
     reads = create_loader(trial, location, context).reads
     if reads is None:
         reads = "files"
     local = downloaded(location, reads, folder, trial.connections)
-    return replace(context, places={**context.places, trial.data: local})
+    return replace(context, locations={**context.locations, trial.data: local})
 
 
-def _plan(trial: TrainingTrial, context: Context, location: Place | None, ranks: Ranks) -> _Plan:
+def _plan(trial: TrainingTrial, context: Context, location: Location | None, ranks: Ranks) -> _Plan:
     """Count the full batches of each rank, and choose the steps. No sample is read.
 
     Raises:
@@ -329,7 +329,7 @@ def _plan(trial: TrainingTrial, context: Context, location: Place | None, ranks:
     """
     if location is None and trial.over:
         # The trial reads no data, but it takes as many samples as the trials of the other inputs.
-        location = context.places[trial.over]
+        location = context.locations[trial.over]
     is_synthetic = trial.input == "synthetic"
     data: DataSummary | None = None
     full_batches: list[int] = []
@@ -437,7 +437,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     params = spec.params
     trial = TrainingTrial.model_validate(params)
     name = trial.data or trial.over
-    location = context.places[name] if name else None
+    location = context.locations[name] if name else None
     loader = create_loader(trial, location, context)
     data = summarize_loader_data(location, loader) if trial.data else None
     group, consumer = _join_group(trial, params["meeting"], context)

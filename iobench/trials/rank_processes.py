@@ -59,7 +59,7 @@ def run_ranks(
             rank_params = {**params, "world_size": count, "meeting": meeting, "rank": number}
             request = TrialRequest(
                 TrialSpec(kind, rank_params),
-                context.places,
+                context.locations,
                 ends_within_s=context.give_up_s - context.clock.now_s(),
                 waits=number == 0,
             )

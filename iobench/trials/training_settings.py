@@ -22,7 +22,7 @@ from iobench.loaders.access import (
 from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.settings import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.results.wording import model_words
-from iobench.settings import AlsoNull, OneOrMore, bare_null
+from iobench.settings import AlsoNull, OneOrMore, null_as_name
 from iobench.trials.ladder import HOST_RUNGS, PRELOADED_RUNGS
 from iobench.trials.loader_grid import LoaderName, LoopTrial
 
@@ -43,7 +43,7 @@ _TRAINING_CONSUMERS = ("torch", "tensorflow", "mxnet")
 """Consumers of this package that train."""
 
 ConsumerName = Annotated[
-    str, BeforeValidator(bare_null), AfterValidator(CONSUMERS.check), AlsoNull()
+    str, BeforeValidator(null_as_name), AfterValidator(CONSUMERS.check), AlsoNull()
 ]
 
 

@@ -71,8 +71,8 @@ def _run_on_one_device(spec: TrialSpec, trial: TrainingTrial, context: Context) 
     """Prepare the loader and the consumer in this process, and run the loop."""
     # The location of the data that limit the number of samples of every input. If the trial itself
     # reads no data, its loader is created for this location.
-    limiting_location = context.places[trial.over] if trial.over else None
-    location = context.places[trial.data] if trial.data else None
+    limiting_location = context.locations[trial.over] if trial.over else None
+    location = context.locations[trial.data] if trial.data else None
     import_loader(trial.loader)
     begun_s = context.clock.now_s()
     loader = open_loader(trial, location or limiting_location, context)
@@ -150,7 +150,7 @@ def _train_on_epochs(
     opening_s: float,
 ) -> Outcome:
     """Train on epochs of a loader. The page cache is prepared and judged between them."""
-    location = context.places[trial.data] if trial.data else None
+    location = context.locations[trial.data] if trial.data else None
     read_data = None if trial.input in PRELOADED_RUNGS else data
     cache = EpochCache(
         trial,

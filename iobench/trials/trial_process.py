@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 
 from dataprep.names import escape
 from iobench.machine.processes import starting
-from iobench.results.trial import Place, TrialSpec
+from iobench.results.trial import Location, TrialSpec
 
 Message: TypeAlias = Mapping[str, Any]
 
@@ -58,7 +58,7 @@ class TrialRequest:
     """
 
     spec: TrialSpec
-    locations: Mapping[str, Place]
+    locations: Mapping[str, Location]
     scratch: Path | None = None
     ends_within_s: float = math.inf
     waits: bool = False

@@ -30,7 +30,7 @@ from typing import Any
 from dataprep.errors import DataprepError
 from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.machine.processes import end_with
+from iobench.machine.processes import end_with_parent
 from iobench.results.trial import Context, begin_at_once
 from iobench.trials.trial_process import REQUEST_SIZE_BYTES, TrialRequest
 
@@ -76,7 +76,7 @@ class MessageWriter:
 def main() -> int:
     """Run the requested trial. The exit code is also 0 if the trial failed and sent its reason."""
     writer = MessageWriter(int(sys.argv[1]))
-    end_with(int(sys.argv[2]))
+    end_with_parent(int(sys.argv[2]))
     # By default TensorFlow allocates the whole memory of every GPU, also of GPUs that it does not
     # use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")

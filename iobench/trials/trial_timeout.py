@@ -20,7 +20,7 @@ from iobench.errors import TrialFailed
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings, sampling_beside
 from iobench.machine.usage import add_samples
-from iobench.results.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
+from iobench.results.trial import GIVE_UP_SHARE, Location, Outcome, Status, TrialSpec
 from iobench.trials.trial_process import LOOK_EVERY_S, ChildProcess, Message, TrialRequest
 
 _GRACE_S = 2.0
@@ -61,7 +61,7 @@ class _LastMessage:
 
 def run_with_timeout(
     spec: TrialSpec,
-    locations: Mapping[str, Place],
+    locations: Mapping[str, Location],
     *,
     timeout_s: float,
     environment: Mapping[str, str],

@@ -38,7 +38,7 @@ from iobench.loaders import (
     SplitsFirstBatch,
 )
 from iobench.loaders.protocol import MemoryRung
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.servers.moto_server import MotoServer
 from iobench.trials.loop_metrics import first_batch_metrics
 
@@ -67,9 +67,9 @@ ALWAYS_DECODE = ("mxnet-record", "dali", "webdataset")
 
 
 class Data(NamedTuple):
-    """The same 120 samples in four places, and what they are."""
+    """The same 120 samples in four locations, and what they are."""
 
-    places: dict[str, Place]
+    locations: dict[str, Location]
     labels: dict[bytes, int]
     stored: Sequence[tuple[bytes, int]]
     files: Sequence[tuple[bytes, int]]
@@ -106,10 +106,10 @@ def data(
                 bucket.put(entry.key, local.get(entry.key))
         yield Data(
             {
-                "shards@disk": Place(str(output), "shards"),
-                "files@disk": Place(str(tree), "files"),
-                "shards@s3": Place("s3://loaders/shards", "shards", options),
-                "files@s3": Place("s3://loaders/files", "files", options),
+                "shards@disk": Location(str(output), "shards"),
+                "files@disk": Location(str(tree), "files"),
+                "shards@s3": Location("s3://loaders/shards", "shards", options),
+                "files@s3": Location("s3://loaders/files", "files", options),
             },
             *_samples(tree, output),
         )
@@ -128,13 +128,13 @@ def _samples(
 
 
 @contextmanager
-def opened(name: str, place: Place | None, **settings: Any) -> Iterator[Loader]:
+def opened(name: str, location: Location | None, **settings: Any) -> Iterator[Loader]:
     """A loader that is closed again; skipped where its framework is not installed."""
     options = {"batch_size": 16, "image_size": SIZE, **settings}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what TensorFlow and MXNet warn of on import is theirs
         try:
-            loader = LOADERS.load(name)(place, LoaderSettings(**options), SystemClock())
+            loader = LOADERS.load(name)(location, LoaderSettings(**options), SystemClock())
         except Unavailable as error:
             if "is not installed" not in str(error):
                 raise
@@ -145,9 +145,9 @@ def opened(name: str, place: Place | None, **settings: Any) -> Iterator[Loader]:
         loader.close()
 
 
-def place_of(data: Data, name: str, where: str = "disk") -> Place:
+def location_of(data: Data, name: str, where: str = "disk") -> Location:
     """What that loader reads."""
-    return data.places[f"{'files' if name in FROM_FILES else 'shards'}@{where}"]
+    return data.locations[f"{'files' if name in FROM_FILES else 'shards'}@{where}"]
 
 
 def numbers(array: Any) -> list[int]:
@@ -198,9 +198,9 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
     """Two epochs, each with every label as often as the data has it, in whole batches."""
     if where == "s3" and name in LOCAL_ONLY:
         pytest.skip("reads paths alone")
-    place = place_of(data, name, where)
+    location = location_of(data, name, where)
     expected = Counter(label for _, label in (data.files if name in FROM_FILES else data.stored))
-    with opened(name, place, workers=workers) as loader:
+    with opened(name, location, workers=workers) as loader:
         for number in range(2):
             batches = list(loader.epoch(number))
             assert Counter(labels_of(batches)) == expected
@@ -217,7 +217,7 @@ def test_workers_read_where_opencv_has_threads(data: Data, name: str) -> None:
     cv2.setNumThreads(2)
     try:
         cv2.cvtColor(np.zeros((1500, 1500, 3), np.uint8), cv2.COLOR_RGB2BGRA)  # starts the threads
-        with opened(name, place_of(data, name), workers=2) as loader:
+        with opened(name, location_of(data, name), workers=2) as loader:
             assert sum(batch.samples for batch in loader.epoch(0)) == SAMPLES
     finally:
         cv2.setNumThreads(before)
@@ -234,9 +234,9 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
     if name in LOCAL_ONLY:
         assert not hasattr(LOADERS.load(name), "read_pattern")
         return
-    place = place_of(data, name, where)
-    size = summarize_data(place, "files" if name in FROM_FILES else "tfrecord").bytes
-    with opened(name, place, workers=workers) as loader:
+    location = location_of(data, name, where)
+    size = summarize_data(location, "files" if name in FROM_FILES else "tfrecord").bytes
+    with opened(name, location, workers=workers) as loader:
         assert isinstance(loader, CountsReads)
         pattern = loader.read_pattern(size / SAMPLES)
         # The pipelines of TensorFlow and MXNet read in one stream, however many threads decode.
@@ -259,16 +259,16 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) -> None:
     """Each sample of every second shard, or file, once an epoch, with the labels of all data."""
-    place = place_of(data, name)
+    location = location_of(data, name)
     form = "files" if name in FROM_FILES else "tfrecord"
-    part = warm_part(place, summarize_data(place, form).bytes)
+    part = warm_part(location, summarize_data(location, form).bytes)
     assert 0.3 < part.share < 0.8
     if name in FROM_FILES:
         expected = Counter(label for _, label in data.files[::2])
     else:
-        shards = dataprep.open(place.uri).shards()[::2]
+        shards = dataprep.open(location.uri).shards()[::2]
         expected = Counter(sample.label for shard in shards for sample in shard)
-    with opened(name, part.place, workers=workers) as loader:
+    with opened(name, part.location, workers=workers) as loader:
         for number in range(2):
             assert Counter(labels_of(list(loader.epoch(number)))) == expected
 
@@ -282,7 +282,7 @@ def test_the_parts_of_the_first_batch_add_up(
     """What a loader tells of its first batch is part of its time, and stays as it was told."""
     if where == "s3" and name in LOCAL_ONLY:
         pytest.skip("reads paths alone")
-    with opened(name, place_of(data, name, where), workers=workers) as loader:
+    with opened(name, location_of(data, name, where), workers=workers) as loader:
         assert isinstance(loader, SplitsFirstBatch)
         assert loader.first_batch() is None
         asked_s = time.perf_counter()
@@ -305,7 +305,7 @@ def test_the_parts_of_the_first_batch_add_up(
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
     """Batches hold encoded images, each once and each beside its own label."""
-    with opened(name, place_of(data, name, where), workers=workers, decode=False) as loader:
+    with opened(name, location_of(data, name, where), workers=workers, decode=False) as loader:
         found = [
             pair
             for batch in loader.epoch(0)
@@ -319,10 +319,10 @@ def test_without_decode(data: Data, name: str, where: str, workers: int) -> None
 @pytest.mark.filterwarnings("default")
 def test_mxnet_says_where_it_has_fewer_threads(data: Data) -> None:
     """It leaves a processor alone, so that a figure for more workers would not be theirs."""
-    place, most = place_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
-    with opened("mxnet-record", place, workers=1) as few:
+    location, most = location_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
+    with opened("mxnet-record", location, workers=1) as few:
         assert not any("workers" in note for note in few.notes)
-    with opened("mxnet-record", place, workers=most + 7) as many:
+    with opened("mxnet-record", location, workers=most + 7) as many:
         assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(many.notes)
 
 
@@ -332,23 +332,23 @@ def test_mxnet_always_decodes(data: Data) -> None:
     """What ImageRecordIter cannot do is said, with what can."""
     with pytest.raises(Unavailable, match="always decodes: take the loader 'raw'"):
         LOADERS.load("mxnet-record")(
-            data.places["shards@disk"], LoaderSettings(decode=False), SystemClock()
+            data.locations["shards@disk"], LoaderSettings(decode=False), SystemClock()
         )
 
 
 @pytest.mark.frameworks
 def test_dali_says_what_it_does_not(data: Data) -> None:
     """It decodes, and reads what has a path; without workers it has a thread all the same."""
-    with opened("dali", place_of(data, "dali"), shuffle=False) as loader:
+    with opened("dali", location_of(data, "dali"), shuffle=False) as loader:
         assert "0 workers mean one thread" in " ".join(loader.notes)
-    for place, decode, words in (
-        (data.places["shards@disk"], False, "always decodes: take the loader 'raw'"),
-        (data.places["shards@s3"], True, "at a path: give data @disk"),
+    for location, decode, words in (
+        (data.locations["shards@disk"], False, "always decodes: take the loader 'raw'"),
+        (data.locations["shards@s3"], True, "at a path: give data @disk"),
     ):
         with pytest.raises(Unavailable, match=words):
-            LOADERS.load("dali")(place, LoaderSettings(decode=decode), SystemClock())
+            LOADERS.load("dali")(location, LoaderSettings(decode=decode), SystemClock())
     with pytest.raises(Unavailable, match="no GPU here: dali-gpu decodes on a GPU"):
-        LOADERS.load("dali-gpu")(data.places["shards@disk"], LoaderSettings(), SystemClock())
+        LOADERS.load("dali-gpu")(data.locations["shards@disk"], LoaderSettings(), SystemClock())
 
 
 @pytest.mark.parametrize("name", DECODING)
@@ -358,7 +358,7 @@ def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
     """Images are of the framework's own layout, and float32 or uint8."""
     shape = (16, SIZE, SIZE, 3) if name == "tf-data" else (16, 3, SIZE, SIZE)
     options: dict[str, Any] = {"colour_jitter": True, "pca_noise": True, "workers": workers}
-    with opened(name, place_of(data, name), normalise=normalise, **options) as loader:
+    with opened(name, location_of(data, name), normalise=normalise, **options) as loader:
         batch = next(iter(loader.epoch(0)))
         assert tuple(batch.images.shape) == shape
         kind = "float32" if normalise or name == "mxnet-record" else "uint8"
@@ -379,7 +379,7 @@ def test_unshuffled_centres(data: Data, name: str) -> None:
     reference = Augmentation(size=192, random=False, normalise=False)
     expected = np.stack([reference(image, sample_rng(0, 0, 0)) for image, _ in samples])
     plain: dict[str, Any] = {"augment": False, "shuffle": False, "normalise": False}
-    with opened(name, place_of(data, name), image_size=192, **plain) as loader:
+    with opened(name, location_of(data, name), image_size=192, **plain) as loader:
         # Taken as they come: ImageRecordIter uses the memory of a batch again.
         batches = [
             (numbers(batch.labels), pixels(batch.images).astype(float)) for batch in loader.epoch(0)
@@ -401,7 +401,7 @@ def test_order(data: Data, name: str, workers: int) -> None:
     """The order changes with the epoch and with the seed, and comes back with both."""
 
     def orders(seed: int) -> list[list[int]]:
-        with opened(name, place_of(data, name), workers=workers, seed=seed) as loader:
+        with opened(name, location_of(data, name), workers=workers, seed=seed) as loader:
             return [labels_of(list(loader.epoch(number))) for number in range(2)]
 
     first = orders(seed=1)
@@ -416,7 +416,7 @@ def test_augmentation_repeats(data: Data, name: str) -> None:
 
     def images(workers: int, epoch: int) -> Any:
         options: dict[str, Any] = {"shuffle": False, "colour_jitter": True, "workers": workers}
-        with opened(name, place_of(data, name), **options) as loader:
+        with opened(name, location_of(data, name), **options) as loader:
             return np.concatenate([pixels(batch.images) for batch in loader.epoch(epoch)])
 
     alone = images(0, 0)
@@ -430,7 +430,7 @@ def test_augmentation_repeats(data: Data, name: str) -> None:
 def test_close(data: Data, name: str, when: str) -> None:
     """No process outlives ``close``, and closing twice does nothing."""
     before = children()
-    with opened(name, place_of(data, name), workers=2) as loader:
+    with opened(name, location_of(data, name), workers=2) as loader:
         batches = iter(loader.epoch(0))
         next(batches)
         if name.startswith("torch"):
@@ -444,7 +444,7 @@ def test_close(data: Data, name: str, when: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_epoch_may_be_left(data: Data, name: str) -> None:
     """An epoch that was not read to its end does not reach into the next."""
-    with opened(name, place_of(data, name), workers=2) as loader:
+    with opened(name, location_of(data, name), workers=2) as loader:
         for _ in loader.epoch(0):
             break
         assert len(labels_of(list(loader.epoch(1)))) == SAMPLES
@@ -453,18 +453,18 @@ def test_an_epoch_may_be_left(data: Data, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_to_read(data: Data, name: str) -> None:
     """A loader without data, or with what it does not read, is refused when it is made."""
-    empty = Place("/nowhere", "empty")
-    other = data.places["shards@disk" if name in FROM_FILES else "files@disk"]
-    for place in (None, empty) if name == "raw" else (None, empty, other):
-        with pytest.raises(ConfigError, match=f"loader '{name}' reads"), opened(name, place):
+    empty = Location("/nowhere", "empty")
+    other = data.locations["shards@disk" if name in FROM_FILES else "files@disk"]
+    for location in (None, empty) if name == "raw" else (None, empty, other):
+        with pytest.raises(ConfigError, match=f"loader '{name}' reads"), opened(name, location):
             pass
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
     """Where nothing lies, making the loader or its first epoch says so in one line."""
-    place = Place(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
-    with pytest.raises(OSError, match="gone") as caught, opened(name, place) as loader:
+    location = Location(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
+    with pytest.raises(OSError, match="gone") as caught, opened(name, location) as loader:
         next(iter(loader.epoch(0)))
     assert "\n" not in str(caught.value)
 
@@ -473,8 +473,8 @@ def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
 def test_remote_notes(data: Data, name: str) -> None:
     """Nothing is done differently for S3."""
     with (
-        opened(name, place_of(data, name), workers=1) as local,
-        opened(name, place_of(data, name, "s3"), workers=1) as remote,
+        opened(name, location_of(data, name), workers=1) as local,
+        opened(name, location_of(data, name, "s3"), workers=1) as remote,
     ):
         assert remote.notes == local.notes
 
@@ -483,11 +483,11 @@ def test_remote_notes(data: Data, name: str) -> None:
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
     """Each sample once over all ranks of an epoch, and every rank has some."""
-    place = place_of(data, name)
+    location = location_of(data, name)
     shares = []
     for rank in range(3):
         ranks: dict[str, Any] = {"rank": rank, "world_size": 3}
-        with opened(name, place, workers=workers, decode=False, **ranks) as loader:
+        with opened(name, location, workers=workers, decode=False, **ranks) as loader:
             assert getattr(loader, "by_rank", False)
             shares.append({image for b in loader.epoch(0) for image in encoded(b.images)})
             if isinstance(loader, CountsBatches):
@@ -500,7 +500,7 @@ def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_loader_that_does_not_share_does_not_say_so(data: Data, name: str) -> None:
     """All samples on one rank of two would be counted twice."""
-    with opened(name, place_of(data, name), rank=1, world_size=2) as loader:
+    with opened(name, location_of(data, name), rank=1, world_size=2) as loader:
         shares = getattr(loader, "by_rank", False)
         assert (len(labels_of(list(loader.epoch(0)))) < SAMPLES) == shares
 
@@ -514,7 +514,7 @@ def holding(
     data: Data, name: str, rung: MemoryRung, samples: int, limit_bytes: int = 2**28, **settings: Any
 ) -> Iterator[Loader]:
     """A loader that is given samples from memory: so many, or as many as it may take."""
-    with opened(name, place_of(data, name), **settings) as loader:
+    with opened(name, location_of(data, name), **settings) as loader:
         assert isinstance(loader, HoldsSamples)
         loader.hold(rung, samples, limit_bytes)
         yield loader
@@ -527,7 +527,7 @@ def test_samples_in_memory_come_as_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
     """The same labels in the same batches and order, in the same dtype, epoch for epoch."""
-    with opened(name, place_of(data, name), workers=workers) as real:
+    with opened(name, location_of(data, name), workers=workers) as real:
         stored = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
         (first, *_) = real.epoch(2)
     with holding(data, name, rung, SAMPLES, workers=workers) as loader:
@@ -562,7 +562,7 @@ def test_samples_in_memory_are_the_stored_ones(
     given: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
     epochs = range(2 if rung == "decode" else 1)
     with (
-        opened(name, place_of(data, name), **given) as real,
+        opened(name, location_of(data, name), **given) as real,
         holding(data, name, rung, SAMPLES, **given) as loader,
     ):
         for number in epochs:
@@ -575,7 +575,7 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
     """Close to the stored images where those are not augmented, others in each epoch where so."""
     plain: dict[str, Any] = {"augment": False, "normalise": False, "image_size": 192}
     with (
-        opened(name, place_of(data, name), **plain) as real,
+        opened(name, location_of(data, name), **plain) as real,
         holding(data, name, "augment", SAMPLES, **plain) as loader,
     ):
         for stored, held in zip(real.epoch(0), loader.epoch(0), strict=True):
@@ -593,7 +593,7 @@ def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: i
     limit = 12 * 3 * SIZE * SIZE + 1
     given: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
     with (
-        opened(name, place_of(data, name), **given) as real,
+        opened(name, location_of(data, name), **given) as real,
         holding(data, name, "collate", 30, limit, **given) as loader,
     ):
         assert "takes 30 samples, 12 of which are in memory" in " ".join(loader.notes)
@@ -625,10 +625,10 @@ def test_nothing_is_read_while_samples_in_memory_are_given(
     data: Data, name: str, tmp_path: Path
 ) -> None:
     """What is stored may be gone by then, but for what is listed."""
-    place = place_of(data, name)
+    location = location_of(data, name)
     copy = tmp_path / "copy"
-    shutil.copytree(place.uri, copy)
-    with opened(name, Place(str(copy), place.holds)) as loader:
+    shutil.copytree(location.uri, copy)
+    with opened(name, Location(str(copy), location.holds)) as loader:
         assert isinstance(loader, HoldsSamples)
         loader.hold("decode", SAMPLES, 2**28)
         for path in copy.rglob("*"):

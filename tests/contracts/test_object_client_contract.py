@@ -20,7 +20,7 @@ from iobench.probes.object_store.clients import (
     RequestFailed,
     Timing,
 )
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.servers.fault_proxy import (
     Delay,
     Fault,
@@ -62,9 +62,11 @@ def connect(request: pytest.FixtureRequest, bucket: str, proxy: FaultProxy) -> I
 
     def connected(url: str | None = None, **options: float) -> ObjectClient:
         settings = {"endpoint_url": url or proxy.url, "max_attempts": 2, **options}
-        place = Place(f"s3://{bucket}/a/prefix", "empty", StoreOptions.model_validate(settings))
+        location = Location(
+            f"s3://{bucket}/a/prefix", "empty", StoreOptions.model_validate(settings)
+        )
         try:
-            client = CLIENTS.load(request.param)(place, 8, SystemClock())
+            client = CLIENTS.load(request.param)(location, 8, SystemClock())
         except Unavailable as error:
             if "is not installed" not in str(error):
                 raise

@@ -13,7 +13,7 @@ import pytest
 
 from iobench.errors import Unavailable
 from iobench.machine.samplers import SAMPLERS, Sampler
-from iobench.machine.sampling import USUAL
+from iobench.machine.sampling import DEFAULT_SAMPLERS
 from tests.iobench.machine.fake_nvml import FakeNvml
 
 UNITS = r".*(_share|_cores|_bytes|_bytes_per_s|_mhz|_w)|processes"
@@ -53,4 +53,4 @@ def test_it_may_be_closed_unread() -> None:
 
 def test_those_that_are_usual_are_ours() -> None:
     """Every sampler of this package is read unless told otherwise."""
-    assert set(USUAL) <= set(SAMPLERS.names())
+    assert set(DEFAULT_SAMPLERS) <= set(SAMPLERS.names())

@@ -21,7 +21,7 @@ from dataprep.config.files import parse_settings
 from iobench.analysis.analyse import summarised
 from iobench.clock import VirtualClock
 from iobench.config.benchmark import BenchConfig, dump, load
-from iobench.config.plan import places_of, trials
+from iobench.config.plan import location_names, trials
 from iobench.results.result import Result
 from iobench.results.trial import Context, Trial, TrialSpec
 from iobench.runner.locations import Locations
@@ -80,8 +80,8 @@ def config(folder: Path, **training_: Any) -> BenchConfig:
 
 def measure(wanted: BenchConfig, folder: Path) -> Result:
     """A run, each trial on a clock of its own, saved where ``iobench`` reads runs."""
-    with Locations(wanted, lambda note: None, "run") as places:
-        done = [_trial(spec, places) for spec in trials(wanted)]
+    with Locations(wanted, lambda note: None, "run") as locations:
+        done = [_trial(spec, locations) for spec in trials(wanted)]
     result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
     told = json.loads(json.dumps(wanted.model_dump(mode="json")))
     saved = summarised(Result(**{**_fields(result), "config": told}))
@@ -95,8 +95,8 @@ def _fields(result: Result) -> dict[str, Any]:
     return {name: getattr(result, name) for name in ("name", "started", "environment", "trials")}
 
 
-def _trial(spec: TrialSpec, places: Locations) -> Trial:
-    found = {name: places.get(name) for name in places_of(spec)}
+def _trial(spec: TrialSpec, locations: Locations) -> Trial:
+    found = {name: locations.get(name) for name in location_names(spec)}
     context = Context(found, VirtualClock(), lambda done, unit: None)
     outcome = KINDS[spec.kind](spec, context)
     identity = (spec.id, spec.kind, spec.params, spec.repeat)

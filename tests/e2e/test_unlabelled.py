@@ -18,7 +18,7 @@ from dataprep.stores import open_store
 from iobench.clock import SystemClock
 from iobench.loaders.raw import RawLoader
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from tests.commandline import FORMATS, files, in_process
 from tests.tars import tar_of
 
@@ -240,8 +240,8 @@ def test_classes_are_refused(
 
 def test_loaders_of_the_benchmark_read_it(output: Path) -> None:
     """Batches have the label -1."""
-    place = Place(os.fspath(output), "shards", split="test")
-    loader = RawLoader(place, LoaderSettings(batch_size=5), SystemClock())
+    location = Location(os.fspath(output), "shards", split="test")
+    loader = RawLoader(location, LoaderSettings(batch_size=5), SystemClock())
     labels = [batch.labels.tolist() for batch in loader.epoch(0)]
     loader.close()
     assert [label for batch in labels for label in batch] == [-1] * 12

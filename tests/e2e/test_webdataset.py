@@ -16,7 +16,7 @@ from dataprep.errors import ConfigError, CorruptRecord
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.loaders import LOADERS, LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from tests.commandline import files, in_process
 
 pytestmark = pytest.mark.slow
@@ -223,7 +223,7 @@ def test_loaders_of_iobench_read_them(tree: Path, tmp_path: Path, name: str) -> 
     """Where the output has no other format, each label comes as often as it is stored."""
     shard(tree, tmp_path / "out")
     settings = LoaderSettings(batch_size=16, image_size=64)
-    loader = LOADERS.load(name)(Place(str(tmp_path / "out"), "shards"), settings, SystemClock())
+    loader = LOADERS.load(name)(Location(str(tmp_path / "out"), "shards"), settings, SystemClock())
     labels = sorted(int(label) for batch in loader.epoch(0) for label in batch.labels)
     loader.close()
     with dataprep.open(tmp_path / "out") as dataset:

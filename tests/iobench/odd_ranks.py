@@ -14,7 +14,7 @@ from typing import Any
 from iobench.clock import Clock
 from iobench.loaders.protocol import Batch
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from tests.iobench.odd_loaders import FAR_TOO_LONG_S, Steady
 
 
@@ -24,8 +24,8 @@ class Ranked(Steady):
     framework = "torch"
     by_rank = True
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         self.settings = settings
 
     def epoch(self, number: int) -> Iterator[Batch]:

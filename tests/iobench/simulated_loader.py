@@ -257,7 +257,7 @@ class _Epoch:
                     consumed = self._open_windows[worker].popleft()
                     of_window -= consumed
                     self._request_windows(worker)
-                    self._growing[worker].taken(consumed)
+                    self._growing[worker].note_taken(consumed)
                 has_more = self._missing[worker] or self._waiting_samples[worker]
                 kept_back = simulation.buffer if has_more else 0
                 taken = min(wanted, max(0, in_buffer - kept_back))

@@ -28,7 +28,7 @@ def test_what_is_overslept_does_not_add_up(pauses: list[float], most_s: float, s
     clock = Oversleeping(most_s, seed)
     own = Pauses(clock)
     for seconds in pauses:
-        own.take(seconds)
+        own.pause(seconds)
     assert sum(pauses) - 1e-9 <= clock.now_s() <= sum(pauses) + most_s + 1e-9
 
 
@@ -37,7 +37,7 @@ def test_what_passes_between_pauses_is_not_made_good() -> None:
     clock = VirtualClock()
     own = Pauses(clock)
     for _ in range(3):
-        own.take(0.25)
+        own.pause(0.25)
         clock.sleep(1.0)
     assert clock.now_s() == pytest.approx(3.75)
 
@@ -46,9 +46,9 @@ def test_cleared_pauses_begin_anew() -> None:
     """What was overslept before is forgotten."""
     clock = Oversleeping(0.1, 1)
     own = Pauses(clock)
-    own.take(0.5)
+    own.pause(0.5)
     assert clock.now_s() > 0.5
     own.clear()
     before_s = clock.now_s()
-    own.take(0.5)
+    own.pause(0.5)
     assert clock.now_s() - before_s > 0.5

@@ -13,7 +13,7 @@ from iobench.consumers import Consumer
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import LOADERS, Loader
 from iobench.loaders.null import NullLoader
-from iobench.plug_ins import create, parts
+from iobench.plug_ins import create, members
 from iobench.probes.object_store.clients import ObjectClient
 from iobench.results.trial import TrialSpec
 from tests.installed import Package, pyproject
@@ -22,9 +22,9 @@ from tests.iobench.small_runs import ThirdParty
 
 def test_parts_are_those_of_the_protocol() -> None:
     """Attributes, properties and methods, and nothing of Python's own."""
-    assert parts(Loader) == ["close", "epoch", "framework", "notes", "reads"]
-    assert "retries" in parts(ObjectClient)
-    assert {"emulated", "compute_s", "warm_up"} <= set(parts(Consumer))
+    assert members(Loader) == ["close", "epoch", "framework", "notes", "reads"]
+    assert "retries" in members(ObjectClient)
+    assert {"emulated", "compute_s", "warm_up"} <= set(members(Consumer))
 
 
 def test_this_packages_own_is_taken_at_its_word() -> None:

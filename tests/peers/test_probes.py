@@ -16,7 +16,7 @@ from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.probes import disk
 from iobench.probes.object_store import probe as objects
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 from iobench.servers.fault_proxy import FaultProxy
 from iobench.servers.moto_server import MotoServer
 from tests.programs import find_program
@@ -34,7 +34,7 @@ def on_disk(folder: Path, **told: Any) -> Outcome:
         **told,
     }
     context = Context(
-        {"disk/here": Place(os.fspath(folder), "empty")}, SystemClock(), lambda done, unit: None
+        {"disk/here": Location(os.fspath(folder), "empty")}, SystemClock(), lambda done, unit: None
     )
     return disk.run(TrialSpec("disk", params), context)
 
@@ -71,7 +71,7 @@ def test_s5cmd_reads_the_same_objects(bucket: str, s3_server: MotoServer) -> Non
     if processes.find_program("s5cmd") is None:
         pytest.skip("s5cmd is not installed")
     with FaultProxy(s3_server.url) as proxy:
-        place = Place(f"s3://{bucket}/a", "empty", StoreOptions(endpoint_url=proxy.url))
+        location = Location(f"s3://{bucket}/a", "empty", StoreOptions(endpoint_url=proxy.url))
         read = {}
         for client in ("boto3", "s5cmd"):
             params = {
@@ -84,7 +84,7 @@ def test_s5cmd_reads_the_same_objects(bucket: str, s3_server: MotoServer) -> Non
                 "max_requests": 8,
                 "pool_bytes": 800_000,
             }
-            context = Context({"store/s3": place}, SystemClock(), lambda done, unit: None)
+            context = Context({"store/s3": location}, SystemClock(), lambda done, unit: None)
             proxy.clear()
             outcome = objects.run(TrialSpec("object", params), context)
             got = [r for r in proxy.requests if r.method == "GET" and "/read/100000/" in r.path]

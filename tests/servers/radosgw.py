@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from iobench.machine.processes import end_with
+from iobench.machine.processes import end_with_parent
 from iobench.servers.moto_server import MotoServer
 
 PACKAGES = "ceph-mon ceph-osd radosgw ceph-common"
@@ -244,7 +244,7 @@ class _Cluster:
                 stdout=out,
                 stderr=out,
                 process_group=0,
-                preexec_fn=lambda: end_with(parent),
+                preexec_fn=lambda: end_with_parent(parent),
             )
 
     def _wait(self) -> None:
@@ -354,7 +354,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     if given.parent is not None:
-        end_with(given.parent, signal.SIGTERM)
+        end_with_parent(given.parent, signal.SIGTERM)
     return _serve(given.parent, given.bucket)
 
 

@@ -48,14 +48,14 @@ def second_put(s3: Any, bucket: str) -> None:
 
 def short_parts(s3: Any, bucket: str) -> None:
     """parts of a thousand bytes, where S3 asks for 5 MiB"""
-    place = {"Bucket": bucket, "Key": "key"}
-    upload = s3.create_multipart_upload(**place)["UploadId"]
+    location = {"Bucket": bucket, "Key": "key"}
+    upload = s3.create_multipart_upload(**location)["UploadId"]
     parts = []
     for number in (1, 2):
         part = {"UploadId": upload, "PartNumber": number}
-        answer = s3.upload_part(**place, **part, Body=bytes(1000))
+        answer = s3.upload_part(**location, **part, Body=bytes(1000))
         parts.append({"PartNumber": number, "ETag": answer["ETag"]})
-    s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts})
+    s3.complete_multipart_upload(**location, UploadId=upload, MultipartUpload={"Parts": parts})
 
 
 def signed_by_another(s3: Any, bucket: str) -> None:
@@ -88,9 +88,9 @@ def test_a_wrong_checksum_is_taken_but_not_by_the_store(
 ) -> None:
     """The gateway knows no x-amz-checksum: Content-MD5 is what notices damage on the way up."""
     s3 = radosgw.client()
-    place = {"Bucket": radosgw_bucket, "Key": "key"}
-    s3.put_object(**place, Body=b"sent", ChecksumSHA256=digest(b"meant", "sha256"))
-    assert s3.get_object(**place)["Body"].read() == b"sent"
+    location = {"Bucket": radosgw_bucket, "Key": "key"}
+    s3.put_object(**location, Body=b"sent", ChecksumSHA256=digest(b"meant", "sha256"))
+    assert s3.get_object(**location)["Body"].read() == b"sent"
     s3.close()
     with FaultProxy(radosgw.url) as proxy:
         proxy.replace_rules([Rule(Match("PUT", times=1), FlipByte(2, "upload"))])
@@ -176,8 +176,8 @@ def test_everything_lies_in_its_folder() -> None:
     conf = ceph_conf(Path("/tmp/x"), 1111, 2222)
     assert "mon host = [v2:127.0.0.1:1111]" in conf
     assert "endpoint=127.0.0.1:2222 tcp_nodelay=1" in conf
-    places = [
+    locations = [
         line.partition("=")[2] for line in conf.splitlines() if "/" in line and "#" not in line
     ]
-    assert places
-    assert all(place.strip().startswith("/tmp/x") for place in places)
+    assert locations
+    assert all(location.strip().startswith("/tmp/x") for location in locations)

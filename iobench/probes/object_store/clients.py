@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from dataprep.registry import Registry
 from iobench.clock import Clock
 from iobench.errors import IobenchError
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ObjectClient(Protocol):
     - Keys are relative to the location.
     - The bytes of a body that arrives are counted and dropped.
     - If a request fails or a body is incomplete, the method raises ``RequestFailed``.
-    - A failed request is sent up to ``place.store.max_attempts`` times. A request with an
+    - A failed request is sent up to ``location.store.max_attempts`` times. A request with an
       incomplete body is not sent again.
 
     Attributes:
@@ -61,7 +61,7 @@ class ObjectClient(Protocol):
 
     notes: Sequence[str]
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         """Prepare for requests from up to ``connections`` threads.
 
         Raises:
@@ -100,7 +100,7 @@ class CopyClient(Protocol):
 
     notes: Sequence[str]
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         """Prepare copies with up to ``connections`` connections.
 
         Raises:

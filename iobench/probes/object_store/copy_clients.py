@@ -16,7 +16,7 @@ from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import find_program, starting
 from iobench.probes.object_store.s3_client import address_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _MAX_MESSAGE_CHARS = 300
 
@@ -28,12 +28,12 @@ class _Program:
     package: str
     notes: Sequence[str] = ()
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         path = find_program(self.name)
         if path is None:
             raise Unavailable(f"{self.name} is not installed: pip install {self.package}")
         self._path = path
-        self._bucket = S3Bucket(place.uri, place.store)
+        self._bucket = S3Bucket(location.uri, location.store)
         self._connections = connections
 
     def _options(self, program_options: Mapping[str, str | None]) -> list[str]:
@@ -124,7 +124,7 @@ class S3TorchConnector:
         "s3torchconnector has no read timeout: a trial whose store stops answering is killed",
     )
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         try:
             import s3torchconnector
         except ImportError:
@@ -132,7 +132,7 @@ class S3TorchConnector:
                 "s3torchconnector is not installed: pip install s3torchconnector"
             ) from None
         self._module: Any = s3torchconnector
-        self._bucket = S3Bucket(place.uri, place.store)
+        self._bucket = S3Bucket(location.uri, location.store)
         self._connections = connections
         # All copies use the same client and the same listing.
         self._dataset: Callable[[str], Any] = cache(self._listed_dataset)

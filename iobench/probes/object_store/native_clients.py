@@ -19,7 +19,7 @@ from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.probes.object_store.clients import RequestFailed
 from iobench.probes.object_store.s3_client import Body, S3Client, address_of, require_all
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _ERROR_XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
 _POLL_S = 0.2
@@ -35,7 +35,7 @@ def _error_answer(status: object, text: str) -> RequestFailed:
 class ObstoreClient(S3Client):
     """obstore, which is based on ``object_store`` in Rust. Each stream has a thread."""
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         try:
             import obstore
             from obstore.auth.boto3 import Boto3CredentialProvider
@@ -45,7 +45,7 @@ class ObstoreClient(S3Client):
             raise Unavailable(
                 "obstore is not installed: pip install 'dataprep-iobench[bench]'"
             ) from None
-        super().__init__(place, connections, clock)
+        super().__init__(location, connections, clock)
         self.errors = (BaseError, OSError)
         self._obs = obstore
         bucket, options = self._bucket, self._bucket.options
@@ -136,14 +136,14 @@ class AwscrtClient(S3Client):
 
     notes = ("awscrt delivers whole parts, so the time to the first byte is unknown",)
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         try:
             import awscrt.s3
             from awscrt.auth import AwsCredentials, AwsCredentialsProvider
             from awscrt.exceptions import AwsCrtError
         except ImportError:
             raise Unavailable("awscrt is not installed: pip install 'boto3[crt]'") from None
-        super().__init__(place, connections, clock)
+        super().__init__(location, connections, clock)
         self.errors = (AwsCrtError,)
         self._request_types = awscrt.s3.S3RequestType
         self._address = address_of(self._bucket)

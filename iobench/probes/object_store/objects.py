@@ -19,7 +19,7 @@ from dataprep.ordered import in_order
 from dataprep.stores import Store, open_store
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.errors import Unavailable
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
 PREFIX = "iobench-probe/"
@@ -116,7 +116,7 @@ def put_missing(store: Store, objects: Objects) -> None:
     list(in_order(put, missing, threads))
 
 
-def place_of_run(target: Place, run: str) -> Place:
+def location_of_run(target: Location, run: str) -> Location:
     """Return the location below a target that has only the objects of one run.
 
     Raises:
@@ -127,22 +127,22 @@ def place_of_run(target: Place, run: str) -> Place:
     return replace(target, uri=f"{target.uri.rstrip('/')}/{PREFIX}{run}")
 
 
-def clean(target: Place, run: str) -> int:
+def clean(target: Location, run: str) -> int:
     """Delete the objects of one run, abort its uploads, and return the number of objects.
 
     Raises:
         StoreError: the objects cannot be listed or deleted, or the store is overloaded.
     """
-    place = place_of_run(target, run)
-    store = open_store(place.uri, place.store)
+    location = location_of_run(target, run)
+    store = open_store(location.uri, location.store)
     store.prepare()
     keys = [info.key for info in store.list()]
     list(in_order(store.delete, keys, AT_ONCE))
-    if not place.uri.startswith("s3://"):
+    if not location.uri.startswith("s3://"):
         return len(keys)
     from botocore.exceptions import BotoCoreError, ClientError
 
-    bucket = S3Bucket(place.uri, place.store)
+    bucket = S3Bucket(location.uri, location.store)
     # A killed trial leaves parts of uploads, which cost money and are in no listing of objects. If
     # the permission to list uploads is missing, they remain in the store.
     with (
@@ -160,7 +160,7 @@ def clean(target: Place, run: str) -> int:
     return len(keys)
 
 
-def open_reachable(place: Place) -> Store:
+def open_reachable(location: Location) -> Store:
     """Open the store at a location, and check that it answers.
 
     Raises:
@@ -173,22 +173,22 @@ def open_reachable(place: Place) -> Store:
     from botocore.exceptions import BotoCoreError
 
     try:
-        is_s3 = place.uri.startswith("s3://")
-        if is_s3 and boto3.Session(profile_name=place.store.profile).get_credentials() is None:
+        is_s3 = location.uri.startswith("s3://")
+        if is_s3 and boto3.Session(profile_name=location.store.profile).get_credentials() is None:
             raise Unavailable(
-                f"{place.uri}: no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+                f"{location.uri}: no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or run with a role that has them"
             )
-        store = open_store(place.uri, place.store)
+        store = open_store(location.uri, location.store)
         store.prepare()
     except BotoCoreError as error:
-        raise Unavailable(f"{place.uri}: no usable AWS credentials: {error}") from None
+        raise Unavailable(f"{location.uri}: no usable AWS credentials: {error}") from None
     except ObjectNotFound as error:
         raise Unavailable(str(error)) from None
     except StoreUnreachable:
-        where = place.store.endpoint_url or "S3"
+        where = location.store.endpoint_url or "S3"
         raise Unavailable(
-            f"{place.uri}: no answer from {where}: check the target's endpoint_url, its region "
+            f"{location.uri}: no answer from {where}: check the target's endpoint_url, its region "
             "and the network"
         ) from None
     return store

@@ -35,7 +35,7 @@ from iobench.probes.object_store.clients import (
 )
 from iobench.probes.settings import ObjectTrial
 from iobench.results.statistics import quantiles
-from iobench.results.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
+from iobench.results.trial import Cold, Context, Location, Metrics, Outcome, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
 """The verdict on trials that read. It is unknown whether the store had the objects in its cache."""
@@ -66,23 +66,23 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         PermissionRefused: the bucket cannot be listed or written.
     """
     trial = typed(ObjectTrial, spec.params)
-    place = context.places.get(f"store/{trial.store}")
-    if place is None:
+    location = context.locations.get(f"store/{trial.store}")
+    if location is None:
         raise Unavailable(f"no object store is called {trial.store!r}: name it under targets")
-    if not place.uri.startswith("s3://") and not CLIENTS.origin(trial.client):
+    if not location.uri.startswith("s3://") and not CLIENTS.origin(trial.client):
         raise Unavailable(
-            f"client {trial.client!r} works with S3 only, and {place.uri} is another store: name a "
-            "client of the package that provides this store"
+            f"client {trial.client!r} works with S3 only, and {location.uri} is another store: "
+            "name a client of the package that provides this store"
         )
     client_class = CLIENTS.load(trial.client)
     protocol = CopyClient if hasattr(client_class, "copy") else ObjectClient
     try:
-        store = probe_objects.open_reachable(place)
+        store = probe_objects.open_reachable(location)
         client = create(
             CLIENTS,
             trial.client,
             protocol,
-            lambda: client_class(place, trial.connections, context.clock),
+            lambda: client_class(location, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
             if trial.operation != "get":
@@ -93,7 +93,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             figures = copy_objects(client, objects, trial, context.clock, context.progress)
             return Outcome(figures, cold=_SERVER_CACHE)
         with contextlib.closing(client):
-            figures = _measure(trial, client, store, place, context)
+            figures = _measure(trial, client, store, location, context)
         return Outcome(figures, cold=_SERVER_CACHE if trial.reads else None)
     except StoreError as error:
         if type(error) is not StoreError or not probe_objects.is_overload(str(error)):
@@ -103,7 +103,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 
 def _measure(
-    trial: ObjectTrial, client: ObjectClient, store: Store, place: Place, context: Context
+    trial: ObjectTrial, client: ObjectClient, store: Store, location: Location, context: Context
 ) -> Metrics:
     """Send the requests of a trial, and return its figures."""
     notes: list[str] = []
@@ -128,7 +128,7 @@ def _measure(
             list(in_order(store.delete, sorted(written_keys), probe_objects.AT_ONCE))
         except DataprepError as error:
             notes.append(f"written objects could not be deleted: {error}")
-    require_success(attempts, place.uri)
+    require_success(attempts, location.uri)
     return metrics(
         attempts,
         retries=_difference(client.retries, retries_before),

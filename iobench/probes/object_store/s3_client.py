@@ -26,7 +26,7 @@ from botocore.exceptions import (
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.probes.object_store.clients import RequestFailed, Timing
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 _RETRIED = {"408", "429", "500", "502", "503", "504", "connection", "timeout"}
 """Statuses of temporary failures. These requests are sent again."""
@@ -96,8 +96,8 @@ class S3Client(ABC):
     notes: Sequence[str] = ()
     errors: tuple[type[Exception], ...] = ()
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        self._bucket = S3Bucket(place.uri, place.store)
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
+        self._bucket = S3Bucket(location.uri, location.store)
         self._clock = clock
         self._lock = threading.Lock()
         self._client: Any = None
@@ -180,8 +180,8 @@ class Boto3Client(S3Client):
 
     errors = (BotoCoreError, ClientError, OSError)
 
-    def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        super().__init__(place, connections, clock)
+    def __init__(self, location: Location, connections: int, clock: Clock) -> None:
+        super().__init__(location, connections, clock)
         self._client = self._bucket.connect(
             attempts=1,
             connections=connections,

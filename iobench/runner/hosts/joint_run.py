@@ -10,7 +10,7 @@ from pathlib import Path
 from dataprep.counted import counted
 from dataprep.errors import INTERRUPTED, DataprepError
 from iobench.config.benchmark import BenchConfig
-from iobench.config.plan import places_of, trials
+from iobench.config.plan import location_names, trials
 from iobench.errors import NothingRan
 from iobench.results.trial import Outcome, Trial, TrialSpec
 from iobench.runner.hosts.follower import Follower
@@ -117,7 +117,7 @@ def _measure_until_end(
     earlier_names: set[str] = set()
     if start.resumed:
         for spec in specs.values():
-            earlier_names.update(places_of(spec))
+            earlier_names.update(location_names(spec))
     # The probes of each host write below their own name.
     run_id = f"{start.run_id}-host-{settings.host}"
     locations = Locations(config, display.note, run_id, earlier_names)

@@ -25,7 +25,7 @@ TOO_LONG = (errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), "x" * 5000)
 class ToyCommands(Commands):
     """A program with two commands that fail."""
 
-    interrupted: ClassVar = {"look": ": look again"}
+    advice_when_interrupted: ClassVar = {"look": ": look again"}
 
 
 def invoked(raised: BaseException, *arguments: str, command: str = "fail") -> Any:

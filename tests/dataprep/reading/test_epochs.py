@@ -485,7 +485,7 @@ def test_an_epoch_that_is_set_before_a_persistent_worker_has_begun() -> None:
     assert claimed(0) == 1
     counter.set(5)
     assert claimed(1) == 1
-    assert counter.following() == 5
+    assert counter.next_epoch() == 5
     assert [claimed(1), claimed(0)] == [5, 5]
     assert [claimed(0), claimed(1)] == [6, 6]
     for connection, process in zip(connections, processes, strict=True):
@@ -893,8 +893,8 @@ class TestStates:
         state = batches.state_dict()
         assert state["samples"] == SAMPLES
         batches.load_state_dict(state)
-        following = batches.state_dict()
-        assert (following["epoch"], following["samples"]) == (1, 0)
+        next_epoch = batches.state_dict()
+        assert (next_epoch["epoch"], next_epoch["samples"]) == (1, 0)
 
     def test_states_of_earlier_versions(self, dataset: Dataset, numbers: dict[bytes, int]) -> None:
         """Without the name of the data set they are loaded as before."""

@@ -77,8 +77,8 @@ def run(link: Link, loop_per_s: float, windows: int, most: ReadAhead = MOST) -> 
         seen.most_held = max(seen.most_held, sum(size for size, _, _ in pending))
         size, lasted_s, arrived_s = pending.popleft()
         now_s = max(now_s, arrived_s)
-        growing.arrived(lasted_s)
-        growing.taken(size)
+        growing.note_arrival(lasted_s)
+        growing.note_taken(size)
         now_s += size / loop_per_s
         seen.done_s.append(now_s)
     return seen

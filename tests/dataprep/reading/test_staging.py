@@ -26,7 +26,7 @@ from dataprep.job.conversion import Progress
 from dataprep.job.report import Display
 from dataprep.job.split_plan import Part
 from dataprep.reading import staging
-from dataprep.reading.staging import divided, stage
+from dataprep.reading.staging import assigned_shards, stage
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
@@ -40,7 +40,7 @@ sizes = st.lists(st.integers(1, 1_000), min_size=1, max_size=60)
 @given(sizes=sizes, hosts=st.integers(1, 12))
 def test_a_division_gives_each_shard_to_one_host(sizes: list[int], hosts: int) -> None:
     """Shares differ by the largest shard at most."""
-    shares = divided(sizes, hosts)
+    shares = assigned_shards(sizes, hosts)
     assert sorted(number for share in shares for number in share) == list(range(len(sizes)))
     held = [sum(sizes[number] for number in share) for share in shares]
     assert max(held) - min(held) <= max(sizes)

@@ -159,7 +159,7 @@ class TestIterableStyle:
         assert Counter(found) == Counter(stored(dataset))
         images = dataprep.to_torch(dataset, **options)
         assert list(images) == found
-        with pytest.raises(ConfigError, match="to resume it has to be 0"):
+        with pytest.raises(ConfigError, match="has to be 0 to resume"):
             images.state_dict()
         assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
@@ -387,7 +387,7 @@ class TestBatches:
         ({"shuffle_buffer": 10}, "for the iterable style only"),
         ({"rank": 2, "world_size": 2}, "rank 2 of 2"),
         ({"batch_size": 4, "global_batch": 9}, "rank 0 of 1 has 9 samples of a global batch of 9"),
-        ({"iterable": True, "shuffle_buffer": 9, "start": 4}, "to resume it has to be 0"),
+        ({"iterable": True, "shuffle_buffer": 9, "start": 4}, "has to be 0 to resume"),
     ],
     ids=str,
 )

@@ -152,7 +152,7 @@ def test_scale_takes_every_rate_by_its_name(tmp_path: Path, device: str, rate: f
     options = ("--devices", "4", "--device", device)
     stored = json.loads(asked(tmp_path, whole(LOOP), *options, "--json"))["scale"]
     assert stored["images_per_s"] == pytest.approx(4 * rate)
-    assert RATES[device].meaning.value in stored["rate"]
+    assert RATES[device].work_kind.value in stored["rate"]
     assert RATES[device].source in asked(tmp_path, whole(LOOP), *options)
 
 

@@ -24,9 +24,9 @@ from iobench.config.plan import (
     formats_read,
     in_config_order,
     ladder_config,
+    location_names,
     on_all_hosts,
     on_hosts,
-    places_of,
     trials,
 )
 from iobench.results.trial import TrialSpec
@@ -252,9 +252,9 @@ def test_planning_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
         ("train", {"data": "", "over": "shards@disk"}, ["shards@disk"]),
     ],
 )
-def test_places_of_a_trial(kind: str, params: dict[str, str], names: list[str]) -> None:
+def test_location_names_of_a_trial(kind: str, params: dict[str, str], names: list[str]) -> None:
     """What must be there before it can run, each once."""
-    assert places_of(TrialSpec(kind, params)) == names
+    assert location_names(TrialSpec(kind, params)) == names
 
 
 @pytest.mark.parametrize(

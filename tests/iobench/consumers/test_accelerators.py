@@ -1,4 +1,4 @@
-"""The table of accelerators: names, rates with their meaning and source, and prices."""
+"""The table of accelerators: names, rates with their kind of work and source, and prices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dataprep.config.prices import instance_price_per_h, read_prices
-from iobench.consumers.accelerators import ACCELERATORS, RATES, Meaning, Rental, rental_of
+from iobench.consumers.accelerators import ACCELERATORS, RATES, Rental, WorkKind, rental_of
 
 TUNED = {"V100": 1_200, "A100": 2_470, "H100": 7_000}
 IN_A_JOB = {"V100-mxnet-64": 687, "V100-tensorflow-64": 640}
@@ -15,23 +15,23 @@ STORAGE = {"A100-mlperf": 920, "H100-mlperf": 1_786, "B200-mlperf": 505, "MI355-
 PRICES = Path(__file__).parents[3] / "configs/prices.yaml"
 
 
-def rates_of(meaning: Meaning) -> dict[str, int]:
-    """Rounded rates of one meaning, by name."""
+def rates_of(work_kind: WorkKind) -> dict[str, int]:
+    """Rounded rates of one work_kind, by name."""
     rates = RATES.values()
-    return {rate.name: round(rate.samples_per_s) for rate in rates if rate.meaning is meaning}
+    return {rate.name: round(rate.samples_per_s) for rate in rates if rate.work_kind is work_kind}
 
 
 @pytest.mark.parametrize(
-    ("meaning", "rates"),
+    ("work_kind", "rates"),
     [
-        (Meaning.TUNED_STEP, TUNED),
-        (Meaning.STEP_IN_A_JOB, IN_A_JOB),
-        (Meaning.MLPERF_STORAGE, STORAGE),
+        (WorkKind.TUNED_STEP, TUNED),
+        (WorkKind.STEP_IN_A_JOB, IN_A_JOB),
+        (WorkKind.MLPERF_STORAGE, STORAGE),
     ],
 )
-def test_each_rate_says_what_it_means(meaning: Meaning, rates: dict[str, int]) -> None:
+def test_each_rate_says_what_it_means(work_kind: WorkKind, rates: dict[str, int]) -> None:
     """Each rate is of a tuned training step, of a step in a large job, or of MLPerf Storage."""
-    assert rates_of(meaning) == rates
+    assert rates_of(work_kind) == rates
 
 
 def test_names_are_unique_and_have_sources() -> None:
@@ -67,7 +67,7 @@ def test_only_workloads_of_mlperf_storage_have_a_pass_mark() -> None:
     """They are those whose names end in -mlperf."""
     for name, rate in RATES.items():
         assert (rate.workload is not None) == name.endswith("-mlperf")
-        assert (rate.workload is not None) == (rate.meaning is Meaning.MLPERF_STORAGE)
+        assert (rate.workload is not None) == (rate.work_kind is WorkKind.MLPERF_STORAGE)
 
 
 def test_prices_are_of_one_accelerator() -> None:

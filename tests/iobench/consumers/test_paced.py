@@ -117,7 +117,7 @@ def test_a_preset_is_told_with_its_source(name: str) -> None:
     assert device.images_per_s == RATES[name].samples_per_s
     assert device.device.startswith(f"emulated {name} (")
     assert device.notes[0].startswith("emulated")
-    assert RATES[name].meaning.value in device.notes[0]
+    assert RATES[name].work_kind.value in device.notes[0]
     assert RATES[name].source in device.notes[0]
 
 

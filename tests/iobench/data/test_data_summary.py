@@ -1,4 +1,4 @@
-"""What a place holds, before anything of it is read."""
+"""What a location holds, before anything of it is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iobench.loaders.dali import DaliLoader
 from iobench.loaders.settings import LoaderSettings
 from iobench.probes import layout
 from iobench.probes.layout import find_items, open_reader
-from iobench.results.trial import Context, Place, TrialSpec
+from iobench.results.trial import Context, Location, TrialSpec
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,13 @@ def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
     folder = str(tmp_path_factory.mktemp("stored"))
     settings = DataSettings(source=str(tree), size=64, folder=folder)
 
-    return DataMaker(settings, lambda: nullcontext(Place("", "empty")), lambda note: None)
+    return DataMaker(settings, lambda: nullcontext(Location("", "empty")), lambda note: None)
 
 
 @pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
 def test_shards(maker: DataMaker, reads: str) -> None:
     """Samples, classes, and the files of that format alone with their sizes."""
-    found = summarize_data(maker.place("shards@disk"), reads)
+    found = summarize_data(maker.location("shards@disk"), reads)
     assert (found.samples, found.classes) == (120, 6)
     assert found.files
     assert all(reads in str(path) for path in found.files)
@@ -49,7 +49,7 @@ def test_shards(maker: DataMaker, reads: str) -> None:
 
 def test_files(maker: DataMaker) -> None:
     """One a sample."""
-    found = summarize_data(maker.place("files@disk"), "files")
+    found = summarize_data(maker.location("files@disk"), "files")
     assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
     assert found.bytes == sum(path.stat().st_size for path in found.files)
 
@@ -59,9 +59,9 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
     root = Path(shutil.copytree(tree, tmp_path / "photos"))
     for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:
         path.write_text("not an image")
-    place = Place(str(root), "files")
-    found = summarize_data(place, "files")
-    before = summarize_data(Place(str(tree), "files"), "files")
+    location = Location(str(root), "files")
+    found = summarize_data(location, "files")
+    before = summarize_data(Location(str(tree), "files"), "files")
     assert (found.samples, found.bytes, found.classes) == (
         before.samples,
         before.bytes,
@@ -70,41 +70,41 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
     assert {path.suffix for path in found.files} == {path.suffix for path in before.files}
 
 
-def stored_shards(place: Place) -> None:
+def stored_shards(location: Location) -> None:
     """Describe the shards."""
-    summarize_data(place, "tfrecord")
+    summarize_data(location, "tfrecord")
 
 
-def layout_trial(place: Place) -> None:
+def layout_trial(location: Location) -> None:
     """Read the shards for the layout probe."""
     params = {"data": "it", "access": "shards", "cache": "cold", "parallelism": 1, "seconds": 60.0}
-    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    context = Context({"it": location}, SystemClock(), lambda done, unit: None)
     layout.run(TrialSpec("layout", params), context)
 
 
-def layout_reads(place: Place) -> None:
+def layout_reads(location: Location) -> None:
     """Read one shard as a process of the layout probe does."""
-    (first, *_) = find_items(place, "shards", max_items=1, seed=0)
-    with open_reader(place, first) as read:
+    (first, *_) = find_items(location, "shards", max_items=1, seed=0)
+    with open_reader(location, first) as read:
         read(first)
 
 
-def dali_loader(place: Place) -> None:
+def dali_loader(location: Location) -> None:
     """Begin an epoch of the loader, with DALI itself replaced."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("dali", "dali.fn", "dali.tfrecord", "dali.plugin.pytorch"):
             patch.setitem(sys.modules, f"nvidia.{name}", MagicMock())
         settings = LoaderSettings(shuffle=False)
-        next(DaliLoader(place, settings, SystemClock()).epoch(0), None)
+        next(DaliLoader(location, settings, SystemClock()).epoch(0), None)
 
 
 @pytest.mark.parametrize("key", ["../secret/{}", "tfrecord/../../secret/{}"])
 @pytest.mark.parametrize("read", [stored_shards, layout_trial, layout_reads, dali_loader])
 def test_a_key_that_leads_out_of_the_output_is_refused(
-    maker: DataMaker, tmp_path: Path, read: Callable[[Place], None], key: str
+    maker: DataMaker, tmp_path: Path, read: Callable[[Location], None], key: str
 ) -> None:
     """A manifest may come from anywhere: a store resolves its keys."""
-    copy = Path(shutil.copytree(maker.place("shards@disk").uri, tmp_path / "out"))
+    copy = Path(shutil.copytree(maker.location("shards@disk").uri, tmp_path / "out"))
     manifest = copy / "train.manifest.json"
     content = json.loads(manifest.read_text())
     first = content["formats"]["tfrecord"]["shards"][0]
@@ -114,29 +114,29 @@ def test_a_key_that_leads_out_of_the_output_is_refused(
     first["key"] = key.format(name)
     manifest.write_text(json.dumps(content))
     with pytest.raises(PermissionRefused, match="would leave"):
-        read(Place(str(copy), "shards"))
+        read(Location(str(copy), "shards"))
 
 
 @pytest.mark.parametrize(("name", "reads"), [("files@disk", "tfrecord"), ("shards@disk", "files")])
 def test_another_form_is_not_available(maker: DataMaker, name: str, reads: str) -> None:
     """Both are named."""
     with pytest.raises(Unavailable, match=r"this loader reads .*; these data are"):
-        summarize_data(maker.place(name), reads)
+        summarize_data(maker.location(name), reads)
 
 
 @pytest.mark.parametrize("holds", ["shards", "files"])
-def test_an_empty_place(tmp_path: Path, holds: str) -> None:
+def test_an_empty_location(tmp_path: Path, holds: str) -> None:
     """Nothing there is an error."""
     reads = "files" if holds == "files" else "tfrecord"
-    place = Place(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
+    location = Location(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
     with pytest.raises((DatasetError, SourceError)):
-        summarize_data(place, reads)
+        summarize_data(location, reads)
 
 
 def test_forms_that_fit_pass() -> None:
     """Any record format is read from shards."""
-    check_data_form(Place("x", "shards"), "recordio")
-    check_data_form(Place("x", "files"), "files")
+    check_data_form(Location("x", "shards"), "recordio")
+    check_data_form(Location("x", "files"), "files")
 
 
 def test_no_samples_have_no_size() -> None:

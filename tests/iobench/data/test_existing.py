@@ -24,7 +24,7 @@ from iobench.data.existing import (
 )
 from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.servers.moto_server import MotoServer
 
 
@@ -36,12 +36,12 @@ class Mounted(NamedTuple):
     options: StoreOptions
 
 
-@pytest.mark.parametrize("place", ["missing", ".", "file"])
-def test_shards_that_are_no_data_set(tmp_path: Path, place: str) -> None:
-    """Neither a place that is not there, nor a folder or a file of something else."""
+@pytest.mark.parametrize("location", ["missing", ".", "file"])
+def test_shards_that_are_no_data_set(tmp_path: Path, location: str) -> None:
+    """Neither a location that is not there, nor a folder or a file of something else."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"data\.shards: no complete split 'train'"):
-        check_existing_data(DataSettings(shards=str(tmp_path / place)))
+        check_existing_data(DataSettings(shards=str(tmp_path / location)))
 
 
 def test_a_source_without_images(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ class TestMount:
         folder = tmp_path / "data"
         settings = DataSettings(**given, mount=str(shards.folder), folder=str(folder))
         check_existing_data(settings)
-        maker = DataMaker(settings, lambda: nullcontext(Place("", "empty")), lambda line: None)
-        assert maker.place("shards@disk") == Place(str(shards.folder), "shards")
-        assert maker.place("shards@s3").uri == shards.uri
+        maker = DataMaker(settings, lambda: nullcontext(Location("", "empty")), lambda line: None)
+        assert maker.location("shards@disk") == Location(str(shards.folder), "shards")
+        assert maker.location("shards@s3").uri == shards.uri
         assert not folder.exists()
         assert local_folders(settings)["mount"] == shards.folder
         with pytest.raises(ConfigError, match=r"data\.mount: no complete split 'train'"):
@@ -139,7 +139,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> None:
     """Images, time and workers; without a time, as one of another program would be, nothing."""
-    found = sharding_run(Place(str(shards), "shards"))
+    found = sharding_run(Location(str(shards), "shards"))
     assert found is not None
     assert found.samples == 10
     assert 0 < found.reencoded <= 10
@@ -149,23 +149,23 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
     content = json.loads((shards / "train.manifest.json").read_text())
     content["run"].pop("seconds")
     (tmp_path / "train.manifest.json").write_text(json.dumps(content))
-    assert sharding_run(Place(str(tmp_path), "shards")) is None
+    assert sharding_run(Location(str(tmp_path), "shards")) is None
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
-        Place("/nowhere", "shards"),
-        Place("/nowhere", "files"),
-        Place("s3://bucket/out", "shards"),
-        Place("/nowhere", "shards", decoded=True),
+        Location("/nowhere", "shards"),
+        Location("/nowhere", "files"),
+        Location("s3://bucket/out", "shards"),
+        Location("/nowhere", "shards", decoded=True),
     ],
     ids=["missing", "files", "remote", "decoded"],
 )
-def test_of_other_places_nothing_is_known(place: Place) -> None:
+def test_of_other_locations_nothing_is_known(location: Location) -> None:
     """No error comes of it."""
-    assert sharding_run(place) is None
-    assert changed_shards({"shards@disk": "other"}, {"shards@disk": place}) == ""
+    assert sharding_run(location) is None
+    assert changed_shards({"shards@disk": "other"}, {"shards@disk": location}) == ""
 
 
 def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -
         asked = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
         dataprep.shard(dataprep.ShardConfig.model_validate(asked))
     kept: dict[str, str] = {}
-    assert changed_shards(kept, {"a": Place(str(shards), "shards")}) == ""
-    assert changed_shards(kept, {"a": Place(str(tmp_path / "same"), "shards")}) == ""
-    other = {"b": Place(str(shards), "shards"), "a": Place(str(tmp_path / "other"), "shards")}
+    assert changed_shards(kept, {"a": Location(str(shards), "shards")}) == ""
+    assert changed_shards(kept, {"a": Location(str(tmp_path / "same"), "shards")}) == ""
+    other = {"b": Location(str(shards), "shards"), "a": Location(str(tmp_path / "other"), "shards")}
     assert changed_shards(kept, other).startswith(f"a ({tmp_path / 'other'}) were made anew")
     assert kept["a"] == kept["b"]

@@ -20,7 +20,7 @@ from dataprep.stores.s3 import S3Store
 from iobench.data import making
 from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.servers.moto_server import MotoServer
 
 DRAWN = {"images": 60, "classes": 2, "size": 256, "shard_size": "2MB"}
@@ -51,9 +51,9 @@ class Made:
             settings, lambda: nullcontext(bucket()), self.notes.append, lambda name: formats
         )
 
-    def place(self, name: str) -> Place:
+    def location(self, name: str) -> Location:
         """By name."""
-        return self.maker.place(name)
+        return self.maker.location(name)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("making") / "data"
     made = Made(root)
     for name in NAMES:
-        made.place(name)
+        made.location(name)
     assert made.notes == [
         "drawing 60 images",
         "sharding at 2 MB",
@@ -80,21 +80,23 @@ def copied(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "data"))
 
 
-def images(place: Place) -> list[tuple[str, str]]:
+def images(location: Location) -> list[tuple[str, str]]:
     """Class, as files of shards are sorted into, and digest of every image."""
-    if place.holds == "files":
-        found = [(p.parent.name, p.read_bytes()) for p in Path(place.uri).rglob("*") if p.is_file()]
+    if location.holds == "files":
+        found = [
+            (p.parent.name, p.read_bytes()) for p in Path(location.uri).rglob("*") if p.is_file()
+        ]
     else:
-        dataset = open_dataset(place.uri, place.split, options=place.store)
+        dataset = open_dataset(location.uri, location.split, options=location.store)
         found = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
     return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
 
 
-def images_on_store(place: Place) -> list[tuple[str, str]]:
+def images_on_store(location: Location) -> list[tuple[str, str]]:
     """The same of files or shards on a store."""
-    if place.holds == "shards":
-        return images(place)
-    store = open_store(place.uri, place.store)
+    if location.holds == "shards":
+        return images(location)
+    store = open_store(location.uri, location.store)
     found = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
     return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
 
@@ -110,20 +112,20 @@ class TestMade:
         before = stamps(folder)
         again = Made(folder)
         for name in NAMES:
-            again.place(name)
-        assert again.place("shards-2MB@disk") == again.place("shards@disk")
+            again.location(name)
+        assert again.location("shards-2MB@disk") == again.location("shards@disk")
         assert again.notes == []
         assert stamps(folder) == before
 
     def test_shards_of_two_sizes_hold_the_same_images(self, folder: Path) -> None:
         """In more of them where they are smaller."""
         made = Made(folder)
-        two, one = made.place("shards@disk"), made.place("shards-1MB@disk")
+        two, one = made.location("shards@disk"), made.location("shards-1MB@disk")
         assert two.uri != one.uri
         assert images(two) == images(one)
         counts = []
-        for place in (one, two):
-            with open_dataset(place.uri, place.split) as dataset:
+        for location in (one, two):
+            with open_dataset(location.uri, location.split) as dataset:
                 counts.append(len(dataset.manifest.formats["tfrecord"].shards))
                 assert len(dataset) == 60
                 assert set(dataset.manifest.formats) == {"tfrecord", "recordio"}
@@ -132,28 +134,30 @@ class TestMade:
     def test_other_sides_are_shards_of_their_own(self, copied: Path) -> None:
         """The same images, smaller: as a config of that size makes them, and found by it again."""
         made = Made(copied)
-        small = made.place("shards-64px@disk")
+        small = made.location("shards-64px@disk")
         assert made.notes == ["sharding at 2 MB"]
         with open_dataset(small.uri, small.split) as dataset:
             sides = {min(sample.width, sample.height) for sample in dataset}
             assert max(sides) == 64  # a smaller image is not enlarged
             assert len(dataset) == 60
-        assert Made(copied, size=64).place("shards@disk") == small
-        assert made.place("shards-256px@disk") == made.place("shards@disk")
+        assert Made(copied, size=64).location("shards@disk") == small
+        assert made.location("shards-256px@disk") == made.location("shards@disk")
         with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
-            Made(copied, shards=small.uri).place("shards-128px@disk")
+            Made(copied, shards=small.uri).location("shards-128px@disk")
 
     def test_originals_are_the_photos_in_shards(self, folder: Path) -> None:
         """Byte by byte: what is compared differs in resizing alone."""
         made = Made(folder)
-        photos, originals = made.place("photos@disk"), made.place("originals@disk")
-        digests = [sorted(digest for _, digest in images(place)) for place in (photos, originals)]
+        photos, originals = made.location("photos@disk"), made.location("originals@disk")
+        digests = [
+            sorted(digest for _, digest in images(location)) for location in (photos, originals)
+        ]
         assert digests[0] == digests[1]
-        assert made.place("originals-2MB@disk") == originals
-        shards, pixels = made.place("shards@disk"), made.place("pixels@disk")
+        assert made.location("originals-2MB@disk") == originals
+        shards, pixels = made.location("shards@disk"), made.location("pixels@disk")
         assert images(originals) != images(shards)
         # That images are resized to is nothing to originals.
-        assert Made(folder, size=64).place("originals@disk") == originals
+        assert Made(folder, size=64).location("originals@disk") == originals
         assert (pixels.holds, pixels.decoded, shards.decoded) == ("shards", True, False)
 
     @pytest.mark.parametrize("changed", [{"seed": 1}, {"size": 64}, {"quality": 50}])
@@ -162,13 +166,13 @@ class TestMade:
         plans: list[str] = []
 
         class Planned(DataMaker):
-            def _made_once(self, key: str, note: str, make: Any) -> Path:
+            def _make_once(self, key: str, note: str, make: Any) -> Path:
                 plans.append(key)
                 return folder / key
 
         for given in ({}, changed):
             settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
-            Planned(settings, nowhere, print).place("shards@disk")
+            Planned(settings, nowhere, print).location("shards@disk")
         assert plans[0] != plans[1]
 
 
@@ -176,7 +180,7 @@ def interrupted(folder: Path) -> None:
     """A run that is stopped halfway through unpacking."""
     whole = making.write_image_files
 
-    def half(source: Place, dest: Path) -> None:
+    def half(source: Location, dest: Path) -> None:
         whole(source, dest)
         next(path for path in dest.rglob("*.jpg")).unlink()
         raise KeyboardInterrupt
@@ -184,22 +188,22 @@ def interrupted(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(making, "write_image_files", half)
         with pytest.raises(KeyboardInterrupt):
-            Made(folder).place("files@disk")
+            Made(folder).location("files@disk")
 
 
 class TestInterrupted:
     def test_half_made_data_are_made_anew(self, copied: Path) -> None:
         """What an interrupted run left, or was removed, is no data; its marker is nothing."""
-        files = Path(Made(copied).place("files@disk").uri)
+        files = Path(Made(copied).location("files@disk").uri)
         marker = files.with_name(f"{files.name}.complete")
         assert marker.exists()
         shutil.rmtree(files)
         interrupted(copied)
         assert not marker.exists()
         made = Made(copied)
-        place = made.place("files@disk")
+        location = made.location("files@disk")
         assert made.notes == ["writing the images of the shards as files"]
-        assert images(place) == images(made.place("shards@disk"))
+        assert images(location) == images(made.location("shards@disk"))
 
 
 @pytest.mark.parametrize("form", ["files", "pixels"])
@@ -208,21 +212,21 @@ class TestUnpacked:
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
     ) -> None:
         """How much is needed, where, and what to do; nothing is written."""
-        shards = Made(folder).place("shards@disk")
-        written = Made(folder).place(f"{form}@disk")
+        shards = Made(folder).location("shards@disk")
+        written = Made(folder).location(f"{form}@disk")
         needed_bytes = sum(path.stat().st_size for path in Path(written.uri).rglob("*.*"))
         monkeypatch.setattr(LocalStore, "free_bytes", lambda self: needed_bytes // 2)
         data = tmp_path / "data"
-        match = rf"{form}: about [\d,.]+ MB would be written to {data}/.*: set another data\.folder"
+        match = rf"{form}: about .+ would be written to {data}/.*: set another data\.folder"
         with pytest.raises(StoreFull, match=match):
-            Made(data, shards=shards.uri).place(f"{form}@disk")
+            Made(data, shards=shards.uri).location(f"{form}@disk")
         assert [path for path in data.rglob("*") if path.suffix != ".lock"] == []
 
     def test_no_shard_is_held_whole(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
     ) -> None:
         """Single records are read, several at a time."""
-        shards = Made(folder).place("shards-1MB@disk")
+        shards = Made(folder).location("shards-1MB@disk")
         read, numbers, both = LocalStore.get_versioned, itertools.count(), threading.Barrier(2)
 
         def of_records(store: Any, key: str, offset: int = 0, length: int | None = None) -> Any:
@@ -235,8 +239,8 @@ class TestUnpacked:
         with monkeypatch.context() as patched:
             patched.setattr("os.sched_getaffinity", lambda process: {0, 1})
             patched.setattr(LocalStore, "get_versioned", of_records)
-            place = Made(tmp_path / "data", shards=shards.uri).place(f"{form}@disk")
-        assert len(images(place)) == 60
+            location = Made(tmp_path / "data", shards=shards.uri).location(f"{form}@disk")
+        assert len(images(location)) == 60
 
 
 class TestGiven:
@@ -244,15 +248,15 @@ class TestGiven:
 
     def test_shards_are_read_where_they_are(self, folder: Path, tmp_path: Path) -> None:
         """Other sizes and photographs need a source; files of them are written elsewhere."""
-        shards = Made(folder).place("shards@disk")
+        shards = Made(folder).location("shards@disk")
         before = stamps(folder)
         made = Made(tmp_path / "data", shards=shards.uri)
-        assert made.place("shards@disk") == shards
+        assert made.location("shards@disk") == shards
         for name in ("shards-4MB@disk", "photos@disk", "originals@disk"):
             with pytest.raises(ConfigError, match=r"data\.source"):
-                made.place(name)
+                made.location(name)
         assert not (tmp_path / "data").exists()
-        files = made.place("files@disk")
+        files = made.location("files@disk")
         assert Path(files.uri).is_relative_to(tmp_path)
         assert images(files) == images(shards)
         assert stamps(folder) == before
@@ -260,8 +264,8 @@ class TestGiven:
     def test_class_folders_are_sharded(self, tree: Path, tmp_path: Path) -> None:
         """In their own classes."""
         made = Made(tmp_path / "data", source=str(tree), size=64)
-        assert made.place("photos@disk").uri == str(tree)
-        shards = images(made.place("shards@disk"))
+        assert made.location("photos@disk").uri == str(tree)
+        shards = images(made.location("shards@disk"))
         assert len(shards) == 120
         assert {name for name, _ in shards} == {f"{label:06d}" for label in range(6)}
         assert made.notes == ["sharding at 2 MB"]
@@ -273,22 +277,22 @@ class TestGiven:
         """Is an error that names it, and leaves no marker."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(DataprepError, match="missing"):
-            Made(tmp_path / "data", **given).place("files@disk")
+            Made(tmp_path / "data", **given).location("files@disk")
         assert not list(tmp_path.rglob("*.complete"))
 
 
 class TestRemote:
     @pytest.fixture
-    def store(self, s3_server: MotoServer, bucket: str) -> Place:
+    def store(self, s3_server: MotoServer, bucket: str) -> Location:
         """Where copies go."""
         options = StoreOptions(endpoint_url=s3_server.url)
-        return Place(f"s3://{bucket}/some/prefix/", "empty", options)
+        return Location(f"s3://{bucket}/some/prefix/", "empty", options)
 
     @pytest.mark.parametrize("name", [name.replace("@disk", "@s3") for name in NAMES[:-1]])
-    def test_copies_hold_the_same(self, folder: Path, store: Place, name: str) -> None:
+    def test_copies_hold_the_same(self, folder: Path, store: Location, name: str) -> None:
         """Every object of what lies on the disk, below the prefix, in its form."""
         made = Made(folder, lambda: store)
-        remote, local = made.place(name), made.place(name.replace("@s3", "@disk"))
+        remote, local = made.location(name), made.location(name.replace("@s3", "@disk"))
         assert remote.uri.startswith(store.uri + "iobench-data/")
         assert (remote.holds, remote.decoded) == (local.holds, local.decoded)
         assert remote.is_remote
@@ -297,10 +301,10 @@ class TestRemote:
         assert found == {info.key: here.get(info.key) for info in here.list()}
 
     def test_what_is_there_is_not_copied_again(
-        self, folder: Path, store: Place, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, store: Location, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Only what is missing, or has another size."""
-        first = Made(folder, lambda: store).place("files@s3")
+        first = Made(folder, lambda: store).location("files@s3")
         there = open_store(first.uri, first.store)
         keys = sorted(info.key for info in there.list())
         there.delete(keys[0])
@@ -313,16 +317,16 @@ class TestRemote:
             return put(self, key, *given, **options)
 
         monkeypatch.setattr(type(there), "put", counting)
-        Made(folder, lambda: store).place("files@s3")
+        Made(folder, lambda: store).location("files@s3")
         assert sorted(copied) == keys[:2]
 
     @pytest.mark.parametrize("name", ["shards@s3", "files@s3"])
     def test_no_object_is_held_whole(
-        self, folder: Path, store: Place, name: str, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, store: Location, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Files are mapped, not read into memory, and several are sent at a time."""
         made = Made(folder, lambda: store)
-        local = made.place(name.replace("@s3", "@disk"))
+        local = made.location(name.replace("@s3", "@disk"))
         put, numbers, both = S3Store.put, itertools.count(), threading.Barrier(2)
 
         def refused(self: LocalStore, key: str) -> bytes:
@@ -336,25 +340,25 @@ class TestRemote:
         with monkeypatch.context() as patched:
             patched.setattr(LocalStore, "get", refused)
             patched.setattr(S3Store, "put", two_at_once)
-            remote = made.place(name)
+            remote = made.location(name)
         assert images_on_store(remote) == images(local)
 
     def test_only_what_trials_read_is_copied(
-        self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, store: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Shards of one format with their indexes; a later run adds those of another."""
 
         def refused(self: S3Store, key: str) -> bytes:
             raise AssertionError(f"{key} is held whole")
 
-        remote = Made(folder, lambda: store).place("shards@s3")
+        remote = Made(folder, lambda: store).location("shards@s3")
         given = {"shards": remote.uri, "store": remote.store.model_dump()}
         data = tmp_path / "data"
         monkeypatch.setattr(S3Store, "get", refused)
         found: list[set[str]] = []
         for formats in ({""}, {"tfrecord"}, {"tfrecord", "recordio"}):
             made = Made(data, formats=frozenset(formats), **given)
-            local = Path(made.place("shards@disk").uri)
+            local = Path(made.location("shards@disk").uri)
             paths = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
             found.append({str(path.parent) for path in paths})
             assert bool(made.notes) == (formats != {"tfrecord"})
@@ -365,32 +369,34 @@ class TestRemote:
                 assert sum(1 for _ in dataset) == 60
         shutil.rmtree(local)
         made = Made(data, formats=frozenset({"recordio"}), **given)
-        assert {path.name for path in Path(made.place("shards@disk").uri).iterdir()} >= {"recordio"}
+        assert {path.name for path in Path(made.location("shards@disk").uri).iterdir()} >= {
+            "recordio"
+        }
         assert not (local / "tfrecord").exists()
 
-    def test_copies_to_a_store_leave_other_formats_out(self, folder: Path, store: Place) -> None:
+    def test_copies_to_a_store_leave_other_formats_out(self, folder: Path, store: Location) -> None:
         """Those that no trial reads there."""
-        remote = Made(folder, lambda: store, frozenset({"recordio"})).place("shards@s3")
+        remote = Made(folder, lambda: store, frozenset({"recordio"})).location("shards@s3")
         names = {info.key.partition("/")[0] for info in open_store(remote.uri, remote.store).list()}
         assert "recordio" in names
         assert "tfrecord" not in names
 
     def test_shards_on_a_store_are_read_there(
-        self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, store: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """And copied here once where a trial wants them on the disk, if there is room for them."""
-        remote = Made(folder, lambda: store).place("shards@s3")
+        remote = Made(folder, lambda: store).location("shards@s3")
         given = {"shards": remote.uri, "store": remote.store.model_dump()}
         made = Made(tmp_path / "data", **given)
-        assert made.place("shards@s3") == remote
+        assert made.location("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
-            with pytest.raises(StoreFull, match=r"0 MB are free: set another data\.folder"):
-                made.place("shards@disk")
+            with pytest.raises(StoreFull, match=r"1 kB are free: set another data\.folder"):
+                made.location("shards@disk")
             assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
-        local = made.place("shards@disk")
+        local = made.location("shards@disk")
         assert not local.is_remote
         assert images(local) == images(remote)
         again = Made(tmp_path / "data", **given)
-        again.place("shards@disk")
+        again.location("shards@disk")
         assert again.notes == []

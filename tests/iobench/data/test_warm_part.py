@@ -19,13 +19,13 @@ from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.machine.hardware import available_bytes
 from iobench.probes.layout import find_items
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 PAGE = 4096
 
 
 @pytest.fixture(scope="module")
-def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
     """120 photos in several shards of both formats."""
     output = tmp_path_factory.mktemp("warm") / "out"
     dataprep.shard(
@@ -39,40 +39,40 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
             }
         )
     )
-    return Place(str(output), "shards")
+    return Location(str(output), "shards")
 
 
 @pytest.fixture(scope="module")
-def files(tree: Path) -> Place:
+def files(tree: Path) -> Location:
     """120 photos in 6 class folders."""
-    return Place(str(tree), "files")
+    return Location(str(tree), "files")
 
 
-def batches(loader: str, place: Place, **settings: Any) -> list[Any]:
+def batches(loader: str, location: Location, **settings: Any) -> list[Any]:
     """One epoch of a public loader."""
     options = LoaderSettings(batch_size=16, decode=False, **settings)
-    made = LOADERS.load(loader)(place, options, VirtualClock())
+    made = LOADERS.load(loader)(location, options, VirtualClock())
     try:
         return [(list(batch.images), list(batch.labels)) for batch in made.epoch(0)]
     finally:
         made.close()
 
 
-def images(loader: str, place: Place, **settings: Any) -> list[bytes]:
+def images(loader: str, location: Location, **settings: Any) -> list[bytes]:
     """The encoded images of one epoch."""
-    found = batches(loader, place, **settings)
+    found = batches(loader, location, **settings)
     return sorted(bytes(image) for several, _ in found for image in several)
 
 
 @pytest.mark.parametrize("form", ["shards", "files"])
 def test_everything_is_read_if_it_fits(form: str, request: pytest.FixtureRequest) -> None:
     """All shards or files are read, and the share is 1."""
-    place = request.getfixturevalue(form)
-    part = warm_part(place, 10**9)
-    assert (part.place, part.share) == (place, 1.0)
+    location = request.getfixturevalue(form)
+    part = warm_part(location, 10**9)
+    assert (part.location, part.share) == (location, 1.0)
 
 
-def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
+def test_half_of_the_free_memory_is_the_limit(shards: Location) -> None:
     """Without a limit of the caller it is that of this machine or its control group."""
     assert available_bytes() // 2 > summarize_data(shards, "tfrecord").bytes
     assert warm_part(shards).share == 1.0
@@ -80,20 +80,22 @@ def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
 
 @given(share=st.floats(0.3, 1.5), form=st.sampled_from(["shards", "files"]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
-def test_the_part_is_below_the_limit(shards: Place, files: Place, share: float, form: str) -> None:
+def test_the_part_is_below_the_limit(
+    shards: Location, files: Location, share: float, form: str
+) -> None:
     """Its whole shards or files take less than the limit, and twice as many would not fit."""
-    place, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
-    whole = summarize_data(place, reads)
+    location, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
+    whole = summarize_data(location, reads)
     limit = int(whole.bytes * share)
-    part = warm_part(place, limit)
-    chosen = summarize_data(part.place, reads)
+    part = warm_part(location, limit)
+    chosen = summarize_data(part.location, reads)
     assert chosen.bytes < limit
     assert chosen.bytes == sum(path.stat().st_size for path in chosen.files)
     assert set(chosen.files) <= set(whole.files)
     assert part.share == pytest.approx(chosen.bytes / whole.bytes, abs=0.01)
     assert chosen.classes == whole.classes
-    if part.place.every > 1:
-        paths = whole.files[:: part.place.every // 2]
+    if part.location.every > 1:
+        paths = whole.files[:: part.location.every // 2]
         taken = sum(-(-path.stat().st_size // PAGE) * PAGE for path in paths)
         assert taken >= limit * 0.98  # the other format may be a little larger
 
@@ -101,64 +103,64 @@ def test_the_part_is_below_the_limit(shards: Place, files: Place, share: float, 
 @pytest.mark.parametrize("form", ["shards", "files"])
 def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureRequest) -> None:
     """A little more or less free memory, and a second choice, change nothing."""
-    place = request.getfixturevalue(form)
-    whole = summarize_data(place, "tfrecord" if form == "shards" else "files").bytes
-    parts = [warm_part(place, int(whole * share)) for share in (0.8, 0.85, 0.9)]
-    assert parts[0].place.every == 2
+    location = request.getfixturevalue(form)
+    whole = summarize_data(location, "tfrecord" if form == "shards" else "files").bytes
+    parts = [warm_part(location, int(whole * share)) for share in (0.8, 0.85, 0.9)]
+    assert parts[0].location.every == 2
     assert parts == [parts[0]] * 3
-    assert warm_part(parts[0].place, int(whole * 0.85)) == parts[0]
+    assert warm_part(parts[0].location, int(whole * 0.85)) == parts[0]
 
 
-def test_files_are_spread_over_the_classes(files: Place) -> None:
+def test_files_are_spread_over_the_classes(files: Location) -> None:
     """Each class has half of its files, by their own labels."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     whole = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
-    half = Counter(int(label) for _, labels in batches("raw", part.place) for label in labels)
+    half = Counter(int(label) for _, labels in batches("raw", part.location) for label in labels)
     assert set(half) == set(whole)
     assert all(abs(whole[label] / 2 - half[label]) <= 1 for label in whole)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_raw_reads_these_shards_alone(shards: Place, workers: int) -> None:
+def test_raw_reads_these_shards_alone(shards: Location, workers: int) -> None:
     """The images of every second shard, each once."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
-    assert images("raw", part.place, workers=workers) == sorted(wanted)
+    assert images("raw", part.location, workers=workers) == sorted(wanted)
     assert len(wanted) < len(dataset)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loader", ["torch-iterable", "torch-map"])
 @pytest.mark.parametrize("world_size", [1, 3])
-def test_torch_reads_these_shards_alone(shards: Place, loader: str, world_size: int) -> None:
+def test_torch_reads_these_shards_alone(shards: Location, loader: str, world_size: int) -> None:
     """All ranks together read the images of every second shard, each once."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
     found = []
     for rank in range(world_size):
-        found += images(loader, part.place, workers=0, rank=rank, world_size=world_size)
+        found += images(loader, part.location, workers=0, rank=rank, world_size=world_size)
     assert sorted(found) == sorted(wanted)
 
 
 @pytest.mark.slow
-def test_torch_folder_reads_these_files_alone(files: Place) -> None:
+def test_torch_folder_reads_these_files_alone(files: Location) -> None:
     """Every second image file, each once."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     paths = summarize_data(files, "files").files[::2]
     wanted = sorted(path.read_bytes() for path in paths)
-    assert images("torch-folder", part.place, workers=0) == wanted
+    assert images("torch-folder", part.location, workers=0) == wanted
 
 
-def test_no_reader_of_a_place_passes_over_the_part(shards: Place, files: Place) -> None:
+def test_no_reader_of_a_location_passes_over_the_part(shards: Location, files: Location) -> None:
     """The layout probe and the count of samples read the part, too."""
-    for place, accesses in ((shards, ("shards", "records")), (files, ("files",))):
-        part = Place(place.uri, place.holds, every=2)
+    for location, accesses in ((shards, ("shards", "records")), (files, ("files",))):
+        part = Location(location.uri, location.holds, every=2)
         for access in accesses:
             items = find_items(part, access, max_items=10**6, seed=0)  # type: ignore[arg-type]
             reads = "files" if access == "files" else "tfrecord"
-            assert {place.uri + "/" + item.key for item in items} == {
+            assert {location.uri + "/" + item.key for item in items} == {
                 str(path) for path in summarize_data(part, reads).files
             }
             assert sum(item.samples for item in items) == summarize_data(part, reads).samples
@@ -166,8 +168,8 @@ def test_no_reader_of_a_place_passes_over_the_part(shards: Place, files: Place) 
 
 def test_data_on_a_store_are_not_restricted() -> None:
     """They are not in the page cache of this machine; no request is made."""
-    place = Place("s3://bucket/prefix", "shards")
-    assert warm_part(place, 1).place == place
+    location = Location("s3://bucket/prefix", "shards")
+    assert warm_part(location, 1).location == location
 
 
 @pytest.mark.parametrize(
@@ -186,15 +188,15 @@ def test_small_files_take_whole_pages(tmp_path: Path) -> None:
         folder = tmp_path / f"class-{number % 2}"
         folder.mkdir(exist_ok=True)
         (folder / f"{number:02}.jpg").write_bytes(bytes(100))
-    place = Place(str(tmp_path), "files")
-    assert warm_part(place, 16 * PAGE + 1).place.every == 1
-    part = warm_part(place, 16 * PAGE)
-    assert (part.place.every, part.share) == (2, 0.5)
+    location = Location(str(tmp_path), "files")
+    assert warm_part(location, 16 * PAGE + 1).location.every == 1
+    part = warm_part(location, 16 * PAGE)
+    assert (part.location.every, part.share) == (2, 0.5)
 
 
-def test_labels_are_those_of_all_data(shards: Place) -> None:
+def test_labels_are_those_of_all_data(shards: Location) -> None:
     """A label means the same class in the part and in all data."""
-    whole, part = open_shards(shards), open_shards(Place(shards.uri, "shards", every=2))
+    whole, part = open_shards(shards), open_shards(Location(shards.uri, "shards", every=2))
     numbers = np.concatenate([np.array(shard.samples) for shard in whole.shards()[::2]])
     assert part.labels.tolist() == whole.labels[numbers].tolist()
     assert part.label_space == whole.label_space

@@ -21,7 +21,7 @@ from iobench.data.pixels import packed
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.settings import augmentation_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 
 def test_defaults() -> None:
@@ -78,7 +78,7 @@ def test_missing_framework(
     monkeypatch.setitem(sys.modules, framework, None)
     said = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
     with pytest.raises(Unavailable, match=said):
-        LOADERS.load(loader)(Place("/data", "shards"), LoaderSettings(), SystemClock())
+        LOADERS.load(loader)(Location("/data", "shards"), LoaderSettings(), SystemClock())
 
 
 def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     settings = LoaderSettings(pin_memory=True)
     with pytest.raises(Unavailable, match="pinned memory is for a CUDA device"):
-        LOADERS.load("torch-map")(Place("/data", "shards"), settings, SystemClock())
+        LOADERS.load("torch-map")(Location("/data", "shards"), settings, SystemClock())
 
 
 def test_missing_format(tree: Path, tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ def test_missing_format(tree: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     config = {"source": str(tree), "output": str(output), "format": ("recordio",)}
     dataprep.shard(dataprep.ShardConfig.model_validate(config))
-    place = Place(str(output), "shards")
-    assert len(open_shards(place, "recordio")) == 120
+    location = Location(str(output), "shards")
+    assert len(open_shards(location, "recordio")) == 120
     with pytest.raises(Unavailable, match="it has recordio: shard it with --format tfrecord"):
-        open_shards(place, "tfrecord")
+        open_shards(location, "tfrecord")
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    """An empty place is no data set."""
+    """An empty location is no data set."""
     with pytest.raises(ManifestMissing):
-        open_shards(Place(str(tmp_path), "shards"), "tfrecord")
+        open_shards(Location(str(tmp_path), "shards"), "tfrecord")

@@ -12,7 +12,7 @@ from dataprep.stores import StoreOptions
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings, raw
 from iobench.loaders.raw import RawLoader
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 LISTING_S, READ_S = 4.0, 0.5
 
@@ -35,15 +35,15 @@ class SlowSource:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
     """Five files of one class."""
     (tmp_path / "a").mkdir()
     for number in range(5):
         (tmp_path / "a" / f"{number}.jpg").write_bytes(b"encoded")
-    return Place(str(tmp_path), "files")
+    return Location(str(tmp_path), "files")
 
 
-def opened(place: Place, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> RawLoader:
+def opened(location: Location, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> RawLoader:
     """A loader of batches of two."""
     clock = VirtualClock()
 
@@ -51,12 +51,12 @@ def opened(place: Place, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Ra
         return SlowSource(open_source(uri, options=options), clock)
 
     monkeypatch.setattr(raw, "open_source", slow)
-    return RawLoader(place, LoaderSettings(batch_size=2, **settings), clock)
+    return RawLoader(location, LoaderSettings(batch_size=2, **settings), clock)
 
 
-def test_listing_and_reading_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_and_reading_are_told(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing starts, nothing is decoded; later batches and epochs change nothing."""
-    loader = opened(place, monkeypatch)
+    loader = opened(location, monkeypatch)
     assert loader.first_batch() is None
     for number in range(2):
         assert [batch.samples for batch in loader.epoch(number)] == [2, 2, 1]
@@ -64,10 +64,10 @@ def test_listing_and_reading_are_told(place: Place, monkeypatch: pytest.MonkeyPa
 
 
 def test_threads_are_not_told_from_their_reads(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They start with them."""
-    loader = opened(place, monkeypatch, workers=1)
+    loader = opened(location, monkeypatch, workers=1)
     list(loader.epoch(0))
     parts = loader.first_batch()
     assert parts is not None

@@ -17,7 +17,7 @@ from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, TimesBatches
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 torch = pytest.importorskip("torch")
 torch_dataset: Any = torch.utils.data.IterableDataset
@@ -135,7 +135,7 @@ def opened(
 
     def open_loader(samples: int = SAMPLES, **settings: Any) -> SlowLoader:
         options = LoaderSettings(batch_size=BATCH, prefetch=1, **settings)
-        loader = SlowLoader(Place(str(tmp_path), "files"), options, clock)
+        loader = SlowLoader(Location(str(tmp_path), "files"), options, clock)
         loader.kind, loader.samples = kind, samples
         made.append(loader)
         return loader

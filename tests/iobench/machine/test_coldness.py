@@ -45,7 +45,7 @@ def judged(asked: str = "cold", **changes: Any) -> Cold:
         "memory_bytes": 10**9,
         "file_system": "ext4",
     }
-    return judge(asked=asked, **{**proof, **changes})
+    return judge(requested=asked, **{**proof, **changes})
 
 
 def not_counted(saw: dict[str, Any]) -> bool:
@@ -59,7 +59,7 @@ def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
 
     Warm and direct keep their names: doubts are said beside them.
     """
-    cold = judge(asked="cold", **saw)
+    cold = judge(requested="cold", **saw)
     assert (cold.asked, cold.resident_before) == ("cold", saw["resident_before"])
     assert cold.physical_ratio == (None if not_counted(saw) else saw["physical_ratio"])
     assert cold.label == ("warm" if cold.why else "cold")
@@ -70,7 +70,7 @@ def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
         assert cold.physical_ratio is None or cold.physical_ratio >= 0.95
         assert cold.physical_ratio is not None or not saw["sequential"]
     for asked in ("warm", "direct"):
-        assert judge(asked=asked, **saw).label == asked
+        assert judge(requested=asked, **saw).label == asked
 
 
 @given(saw=seen, resident=shares, ratio=ratios)
@@ -82,8 +82,8 @@ def test_less_proof_never_makes_a_trial_colder(
     better = {**saw, "resident_before": min(resident, saw["resident_before"] or 0.0)}
     if saw["physical_ratio"] is not None:
         better["physical_ratio"] = max(ratio, saw["physical_ratio"])
-    if judge(asked="cold", **saw).label == "cold":
-        assert judge(asked="cold", **better).label == "cold"
+    if judge(requested="cold", **saw).label == "cold":
+        assert judge(requested="cold", **better).label == "cold"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from iobench.machine import page_cache
 from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.probes import disk
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 
 FILE_BYTES = 2**22
 
@@ -69,7 +69,7 @@ def probe() -> Probe:
             **changes,
         }
         context = Context(
-            {"disk/here": Place(os.fspath(folder), "empty")},
+            {"disk/here": Location(os.fspath(folder), "empty")},
             SystemClock(),
             progress or (lambda done, unit: None),
         )

@@ -16,7 +16,7 @@ from iobench.clock import SystemClock
 from iobench.errors import TrialFailed
 from iobench.probes import layout
 from iobench.probes.layout import find_items
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 from iobench.servers.moto_server import MotoServer
 from tests.iobench.probes.conftest import is_provable
 
@@ -24,7 +24,7 @@ Probe = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
-def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
     """The tree, sharded in both formats. Read only."""
     output = tmp_path_factory.mktemp("layout") / "out"
     dataprep.shard(
@@ -38,10 +38,10 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
             }
         )
     )
-    return Place(os.fspath(output), "shards")
+    return Location(os.fspath(output), "shards")
 
 
-def probe(place: Place, access: str, **changes: Any) -> Outcome:
+def probe(location: Location, access: str, **changes: Any) -> Outcome:
     """Run one trial, by default cold, with 3 processes and enough time."""
     params = {
         "data": "it",
@@ -51,22 +51,22 @@ def probe(place: Place, access: str, **changes: Any) -> Outcome:
         "seconds": 60.0,
         **changes,
     }
-    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    context = Context({"it": location}, SystemClock(), lambda done, unit: None)
     return layout.run(TrialSpec("layout", params), context)
 
 
-def check_cold(outcome: Outcome, place: Place) -> None:
+def check_cold(outcome: Outcome, location: Location) -> None:
     """Check that the trial is labelled cold if that can be proved, else warm with a reason."""
     cold = outcome.cold
     assert cold is not None
-    if is_provable(Path(place.uri)):
+    if is_provable(Path(location.uri)):
         assert (cold.label, cold.why) == ("cold", "")
     else:
         assert cold.label == "cold" or cold.why
 
 
 @pytest.mark.parametrize("access", ["shards", "records"])
-def test_shards_are_read_whole_or_by_record(shards: Place, access: str) -> None:
+def test_shards_are_read_whole_or_by_record(shards: Location, access: str) -> None:
     """Every byte is read once, by at most one process for each item."""
     entry = dataprep.open(shards.uri).manifest.formats["tfrecord"]
     outcome = probe(shards, access, parallelism=50)
@@ -82,17 +82,17 @@ def test_shards_are_read_whole_or_by_record(shards: Place, access: str) -> None:
 
 def test_files_are_read_one_by_one(tree: Path) -> None:
     """Each image of the class folders is read once."""
-    place = Place(os.fspath(tree), "files")
-    outcome = probe(place, "files")
+    location = Location(os.fspath(tree), "files")
+    outcome = probe(location, "files")
     images = [path for path in tree.rglob("*") if path.suffix.lower() == ".jpeg"]
     assert outcome.metrics["samples"] == len(images) == 120
     assert outcome.metrics["bytes"] == sum(path.stat().st_size for path in images)
     assert 0 < outcome.metrics["latency_s_p50"] <= outcome.metrics["seconds"]
-    check_cold(outcome, place)
+    check_cold(outcome, location)
 
 
 @pytest.mark.parametrize("access", ["shards", "records"])
-def test_warm_reads_go_round(shards: Place, access: str) -> None:
+def test_warm_reads_go_round(shards: Location, access: str) -> None:
     """A warm trial reads from memory until the time is over."""
     outcome = probe(shards, access, cache="warm", seconds=0.3, parallelism=1)
     assert outcome.metrics["samples"] > 120
@@ -100,16 +100,16 @@ def test_warm_reads_go_round(shards: Place, access: str) -> None:
     assert outcome.cold.label == "warm"
 
 
-def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) -> None:
+def test_shards_on_a_store(shards: Location, bucket: str, s3_server: MotoServer) -> None:
     """Shards on a store are read over HTTP; the server's cache is unknown."""
     store = StoreOptions(endpoint_url=s3_server.url)
-    place = Place(f"s3://{bucket}/out", "shards", store)
-    copy = dataprep.stores.open_store(place.uri, store)
+    location = Location(f"s3://{bucket}/out", "shards", store)
+    copy = dataprep.stores.open_store(location.uri, store)
     local = dataprep.stores.open_store(shards.uri)
     for found in local.list():
         copy.put(found.key, local.get(found.key))
     for access, seconds in (("shards", 0.01), ("records", 0.2)):
-        outcome = probe(place, access, seconds=seconds)
+        outcome = probe(location, access, seconds=seconds)
         assert outcome.metrics["samples"] > 0
         assert outcome.metrics["bytes"] > 0
         assert outcome.metrics["notes"]
@@ -117,26 +117,26 @@ def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) ->
         assert outcome.cold.label == "server cache unknown"
 
 
-def test_what_the_place_does_not_hold(shards: Place, tree: Path, tmp_path: Path) -> None:
+def test_what_the_location_does_not_hold(shards: Location, tree: Path, tmp_path: Path) -> None:
     """The trial fails and says which data it needs, or has dataprep's message."""
     with pytest.raises(TrialFailed, match="from files, but this location holds shards"):
         probe(shards, "files")
     with pytest.raises(TrialFailed, match="records are read from shards"):
-        probe(Place(os.fspath(tree), "files"), "records")
+        probe(Location(os.fspath(tree), "files"), "records")
     with pytest.raises(dataprep.DataprepError, match="no complete split"):
-        probe(Place(os.fspath(tmp_path), "shards"), "shards")
+        probe(Location(os.fspath(tmp_path), "shards"), "shards")
 
 
-def test_a_shard_that_was_cut_fails_the_trial(shards: Place, tmp_path: Path) -> None:
+def test_a_shard_that_was_cut_fails_the_trial(shards: Location, tmp_path: Path) -> None:
     """A shard that is shorter than in the manifest is not measured."""
     output = tmp_path / "out"
     shutil.copytree(shards.uri, output)
     os.truncate(next((output / "tfrecord").iterdir()), 100)
     with pytest.raises(TrialFailed, match=r"100 of .* bytes at offset 0"):
-        probe(Place(os.fspath(output), "shards"), "shards")
+        probe(Location(os.fspath(output), "shards"), "shards")
 
 
-def test_the_order_of_records_depends_on_the_seed(shards: Place) -> None:
+def test_the_order_of_records_depends_on_the_seed(shards: Location) -> None:
     """Seeds give different orders; a limit selects some of the records."""
     first, again, other = (
         find_items(shards, "records", max_items=1000, seed=seed) for seed in (1, 1, 2)

@@ -35,10 +35,10 @@ def outside(base: int, new: int, cut: int) -> float:
     ``U`` is how many of the pairs have the new value above the base's. The shift lies between the
     ratios that ``cut`` leaves out at each end where more than ``cut`` pairs lie on either side.
     """
-    places = range(base + new)
-    orders = list(itertools.combinations(places, new))
+    locations = range(base + new)
+    orders = list(itertools.combinations(locations, new))
     us = [
-        sum(1 for mine in chosen for other in places if other not in chosen and other < mine)
+        sum(1 for mine in chosen for other in locations if other not in chosen and other < mine)
         for chosen in orders
     ]
     return sum(not cut < u < base * new - cut for u in us) / len(orders)

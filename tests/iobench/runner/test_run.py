@@ -559,7 +559,7 @@ class TestBadPlaces:
         def broken(self: object, name: str) -> None:
             raise LookupError(f"nobody knows {name}")
 
-        monkeypatch.setattr("iobench.data.making.DataMaker.place", broken)
+        monkeypatch.setattr("iobench.data.making.DataMaker.location", broken)
         done = measured(configs.values(loaders=loaders("raw", "null")), tmp_path / "run")
         assert done.exit_code == 1
         trials = by_loader(done.result.trials)

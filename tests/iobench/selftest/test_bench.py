@@ -164,7 +164,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
     monkeypatch.setattr(selftest, "checks", lambda: selftest.known_rates.checks(VirtualClock(), 7))
-    few = [cases(TINY.delays)[place] for place in (0, 1, -1)]
+    few = [cases(TINY.delays)[location] for location in (0, 1, -1)]
     monkeypatch.setattr(delays, "cases", lambda given: few)
     done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])
     assert isinstance(done.exception, SystemExit | None), done.exception

@@ -31,7 +31,7 @@ from iobench.trials.ladder import RUNGS as LADDER
 from iobench.trials.samples_in_flight import sample_flow
 
 DELAYS: Delays = {"copy": 0.04, "augment": 0.05, "decode": 0.064, "fetch": 0.125}
-WITHOUT = {rung: 0.001 * place for place, rung in enumerate(INPUTS[1:])}
+WITHOUT = {rung: 0.001 * location for location, rung in enumerate(INPUTS[1:])}
 IDEAL = dict.fromkeys(INPUTS, 0.010)  # a device of 20 ms a batch, and no other work
 STAGES = tuple(RUNGS)
 seconds = st.floats(0.001, 1)

@@ -10,7 +10,7 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 from iobench.selftest import links
 from iobench.selftest.known_rates import Check, NotRun
 from iobench.selftest.links import Link, LinkPlan, link_rate, torch_checks
@@ -26,11 +26,11 @@ EPOCH_BYTES = 16_000_000
 @pytest.fixture
 def store() -> Iterator[MemoryStore]:
     """A store that has sent three epochs."""
-    place = Place("s3://selftest", "shards")
+    location = Location("s3://selftest", "shards")
     proxy = FaultProxy("http://127.0.0.1:1")
     for _ in range(3):
         proxy.begin("GET", "/selftest/tfrecord/0").response_bytes = EPOCH_BYTES
-    yield MemoryStore(place, place, proxy)
+    yield MemoryStore(location, location, proxy)
     proxy.server_close()
 
 

@@ -8,7 +8,7 @@ from iobench.clock import Clock, VirtualClock
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, FirstBatch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 START_S, WAIT_S, STEP_S, SAMPLES = 3.0, 0.25, 0.5, 10
 PARAMS = {
@@ -47,8 +47,8 @@ class SlowLoader:
     last_samples = SAMPLES
     restart_s = 0.0
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        self.place, self.settings, self.clock = place, settings, clock
+    def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
+        self.location, self.settings, self.clock = location, settings, clock
         self.epochs: list[int] = []
         self.closed = False
 

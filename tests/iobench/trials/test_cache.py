@@ -14,7 +14,7 @@ from iobench.data.data_summary import DataSummary
 from iobench.machine import page_cache
 from iobench.machine.coldness import IN_MEMORY, NOT_PREPARED
 from iobench.machine.mounts import file_system
-from iobench.results.trial import FIRST_EPOCH_COLD, Place
+from iobench.results.trial import FIRST_EPOCH_COLD, Location
 from iobench.trials import epoch_cache as cache_module
 from iobench.trials.epoch_cache import (
     EpochCache,
@@ -28,7 +28,7 @@ from tests.iobench.trials.fakes import PARAMS
 
 BYTES, SAMPLES = 1_000_000, 10
 TRIAL = LoaderTrial.model_validate({**PARAMS, "loader": "raw"})
-REMOTE = Place("s3://bucket/out", "shards")
+REMOTE = Location("s3://bucket/out", "shards")
 
 
 class Memory:
@@ -72,14 +72,14 @@ def cache(
     *,
     every: bool = True,
     trial: LoaderTrial = TRIAL,
-    place: Place | None = None,
+    location: Location | None = None,
 ) -> EpochCache:
-    """Over one file of ten samples, or a remote place."""
+    """Over one file of ten samples, or a remote location."""
     (tmp_path / "shard").write_bytes(bytes(BYTES))
-    files = () if place else (tmp_path / "shard",)
-    place = place or Place(str(tmp_path), "shards")
+    files = () if location else (tmp_path / "shard",)
+    location = location or Location(str(tmp_path), "shards")
     return EpochCache(
-        trial, asked, place, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
+        trial, asked, location, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
     )
 
 
@@ -154,7 +154,7 @@ def test_a_store_is_left_alone(
 ) -> None:
     """Its cache cannot be seen; a copy of it on a disk may stay in memory."""
     trial = TRIAL.model_copy(update={"access": access})
-    of = cache(tmp_path, "store", trial=trial, place=REMOTE)
+    of = cache(tmp_path, "store", trial=trial, location=REMOTE)
     assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
     whole = of.verdict()
     assert whole is not None
@@ -185,7 +185,7 @@ def test_workers_that_have_mapped_files_must_end(
     monkeypatch.setattr(page_cache, "residency", lambda paths: mapped)
     assert cache(tmp_path, "cold").prepare() == must_end
     assert not cache(tmp_path, "warm").prepare()
-    assert not cache(tmp_path, "store", place=REMOTE).prepare()
+    assert not cache(tmp_path, "store", location=REMOTE).prepare()
     first_alone = cache(tmp_path, "cold", every=False)
     assert not first_alone.prepare()
 
@@ -294,7 +294,7 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
     labels = {}
     for every in (True, False):
         of = EpochCache(
-            TRIAL, "cold", Place(str(tmp_path), "shards"), data, before_every_epoch=every
+            TRIAL, "cold", Location(str(tmp_path), "shards"), data, before_every_epoch=every
         )
         colds = []
         for _ in range(2):

@@ -27,7 +27,7 @@ loops = st.dictionaries(
 
 def test_every_rung_is_what_it_adds() -> None:
     """Seconds a sample of one repeat: differences, and shares of the farthest."""
-    found = ladder({rung: {0: 1.0 + place} for place, rung in enumerate(RUNGS[:-1])})
+    found = ladder({rung: {0: 1.0 + location} for location, rung in enumerate(RUNGS[:-1])})
     assert found.path == RUNGS[:-1]
     assert [rung.above for rung in found.rungs] == [None, *RUNGS[:-2]]
     assert [rung.cost and rung.cost.median for rung in found.rungs] == [None, *[1.0] * 6]
@@ -40,7 +40,7 @@ def test_every_rung_is_what_it_adds() -> None:
 
 def test_the_store_replaces_the_local_read() -> None:
     """Beside cold it is compared with what reads nothing, and the way to it leaves both out."""
-    found = ladder({rung: {0: 1.0 + place} for place, rung in enumerate(RUNGS)})
+    found = ladder({rung: {0: 1.0 + location} for location, rung in enumerate(RUNGS)})
     assert found.path == ("synthetic", "copy", "collate", "augment", "decode", "store")
     by_rung = {rung.rung: rung for rung in found.rungs}
     assert by_rung["store"].above == "decode"

@@ -10,7 +10,7 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 from iobench.trials import loader_opening, loader_trial
 from tests.iobench.trials.fakes import (
     PARAMS,
@@ -44,14 +44,14 @@ class TestRun:
 
     def outcome(
         self,
-        places: dict[str, Place] | None = None,
+        locations: dict[str, Location] | None = None,
         give_up_s: float = math.inf,
         **changes: Any,
     ) -> Outcome:
         """Of a trial; parameters that are None are left out."""
         params = {key: value for key, value in {**PARAMS, **changes}.items() if value is not None}
         context = Context(
-            places or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
+            locations or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
         )
         outcome = loader_trial.run(TrialSpec("loader", params), context)
         assert outcome.cold is None
@@ -204,6 +204,6 @@ class TestRun:
     ) -> None:
         """A loader of shards says so where it is given files."""
         monkeypatch.setattr(SlowLoader, "reads", "tfrecord")
-        places = {"files@disk": Place(str(tmp_path), "files")}
+        locations = {"files@disk": Location(str(tmp_path), "files")}
         with pytest.raises(Unavailable, match="reads shards; these data are files"):
-            self.metrics(places=places, data="files@disk", cache="cold")
+            self.metrics(locations=locations, data="files@disk", cache="cold")

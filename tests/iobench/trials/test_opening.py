@@ -14,7 +14,7 @@ from iobench.data.data_summary import DataSummary
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch, LoaderSettings, ReadPattern
 from iobench.loaders.mock import MockLoader
-from iobench.results.trial import Context, Place
+from iobench.results.trial import Context, Location
 from iobench.trials.epoch_loop import EpochTimings, run_epoch
 from iobench.trials.loader_grid import LoaderTrial, LoopTrial
 from iobench.trials.loader_opening import (
@@ -70,10 +70,10 @@ def test_batches_must_be_what_the_loop_takes(loader: str, consumer: str, fits: b
 @pytest.mark.parametrize("name", ["tf-data", "mxnet-record"])
 def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
     """Others would take pixels for an encoded image."""
-    place = Place("/nowhere", "shards", decoded=True)
+    location = Location("/nowhere", "shards", decoded=True)
     context = Context({}, VirtualClock(), lambda done, unit: None)
     with pytest.raises(Unavailable, match="use raw, torch-iterable, torch-map"):
-        create_loader(LoaderTrial(loader=name, data="", cache="warm"), place, context)
+        create_loader(LoaderTrial(loader=name, data="", cache="warm"), location, context)
 
 
 def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import dataprep
 from dataprep.stores import StoreOptions, open_store
-from iobench.results.trial import Outcome, Place, TrialSpec
+from iobench.results.trial import Location, Outcome, TrialSpec
 from iobench.servers.moto_server import MotoServer
 from iobench.trials.training_settings import Training, training_points
 from iobench.trials.trial_timeout import TrialEnd, run_with_timeout
@@ -45,21 +45,21 @@ def tried(
     loader: str,
     source: str = "warm",
     *,
-    places: dict[str, Place] | None = None,
+    locations: dict[str, Location] | None = None,
     timeout_s: float = 120,
     progress: Callable[[float, str], None] = lambda done, unit: None,
     scratch: Path | None = None,
     **changed: Any,
 ) -> TrialEnd:
-    """A trial of two ranks; without ``places`` its loader reads nothing."""
+    """A trial of two ranks; without ``locations`` its loader reads nothing."""
     (params,) = training_points(
         Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
     )
-    if places is None:
+    if locations is None:
         params |= {"data": "", "over": ""}
     return run_with_timeout(
         TrialSpec("train", params),
-        places or {},
+        locations or {},
         timeout_s=timeout_s,
         environment={},
         progress=progress,
@@ -163,7 +163,7 @@ def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> Non
 
 
 @pytest.fixture(scope="module")
-def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
     """120 samples in a few shards of different size."""
     output = tmp_path_factory.mktemp("ranks") / "out"
     dataprep.shard(
@@ -177,14 +177,14 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
             }
         )
     )
-    return Place(str(output), "shards")
+    return Location(str(output), "shards")
 
 
 @pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
-def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> None:
+def test_ranks_share_the_shards(shards: Location, loader: str, workers: int) -> None:
     """As many whole batches on each in three whole epochs; the page cache is judged for both."""
-    places = {"shards@disk": shards}
-    outcome = done(tried(loader, places=places, workers=workers, steps=20))
+    locations = {"shards@disk": shards}
+    outcome = done(tried(loader, locations=locations, workers=workers, steps=20))
     metrics = outcome.metrics
     assert (metrics["rate_rule"], metrics["left_out"]) == ("epochs", 0)
     assert metrics["steps"] == EPOCHS * EPOCH_STEPS
@@ -200,20 +200,20 @@ def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> Non
 
 
 @pytest.fixture
-def remote(shards: Place, s3_server: MotoServer, bucket: str) -> Place:
+def remote(shards: Location, s3_server: MotoServer, bucket: str) -> Location:
     """The same on S3."""
     options = StoreOptions(endpoint_url=s3_server.url)
-    remote = Place(f"s3://{bucket}/x", "shards", options)
+    remote = Location(f"s3://{bucket}/x", "shards", options)
     local, store = open_store(shards.uri), open_store(remote.uri, options)
     for entry in local.list():
         store.put(entry.key, local.get(entry.key))
     return remote
 
 
-def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
+def test_requests_of_all_ranks_count(shards: Location, remote: Location) -> None:
     """Each fetches samples of its own, and manifest and tables besides."""
     loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 20}
-    metrics = done(tried("torch-iterable", places={"shards@s3": remote}, **loop)).metrics
+    metrics = done(tried("torch-iterable", locations={"shards@s3": remote}, **loop)).metrics
     images = EPOCHS * sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
     assert images / 2 < metrics["store_read_bytes"] < 2 * images
     assert metrics["store_requests"] > 2
@@ -225,19 +225,19 @@ def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
     ("access", "loader"),
     [("file", "torch-iterable"), ("pipe", "torch-iterable"), ("lazy", "torch-map")],
 )
-def test_modes_of_access(remote: Place, tmp_path: Path, access: str, loader: str) -> None:
+def test_modes_of_access(remote: Location, tmp_path: Path, access: str, loader: str) -> None:
     """Ranks read the store in each; ``file`` is copied once, before they begin."""
     loop: dict[str, Any] = {"source": "store", "access": access, "steps": 20}
-    places = {"shards@s3": remote}
-    metrics = done(tried(loader, places=places, scratch=tmp_path, **loop)).metrics
+    locations = {"shards@s3": remote}
+    metrics = done(tried(loader, locations=locations, scratch=tmp_path, **loop)).metrics
     assert metrics["steps"] == EPOCHS * EPOCH_STEPS
     assert ("download_s" in metrics) == (access == "file")
     assert (metrics.get("store_requests", 0) > 0) == (access != "file")
 
 
-def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> None:
+def test_too_few_samples_are_refused_before_any_rank_begins(shards: Location) -> None:
     """With what to do about it."""
-    status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=80)
+    status, _, reason = tried("torch-map", locations={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (
         "120 images among 2 ranks with 0 workers have no full batch of 80 for each: use more "
@@ -257,7 +257,7 @@ def test_the_users_word_on_networks_stands(
 
 
 def paced(
-    shards: Place, *, accelerators: int, images_per_s: float, **changes: Any
+    shards: Location, *, accelerators: int, images_per_s: float, **changes: Any
 ) -> dict[str, Any]:
     """The metrics of a loop on so many emulated accelerators."""
     loop: dict[str, Any] = {
@@ -270,12 +270,12 @@ def paced(
         "steps": 20,
         **changes,
     }
-    metrics = done(tried("torch-iterable", places={"shards@disk": shards}, **loop)).metrics
+    metrics = done(tried("torch-iterable", locations={"shards@disk": shards}, **loop)).metrics
     return dict(metrics)
 
 
 @pytest.mark.parametrize("accelerators", [1, 2])
-def test_emulated_accelerators_end_each_step_together(shards: Place, accelerators: int) -> None:
+def test_emulated_accelerators_end_each_step_together(shards: Location, accelerators: int) -> None:
     """Each has a loader and a share of the samples; all end their steps at the same pace."""
     metrics = paced(shards, accelerators=accelerators, images_per_s=200.0)
     assert metrics["devices"] == accelerators
@@ -295,7 +295,7 @@ def test_emulated_accelerators_end_each_step_together(shards: Place, accelerator
     assert metrics["au_mlperf_slowest"] == min(metrics["rank_au_mlperf"])
 
 
-def test_more_accelerators_than_the_loaders_feed(shards: Place) -> None:
+def test_more_accelerators_than_the_loaders_feed(shards: Location) -> None:
     """Each accelerator of 100,000 images/s waits, and says so."""
     metrics = paced(shards, accelerators=2, images_per_s=100_000.0)
     assert max(metrics["rank_au_mlperf"]) < 0.9

@@ -10,7 +10,7 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.results.trial import Cold, Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Cold, Context, Location, Outcome, TrialSpec
 from iobench.trials import loader_opening, training_trial
 from iobench.trials.training_settings import Training, training_points
 from tests.iobench.trials.fakes import (
@@ -29,7 +29,7 @@ EPOCH = 8 * SAMPLES
 EPOCH_S = 8 * (STEP_S + WAIT_S)
 
 TORCH: dict[str, Any] = {"loader": "torch-map"}
-PLACES = {"shards@disk": Place("/data", "shards")}
+PLACES = {"shards@disk": Location("/data", "shards")}
 
 
 def points(**given: Any) -> list[dict[str, Any]]:
@@ -68,10 +68,10 @@ class TestRun:
 
     def trial(self, source: str, give_up_s: float = math.inf, **changed: Any) -> Outcome:
         """8 steps at least from ``source``, whose epochs have 8 batches."""
-        places = changed.pop("places", {})
+        locations = changed.pop("locations", {})
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
         (params,) = points(inputs=source, **settings)
-        context = Context(places, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
+        context = Context(locations, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
         return training_trial.run(TrialSpec("train", params), context)
 
     @pytest.mark.parametrize("epochs", [1, 3])
@@ -262,7 +262,7 @@ class TestRun:
     def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
         """No loader is waited for."""
         pytest.importorskip("torch")
-        metrics = self.trial("copy", places=PLACES, **TORCH).metrics
+        metrics = self.trial("copy", locations=PLACES, **TORCH).metrics
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
         assert metrics["wait_share"] == 0
         assert metrics["notes"] == [
@@ -276,7 +276,7 @@ class TestRun:
         """As many as its steps take; nothing of it is called cold or warm, nor bytes a second."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(HoldingLoader))
         monkeypatch.setattr(training_trial, "available_bytes", lambda: 4000)
-        outcome = self.trial("augment", data="shards", places=PLACES, **TORCH)
+        outcome = self.trial("augment", data="shards", locations=PLACES, **TORCH)
         assert outcome.metrics["notes"] == ["no work", "a fake", f"augment {8 * SAMPLES} 1000"]
         assert outcome.metrics["time_to_first_batch_s"] == START_S + WAIT_S
         assert outcome.cold is None
@@ -285,7 +285,7 @@ class TestRun:
     def test_a_loader_that_only_reads_is_refused(self) -> None:
         """In a line."""
         with pytest.raises(Unavailable, match="cannot be given samples from memory"):
-            self.trial("decode", data="shards", places=PLACES, **TORCH)
+            self.trial("decode", data="shards", locations=PLACES, **TORCH)
 
     def test_an_empty_loader_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With the reason that any loop gives."""

@@ -22,7 +22,7 @@ from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings
-from iobench.results.trial import Context, Place, TrialSpec
+from iobench.results.trial import Context, Location, TrialSpec
 from iobench.trials.rank_processes import run_ranks
 from iobench.trials.trial_process import ChildProcess, Message, TrialRequest
 from iobench.trials.trial_timeout import TrialEnd, run_with_timeout
@@ -151,8 +151,8 @@ def test_a_rank_that_cannot_be_started_fails_its_trial(monkeypatch: pytest.Monke
     assert _children() == []
 
 
-def _disk(target: str) -> dict[str, Place]:
-    return {f"disk/{target}": Place("/nowhere/at-all", "empty")}
+def _disk(target: str) -> dict[str, Location]:
+    return {f"disk/{target}": Location("/nowhere/at-all", "empty")}
 
 
 DISK: dict[str, Any] = {
@@ -190,7 +190,7 @@ def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
     seen: list[tuple[float, str]] = []
     status, outcome, reason = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
-        {"unused": Place("s3://bucket/x", "shards")},
+        {"unused": Location("s3://bucket/x", "shards")},
         timeout_s=60,
         environment={},
         progress=lambda done, unit: seen.append((done, unit)),

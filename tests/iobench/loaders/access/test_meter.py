@@ -12,7 +12,7 @@ import dataprep
 from iobench.data.data_summary import summarize_data
 from iobench.loaders import Loader
 from iobench.loaders.access import SETTINGS, metered
-from iobench.results.trial import Context, Place, TrialSpec
+from iobench.results.trial import Context, Location, TrialSpec
 from iobench.trials import loader_trial
 from iobench.trials.loader_grid import LoaderTrial
 from iobench.trials.loader_opening import open_loader
@@ -59,7 +59,9 @@ def params_of(access: str, loader: str, **changed: Any) -> dict[str, Any]:
 
 def opened(params: Mapping[str, Any], context: Context) -> Loader:
     """The loader of a trial."""
-    return open_loader(LoaderTrial.model_validate(params), context.places[params["data"]], context)
+    return open_loader(
+        LoaderTrial.model_validate(params), context.locations[params["data"]], context
+    )
 
 
 def images(batches: Iterator[Any]) -> list[bytes]:
@@ -72,9 +74,9 @@ def images(batches: Iterator[Any]) -> list[bytes]:
 
 
 @pytest.fixture
-def expected(places: Mapping[str, Place]) -> Counter[bytes]:
+def expected(locations: Mapping[str, Location]) -> Counter[bytes]:
     """Every image that is stored."""
-    return Counter(bytes(sample.image) for sample in dataprep.open(places["shards@disk"].uri))
+    return Counter(bytes(sample.image) for sample in dataprep.open(locations["shards@disk"].uri))
 
 
 @pytest.mark.parametrize(("access", "loader"), POINTS)
@@ -98,7 +100,7 @@ def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: i
 
     def order(seed: int, epoch: int) -> list[bytes]:
         trial = LoaderTrial.model_validate({**params, "seed": seed})
-        loader = open_loader(trial, context.places["shards@s3"], context)
+        loader = open_loader(trial, context.locations["shards@s3"], context)
         try:
             return images(loader.epoch(epoch))
         finally:
@@ -115,9 +117,9 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
     """Disk, memory, bytes and requests, and all epochs."""
     outcome = loader_trial.run(TrialSpec("loader", params_of(access, loader)), context)
     metrics = outcome.metrics
-    place = context.places["shards@disk"]
-    size = summarize_data(place, "tfrecord").bytes
-    shards = summarize_data(place, "tfrecord").objects
+    location = context.locations["shards@disk"]
+    size = summarize_data(location, "tfrecord").bytes
+    shards = summarize_data(location, "tfrecord").objects
     assert metrics["data_bytes"] == size
     assert metrics["memory_limit_bytes"] > 0
     assert metrics["memory_needed_bytes"] >= 0  # none, if memory freed before was enough
@@ -140,7 +142,7 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
 def test_a_stream_tells_what_its_buffers_held(context: Context) -> None:
     """The encoded bytes of 16 samples a worker, and one more on its way."""
     outcome = loader_trial.run(TrialSpec("loader", params_of("pipe", "torch-iterable")), context)
-    dataset = dataprep.open(context.places["shards@disk"].uri)
+    dataset = dataprep.open(context.locations["shards@disk"].uri)
     sizes = sorted(len(sample.image) for sample in dataset)
     held = outcome.metrics["shuffle_buffer_bytes"]
     assert 2 * sum(sizes[:17]) <= held <= 2 * sum(sizes[-17:])
@@ -160,8 +162,8 @@ def test_without_a_mode_nothing_is_measured(context: Context) -> None:
     """Nor where nothing is read."""
     params = {**params_of("mount", "raw"), "access": "direct"}
     loader = opened(params, context)
-    place = context.places["shards@disk"]
-    with metered(params, loader, place, summarize_data(place, "tfrecord")) as found:
+    location = context.locations["shards@disk"]
+    with metered(params, loader, location, summarize_data(location, "tfrecord")) as found:
         pass
     assert found == {}
     with metered({**params, "access": "file"}, loader, None, None) as found:

@@ -1,4 +1,4 @@
-"""A place on the session's S3 server, and a function that runs one trial there."""
+"""A location on the session's S3 server, and a function that runs one trial there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
 from iobench.probes.object_store.probe import run
-from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Location, Outcome, TrialSpec
 from iobench.servers.fault_proxy import FaultProxy
 from iobench.servers.moto_server import MotoServer
 
@@ -34,17 +34,17 @@ def proxy(s3_server: MotoServer) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture
-def place(bucket: str, proxy: FaultProxy) -> Place:
+def location(bucket: str, proxy: FaultProxy) -> Location:
     """A prefix of a new bucket, reached through the proxy; requests are tried once."""
     options = StoreOptions(endpoint_url=proxy.url, max_attempts=1)
-    return Place(f"s3://{bucket}/a/prefix", "empty", options)
+    return Location(f"s3://{bucket}/a/prefix", "empty", options)
 
 
 @pytest.fixture
-def trial(place: Place) -> RunTrial:
-    """Run a trial at ``place``, by default with six requests."""
+def trial(location: Location) -> RunTrial:
+    """Run a trial at ``location``, by default with six requests."""
 
-    def ran(at: Place = place, **params: object) -> Outcome:
+    def ran(at: Location = location, **params: object) -> Outcome:
         asked = {**SMALL, **params}
         context = Context({"store/s3": at}, SystemClock(), lambda done, unit: None)
         return run(TrialSpec("object", asked), context)

@@ -15,7 +15,7 @@ from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.probes.object_store.clients import CopyClient
 from iobench.probes.object_store.copy_clients import AwsCli, S3TorchConnector, S5cmd
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 OPTIONS = StoreOptions(
     endpoint_url="http://127.0.0.1:9", profile="me", region="eu-west-1", requester_pays=True
@@ -34,7 +34,7 @@ def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def client(name: str, options: StoreOptions = OPTIONS) -> CopyClient:
     """A client of a bucket's prefix with 6 connections."""
-    return KINDS[name](Place("s3://bucket/a", "empty", options), 6, SystemClock())
+    return KINDS[name](Location("s3://bucket/a", "empty", options), 6, SystemClock())
 
 
 def program(folder: Path, name: str, script: str) -> None:
@@ -108,8 +108,8 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
 
 
 def connector(uri: str = "s3://bucket/a", **options: Any) -> S3TorchConnector:
-    """A client of a place with two connections."""
-    return S3TorchConnector(Place(uri, "empty", StoreOptions(**options)), 2, SystemClock())
+    """A client of a location with two connections."""
+    return S3TorchConnector(Location(uri, "empty", StoreOptions(**options)), 2, SystemClock())
 
 
 def test_objects_become_files_by_one_listing(module: Connector, tmp_path: Path) -> None:

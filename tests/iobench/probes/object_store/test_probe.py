@@ -13,7 +13,7 @@ import pytest
 from dataprep.errors import ConfigError, PermissionRefused
 from dataprep.stores import open_store
 from iobench.errors import TrialFailed, Unavailable
-from iobench.results.trial import Outcome, Place
+from iobench.results.trial import Location, Outcome
 from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status, Truncate
 from tests.iobench.probes.object_store.kinds import COPY_CLIENTS, REQUEST_CLIENTS
 
@@ -28,15 +28,15 @@ METRICS = {
 }
 
 
-def stored(place: Place) -> list[str]:
-    """List the keys below the place."""
-    return sorted(info.key for info in open_store(place.uri, place.store).list())
+def stored(location: Location) -> list[str]:
+    """List the keys below the location."""
+    return sorted(info.key for info in open_store(location.uri, location.store).list())
 
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
 @pytest.mark.parametrize("operation", ["get", "range_get", "put", "multipart"])
 def test_every_operation_has_figures(
-    trial: RunTrial, place: Place, client: str, operation: str
+    trial: RunTrial, location: Location, client: str, operation: str
 ) -> None:
     """Six requests move six times the bytes; written objects are deleted."""
     params = PARTS if operation == "multipart" else {"object_bytes": 5_000}
@@ -49,7 +49,7 @@ def test_every_operation_has_figures(
     assert found["mb_per_s"] == pytest.approx(found["bytes"] / found["seconds"] / 1e6)
     json.dumps(found, allow_nan=False)
     is_read = operation.endswith("get")
-    assert is_read or stored(place) == ["warm-up"]
+    assert is_read or stored(location) == ["warm-up"]
     assert (outcome.cold is not None and outcome.cold.label == "server cache unknown") == is_read
 
 
@@ -111,16 +111,18 @@ def test_failed_requests_are_counted_and_bring_no_bytes(
 
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
-def test_retries_are_counted(trial: RunTrial, place: Place, proxy: FaultProxy, client: str) -> None:
+def test_retries_are_counted(
+    trial: RunTrial, location: Location, proxy: FaultProxy, client: str
+) -> None:
     """A 503 followed by success is a retry; retries before the timed part do not count."""
-    thrice = place.store.model_copy(update={"max_attempts": 3})
+    thrice = location.store.model_copy(update={"max_attempts": 3})
     proxy.replace_rules(
         [
             Rule(Match("GET", READ, times=1), Status(503, "SlowDown")),
             Rule(Match("GET", "/warm-up", times=1), Status(503, "SlowDown")),
         ]
     )
-    found = trial(Place(place.uri, "empty", thrice), client=client, connections=1).metrics
+    found = trial(Location(location.uri, "empty", thrice), client=client, connections=1).metrics
     assert (found["errors"], found["retries"], found["requests"]) == ({}, 1, 6)
     assert found["refused"] == 1
     assert [r.status for r in proxy.requests if "/warm-up" in r.path][2:] == [503, 206]
@@ -159,7 +161,7 @@ def test_a_store_that_refuses_from_the_beginning_fails(trial: RunTrial, proxy: F
 @pytest.mark.parametrize("client", ["boto3", "obstore"])
 def test_requests_that_are_sent_again_are_said_while_they_are(
     trial: RunTrial,
-    place: Place,
+    location: Location,
     proxy: FaultProxy,
     client: str,
     capfd: pytest.CaptureFixture[str],
@@ -167,7 +169,7 @@ def test_requests_that_are_sent_again_are_said_while_they_are(
     """The last line of a killed trial becomes its reason, so it reports the retries."""
     refuse = Rule(Match("GET", READ, times=4), Status(503, "SlowDown"))
     proxy.replace_rules([refuse])
-    patient = replace(place, store=place.store.model_copy(update={"max_attempts": 8}))
+    patient = replace(location, store=location.store.model_copy(update={"max_attempts": 8}))
     assert trial(patient, client=client).metrics["retries"] >= 4
     last = capfd.readouterr().err.strip().splitlines()[-1]
     assert re.fullmatch(r"\d requests sent again: the store refuses .*", last)

@@ -14,7 +14,7 @@ from iobench.clock import VirtualClock
 from iobench.probes.object_store.clients import RequestFailed
 from iobench.probes.object_store.native_clients import AwscrtClient, ObstoreClient
 from iobench.probes.object_store.s3_client import Body, Boto3Client, S3Client, address_of
-from iobench.results.trial import Place
+from iobench.results.trial import Location
 
 HERE = "http://127.0.0.1:9"
 
@@ -25,7 +25,7 @@ class Failing(S3Client):
     def __init__(self, attempts: int, *statuses: str) -> None:
         self.clock = VirtualClock()
         options = StoreOptions(max_attempts=attempts)
-        super().__init__(Place("s3://bucket", "empty", options), 1, self.clock)
+        super().__init__(Location("s3://bucket", "empty", options), 1, self.clock)
         self.statuses = list(statuses)
 
     def _get(self, key: str, span: range | None) -> Body:
@@ -105,7 +105,7 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
 )
 def test_errors_of_boto3(error: Exception, status: str) -> None:
     """Timeouts, truncated bodies, missing connections and answers have different statuses."""
-    client = Boto3Client(Place("s3://bucket", "empty"), 1, VirtualClock())
+    client = Boto3Client(Location("s3://bucket", "empty"), 1, VirtualClock())
     failed = client.failure(error)
     assert isinstance(error, client.errors)
     assert failed.status == status
