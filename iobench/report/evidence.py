@@ -36,9 +36,10 @@ Readings = Mapping[str, Mapping[str, Sequence[TimeAndValue]]]
 _MAX_BARS, _MAX_POINTS = 10, 240
 _RUNG_COLOURS = {"synthetic": "device", "warm": "read", "cold": "storage"}
 _PANELS = (
-    ("CPUs and device", r"cpu\.(user|system|iowait)_share|gpu\.(.*utilisation)_share", 100, "%"),
-    ("Disk and network", r"((?:disk|network)\..*)_bytes_per_s", 1e-6, "MB/s"),
+    ("CPUs and device", r"cpu\.(user|system|iowait)_share|gpu\..*utilisation_share", 100, "%"),
+    ("Disk and network", r"(disk|network)\..*_bytes_per_s", 1e-6, "MB/s"),
 )
+"""Charts of readings: the title, the columns that are drawn, the factor to the unit, the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,21 +366,37 @@ def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
 
 
 def _panels(readings: Mapping[str, Sequence[TimeAndValue]]) -> Iterator[Markup]:
-    for title, pattern, scale, unit in _PANELS:
+    """A chart for each of ``_PANELS`` that has readings other than 0."""
+    for title, columns, scale, unit in _PANELS:
         curves: list[Curve] = []
         for column, points in readings.items():
-            match = re.fullmatch(pattern, column)
-            shown = [(time_s, value) for time_s, value in points if time_s >= 0]
-            is_always_zero = not any(value for _, value in shown)
-            if match is None or is_always_zero or len(shown) < 2 or len(curves) == len(SERIES):
-                continue
-            groups = [group for group in match.groups() if group]
-            name = groups[0].replace("_", " ").replace(".", ", ")
-            colour = SERIES[len(curves)]
-            curves.append(Curve(name, colour, _curve_points(shown, scale), marks=False))
+            in_loop = [(time_s, value) for time_s, value in points if time_s >= 0]
+            is_always_zero = not any(value for _, value in in_loop)
+            is_of_panel = re.fullmatch(columns, column) is not None
+            if is_of_panel and len(in_loop) >= 2 and not is_always_zero:
+                curve_points = _curve_points(in_loop, scale)
+                colour = SERIES[len(curves)]
+                curves.append(Curve(_curve_name(column), colour, curve_points, marks=False))
+            if len(curves) == len(SERIES):
+                break
         if curves:
             label = f"{title} over time, {unit}"
             yield lines(curves, "seconds", f"{title}, {unit}", label=label)
+
+
+def _curve_name(column: str) -> str:
+    """The legend of a column of readings.
+
+    ``user`` for ``cpu.user_share``, ``GPU 0 utilisation`` for ``gpu.0_utilisation_share``, and
+    ``disk, read`` for ``disk.read_bytes_per_s``.
+    """
+    sampler, _, value = column.partition(".")
+    name = value.removesuffix("_share").removesuffix("_bytes_per_s").replace("_", " ")
+    if sampler == "cpu":
+        return name
+    if sampler == "gpu":
+        return f"GPU {name}"
+    return f"{sampler}, {name}"
 
 
 def _curve_points(pairs: Sequence[TimeAndValue], scale: float) -> list[Point]:

@@ -212,7 +212,7 @@ class TestCost:
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
         """Asked once; what is begun ends here for want of credentials."""
-        monkeypatch.setattr("iobench.cli.main._is_on_a_terminal", lambda: True)
+        monkeypatch.setattr("iobench.cli.commands.run._is_on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
         assert "Start? [y/N]" in done.output
