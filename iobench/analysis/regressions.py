@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.counted import counted
-from iobench.results.numbers import precise_number
+from iobench.results.numbers import duration, precise_number, size
 from iobench.results.statistics import (
     SIGNIFICANCE,
     Estimate,
@@ -54,17 +54,13 @@ class Figure:
     higher_is_better: bool
     unit: Literal["", "s", "bytes"] = ""
 
-    def say(self, value: float) -> str:
+    def value_words(self, value: float) -> str:
         """Return a value with its unit: ``24,757``, ``12.3 ms``, ``412 MB``."""
         if self.unit == "bytes":
-            return f"{precise_number(value / 1e6)} MB"
-        if self.unit == "":
-            return precise_number(value)
-        if value >= 1:
-            return f"{precise_number(value)} s"
-        if value >= 1e-3:
-            return f"{precise_number(value * 1e3)} ms"
-        return f"{precise_number(value * 1e6)} µs"
+            return size(value)
+        if self.unit == "s":
+            return duration(value)
+        return precise_number(value)
 
 
 @dataclass(frozen=True, slots=True)

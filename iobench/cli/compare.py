@@ -129,10 +129,12 @@ class Compared:
         """A line for each figure with its medians in all runs."""
         changes_of_runs = [_by_figure(comparison) for comparison in self.comparisons]
         for key, newest in changes_of_runs[-1].items():
-            medians = [newest.figure.say(newest.base.median)]
+            medians = [newest.figure.value_words(newest.base.median)]
             for changes in changes_of_runs:
                 change = changes.get(key)
-                medians.append("none" if change is None else change.figure.say(change.new.median))
+                medians.append(
+                    "none" if change is None else change.figure.value_words(change.new.median)
+                )
             yield f"{newest.name}, {newest.figure.name}: {' -> '.join(medians)}"
 
 
@@ -311,8 +313,8 @@ def _row(change: Change) -> list[str]:
         change.figure.name,
         change.verdict_words,
         change.ratio_words,
-        change.figure.say(change.base.median),
-        change.figure.say(change.new.median),
+        change.figure.value_words(change.base.median),
+        change.figure.value_words(change.new.median),
     ]
 
 

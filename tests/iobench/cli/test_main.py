@@ -95,7 +95,7 @@ class TestRun:
         done = invoked("run", configs.write(loaders=NULL), "--output", folder)
         assert done.exit_code == 0, done.output
         verdict, report = done.stdout.splitlines()
-        assert verdict.startswith("Measured; ")
+        assert verdict.startswith("The run has no training loop")
         assert report == str(folder / "report.html")
         assert done.stderr.splitlines()[-1] == "1 trial done"
 
@@ -553,5 +553,5 @@ def test_the_demo_keeps_a_folder_that_exists(
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()
     assert demo.main() == 2
-    assert "demo/ exists: remove it first" in capsys.readouterr().out
+    assert "demo/ already exists: remove it" in capsys.readouterr().out
     assert Path("demo").is_dir()
