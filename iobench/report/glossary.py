@@ -147,6 +147,7 @@ COMMAND_TERMS: Mapping[str, str] = {
     "link": "A network connection with a known bandwidth, the amount of data per second.",
     "listing": "A text file with a line for each image.",
     "loader": "A program that reads samples from storage and makes batches of them.",
+    "lock": "A file in an output. While it is there, no other job writes to the output.",
     "loop": "A training loop: it takes batches from a loader and trains a model, step by step.",
     "manifest": "A JSON file that is written last. Its presence means that a split is complete.",
     "MB, MiB": "MB is 1,000,000 bytes. MiB is 1,048,576 bytes.",

@@ -1,4 +1,4 @@
-"""PURE. Several hosts on the page: a table for each kind of trial, and one of the hosts."""
+"""PURE. Several hosts on the page: tables of trials, and tables of the hosts."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ def advise(
     --emit-config writes a config for dataprep shard and prints how to measure again.
     """
     from iobench.cli.advise import advise_saved
-    from iobench.results.result import usable
+    from iobench.results.result import errors_naming
 
-    with usable(run_dir):
+    with errors_naming(run_dir):
         advice = advise_saved(run_dir, group)
         answer = advice.json if as_json else advice.text
         next_commands = ""

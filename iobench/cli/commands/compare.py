@@ -48,14 +48,14 @@ def compare(
     for a regression and 2 if the runs cannot be compared. With several newer runs, the newest one
     decides.
     """
-    from iobench.cli.compare import compare_saved, page_name, threshold_share
-    from iobench.results.result import usable
+    from iobench.cli.compare import compare_saved, require_page_name, threshold_share
+    from iobench.results.result import errors_naming
 
     if html is not None:
-        page_name(html)
+        require_page_name(html)
     share = threshold_share(threshold)
     folders = [*runs] if against is None else [against, *runs]
-    with usable(*folders):
+    with errors_naming(*folders):
         compared = compare_saved(runs, against, share, force=force)
         if html is not None:
             compared.write_page(html)

@@ -15,10 +15,10 @@ from iobench.cli.commands.options import RunFolder
 
 def report(run_dir: RunFolder) -> None:
     """Draw the report again from a saved result."""
-    from iobench.results.result import usable
+    from iobench.results.result import errors_naming
     from iobench.runner.run_folder import redraw
 
-    with usable(run_dir):
+    with errors_naming(run_dir):
         page = redraw(run_dir)
     typer.echo(escape(str(page)))
 
@@ -50,7 +50,7 @@ def export(
     ] = None,
 ) -> None:
     """Print the trials of a run as CSV, or write a trace of the run."""
-    from iobench.results.result import usable
+    from iobench.results.result import errors_naming
     from iobench.runner.run_folder import Table, run_csv, write_file
 
     if series and samples:
@@ -65,7 +65,7 @@ def export(
         table = "series"
     if samples:
         table = "samples"
-    with usable(run_dir):
+    with errors_naming(run_dir):
         data = run_csv(run_dir, table)
     if output is None:
         typer.echo(data, nl=False)
@@ -80,11 +80,11 @@ def _export_trace(run_dir: Path, file: Path) -> None:
     Raises:
         ConfigError: the folder of the file does not exist.
     """
-    from iobench.results.result import usable
+    from iobench.results.result import errors_naming
     from iobench.runner.run_folder import run_trace, write_file
 
     _require_folder(file)
-    with usable(run_dir):
+    with errors_naming(run_dir):
         trace = run_trace(run_dir)
         data = trace.encoded(compress=file.suffix == ".gz")
     write_file(file, data)

@@ -90,7 +90,7 @@ def scale(
     from iobench.config.benchmark import ScaleSettings
     from iobench.config.references import priced
     from iobench.consumers.accelerators import RATES
-    from iobench.results.result import usable
+    from iobench.results.result import errors_naming
     from iobench.runner.run_folder import read
 
     if device is not None and device not in RATES:
@@ -103,7 +103,7 @@ def scale(
         instance_usd_per_h=instance_usd_per_h,
         disk_usd_per_gb_month=disk_usd_per_gb_month,
     )
-    with usable(run_dir):
+    with errors_naming(run_dir):
         result, cost_settings = priced(read(run_dir), cost_options, prices)
         analysis = analyse(result, group)
         loop = analysis.loop
