@@ -75,14 +75,16 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     """
     changes: list[Recommendation] = []
     now, rate = situation.setting, situation.rate.median
-    changed: set[str] = set()
-    judged: set[str] = set()
+    changed_settings: set[str] = set()
+    judged_settings: set[str] = set()
     while True:
         gains = []
         for candidate in _best_values(situation, now, remedies):
             gain = gain_of(situation, now, candidate.after)
-            judged.add(candidate.setting)
-            if candidate.setting not in changed and gain is not None and is_worth(gain.factor):
+            judged_settings.add(candidate.setting)
+            if candidate.setting in changed_settings or gain is None:
+                continue
+            if is_worthwhile(gain.factor):
                 gains.append((gain, candidate))
         if not gains:
             break
@@ -91,9 +93,9 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
         changes.append(_recommended(situation, candidate, gain, rate))
         now = candidate.after
         if candidate.setting in _NEW_SHARDS:
-            changed |= _NEW_SHARDS
+            changed_settings |= _NEW_SHARDS
         else:
-            changed.add(candidate.setting)
+            changed_settings.add(candidate.setting)
     more_cpus = _more_cpus(situation, now, rate)
     if more_cpus is not None:
         changes.append(more_cpus)
@@ -101,12 +103,12 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     recommended = {change.setting for change in changes}
     return Advice(
         tuple(changes),
-        without_effect=tuple(name for name in names if name in judged - recommended),
-        not_measured=tuple(name for name in names if name not in judged),
+        without_effect=tuple(name for name in names if name in judged_settings - recommended),
+        not_measured=tuple(name for name in names if name not in judged_settings),
     )
 
 
-def is_worth(gain: Estimate) -> bool:
+def is_worthwhile(gain: Estimate) -> bool:
     """Return whether a gain is at least 5 %, and its whole interval is above 1."""
     return gain.median >= MIN_GAIN and gain.low >= _MIN_LOW
 
@@ -183,8 +185,8 @@ def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) ->
     best_values = []
     for values in by_setting.values():
         best_factor = max(factor for factor, _ in values)
-        equal = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
-        best_values.append(equal[0])
+        best = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
+        best_values.append(best[0])
     return best_values
 
 
@@ -197,8 +199,17 @@ def _easiest_of_the_best(
     """
     preferred = [pair for pair in gains if pair[1].setting in remedies] or gains
     best_factor = max(gain.factor.median for gain, _ in preferred)
-    near = [pair for pair in preferred if pair[0].factor.median * _NEARLY_EQUAL >= best_factor]
-    return min(near, key=lambda pair: (pair[1].effort, -pair[0].factor.median))
+    nearly_best = [
+        (gain, candidate)
+        for gain, candidate in preferred
+        if gain.factor.median * _NEARLY_EQUAL >= best_factor
+    ]
+
+    def effort_then_gain(pair: tuple[Gain, Candidate]) -> tuple[int, float]:
+        gain, candidate = pair
+        return candidate.effort, -gain.factor.median
+
+    return min(nearly_best, key=effort_then_gain)
 
 
 def _recommended(
@@ -264,8 +275,8 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
             predicted[workers] = point
     if not predicted:
         return None
-    enough = [n for n, point in predicted.items() if point.median >= consumption.median]
-    cpus_after = min(enough) if enough else max(predicted)
+    enough_cpus = [cpus for cpus, point in predicted.items() if point.median >= consumption.median]
+    cpus_after = min(enough_cpus) if enough_cpus else max(predicted)
     after = predicted[cpus_after]
     # The loop cannot become faster than its device.
     max_gain = consumption.median / rate
@@ -276,17 +287,17 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
         coverage=0.0,
         repeats=after.repeats,
     )
-    if not is_worth(gain):
+    if not is_worthwhile(gain):
         return None
     counts = ", ".join(map(str, sorted(curve)))
     change = recommendations.use_more_cpus(
-        cpus_after, capacities.processors, is_enough=bool(enough)
+        cpus_after, capacities.processors, is_enough=bool(enough_cpus)
     )
     return replace(
         change,
         gain=gain,
         basis="predicted",
         rate=rate * gain.median,
-        limit="device" if enough else "decode",
+        limit="device" if enough_cpus else "decode",
         why=f"the curve of {counts} workers on this machine",
     )

@@ -100,8 +100,8 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     reliable = evidence(result)
     reliable_result = replace(result, trials=reliable.trials)
 
-    # A loop whose trials are partly no evidence is analysed without these trials, if each of its
-    # inputs keeps a trial. Otherwise it is shown with all its trials, but nothing follows from it.
+    # Trials that are not evidence are removed from a loop, if each of its inputs keeps a trial.
+    # Otherwise the loop keeps all its trials for the tables, but no conclusion is drawn from it.
     loops_of_all_trials = training_loops(result.trials)
     loops_of_evidence = {loop.group: loop for loop in training_loops(reliable.trials)}
     loops = [_reliable_loop(loop, loops_of_evidence) or loop for loop in loops_of_all_trials]
@@ -112,11 +112,9 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     if loop is not None and not is_reliable:
         doubt = reliable.doubts.get(loop.group, "")
 
-    capacities_by_group = {}
-    for each_loop in loops:
-        capacities_by_group[each_loop.group] = capacities(
-            reliable_result, each_loop, reliable_loops
-        )
+    capacities_by_group = {
+        member.group: capacities(reliable_result, member, reliable_loops) for member in loops
+    }
     if loop is not None:
         own_capacities = capacities_by_group[loop.group]
     else:
@@ -158,7 +156,8 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     else:
         any_done = any(trial.status == "done" for trial in result.trials)
         verdict = run_verdict.verdict_without_loop(tables, any_done, result.environment)
-    if headline := hosts_headline(all_hosts_result):
+    headline = hosts_headline(all_hosts_result)
+    if headline:
         verdict = f"{headline} Host 0: {verdict}"
     confidence = run_verdict.confidence(loop, findings, doubt) if loop is not None else None
     checks = check_predictions(reliable_loops, capacities_by_group)
@@ -226,7 +225,10 @@ def recommendation_words(change: Recommendation) -> str:
 
 
 def how_words(change: Recommendation) -> list[str]:
-    """Return how to make a change: a command or keys of the config, and a script's argument."""
+    """Return the ways to make a change.
+
+    They are a command or keys of the config, and the argument in a training script.
+    """
     ways = []
     if change.command:
         ways.append(change.command)
@@ -310,7 +312,7 @@ def _advice(
     Remedies of the primary cause come first.
 
     Args:
-        current: the current setting; None if nothing may be predicted.
+        current: the situation of the loop; None if its gains cannot be predicted.
         loop: the loop that the verdict is about.
         primary: the primary finding.
         causes: the causes of the losses of all loops.
@@ -406,4 +408,5 @@ def _requested_sizing(
 
 
 def _yaml(value: Any) -> str:
+    """Return a value as ``--set`` takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

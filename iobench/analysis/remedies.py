@@ -296,4 +296,5 @@ def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendat
 
 
 def _yaml(value: Any) -> str:
+    """Return a value as ``--set`` takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -75,7 +75,7 @@ def export(
 
 
 def _export_trace(run_dir: Path, file: Path) -> None:
-    """Write the trace of a run, and print its size and what is missing in it.
+    """Write the trace of a run. Print its size, and on stderr the data that it lacks.
 
     Raises:
         ConfigError: the folder of the file does not exist.

@@ -222,9 +222,9 @@ def ladder(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The options that ``run`` and ``ladder`` share.
+    """The options that ``run`` and ``ladder`` have in common.
 
-    Args:
+    Attributes:
         config: the loaded config.
         output: the folder of the run, or None for a new one below ``reports``.
         resume: whether to continue the run in ``output``.
@@ -232,7 +232,7 @@ class _Request:
         as_json: whether to print JSON instead of text.
         verbose: whether a dry run prints a line for each trial.
         yes: whether requests to a store may cost more than the limit.
-        meeting: how several hosts meet; None for a single host.
+        meeting: the settings of a run on several hosts; None for a single host.
         prints_ladders: whether to print the ladders of training loops as tables.
 
     Raises:
@@ -308,14 +308,14 @@ def _measure(request: _Request) -> None:
 
     Raises:
         ConfigError: the config cannot be run.
-        NotApproved: requests may cost more than the limit, and nobody agreed.
+        NotApproved: requests may cost more than the limit, and this was not approved.
     """
     from contextlib import ExitStack
 
-    from iobench.runner import run as running
     from iobench.runner.forecast import require_approval
     from iobench.runner.hosts.joint_run import leading
     from iobench.runner.progress import choose
+    from iobench.runner.run import run as run_trials
 
     forecast = request.forecast()
     ask = typer.confirm if _is_on_a_terminal() else None
@@ -326,7 +326,7 @@ def _measure(request: _Request) -> None:
         leader = None
         if meeting is not None:
             leader = stack.enter_context(leading(meeting, request.config, progress))
-        finished = running.run(
+        finished = run_trials(
             request.config,
             folder,
             progress,
@@ -343,6 +343,7 @@ def _measure(request: _Request) -> None:
 
 
 def _is_on_a_terminal() -> bool:
+    """Whether a person can be asked, and can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

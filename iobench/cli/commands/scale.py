@@ -134,5 +134,5 @@ def scale(
 
 
 def _without_none(**options: Any) -> dict[str, Any]:
-    """The options that were given on the command line."""
+    """The options that have a value, because they are in the command line or have a default."""
     return {name: value for name, value in options.items() if value is not None}
