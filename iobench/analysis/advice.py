@@ -19,7 +19,7 @@ from iobench.analysis.capacity import Setting
 from iobench.analysis.recommendations import Basis, Recommendation
 from iobench.analysis.repeats import rate_ratio
 from iobench.analysis.situation import Situation
-from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, at_workers, extrapolated
+from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, extrapolated, rate_at_workers
 from iobench.results.numbers import size
 from iobench.results.statistics import Estimate
 
@@ -265,7 +265,7 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
         for workers, point in capacities.rates_by_workers(now).items()
         if 0 < workers <= cpus
     }
-    with_all_cpus = at_workers(curve, cpus, None)
+    with_all_cpus = rate_at_workers(curve, cpus, None)
     if with_all_cpus is None or len(curve) < FEWEST_COUNTS:
         return None
     predicted: dict[int, Estimate] = {}

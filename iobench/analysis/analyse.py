@@ -22,7 +22,7 @@ from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_
 from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
-from iobench.analysis.recommendations import Recommendation
+from iobench.analysis.recommendations import Recommendation, config_value
 from iobench.analysis.remedies import REMEDIES, in_order, unpredicted_remedies
 from iobench.analysis.run_verdict import Confidence
 from iobench.analysis.situation import (
@@ -234,7 +234,7 @@ def how_words(change: Recommendation) -> list[str]:
         ways.append(change.command)
     elif change.config:
         options = [
-            f"--set {quote(f'{key}={_yaml(value)}')}" for key, value in change.config.items()
+            f"--set {quote(f'{key}={config_value(value)}')}" for key, value in change.config.items()
         ]
         ways.append(f"iobench: {' '.join(options)}")
     if change.code:
@@ -405,8 +405,3 @@ def _requested_sizing(
     if settings := result.config.get("cost"):
         summary["cost"] = epoch_cost(result, loop, settings).as_dict()
     return summary
-
-
-def _yaml(value: Any) -> str:
-    """Return a value as ``--set`` takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

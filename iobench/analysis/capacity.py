@@ -26,9 +26,9 @@ from iobench.analysis.repeats import (
     is_number,
     is_on_store,
     median_of,
-    over_epochs,
     rate_of,
     usable_cpus,
+    with_rate_over_epochs,
 )
 from iobench.analysis.store_limits import (
     StorePoint,
@@ -37,7 +37,7 @@ from iobench.analysis.store_limits import (
     read_bytes_of,
     store_points,
 )
-from iobench.analysis.worker_scaling import at_workers
+from iobench.analysis.worker_scaling import rate_at_workers
 from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.settings import ImageSettings
 from iobench.results.result import Result
@@ -49,7 +49,7 @@ _LIMITED_BY_LOADER = 0.9
 """A loop that runs below this share of its device's rate shows the rate of its loader."""
 _CLEARLY_SLOWER = 0.9
 """A loader that reads from storage below this share of its rate from memory is limited by it."""
-_WORK: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
+_WORK_DEFAULTS: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
 """The parameters that describe the work of a loader for each image, with their defaults."""
 
 
@@ -61,7 +61,7 @@ class Setting:
         loader: the name of the loader.
         data: the name of the data without its location, such as ``shards-16MB``.
         source: where the samples come from.
-        work: the work for each image, as pairs of a parameter of ``_WORK`` and its value.
+        work: the work for each image, as pairs of a parameter of ``_WORK_DEFAULTS`` and its value.
         workers: loader workers of each device.
         batch_size: samples in a batch.
         prefetch: batches that each worker prepares ahead.
@@ -129,7 +129,7 @@ class Setting:
 
 def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
     """Return the setting of a trial of a loader or of a loop."""
-    work = {name: params.get(name, default) for name, default in _WORK.items()}
+    work = {name: params.get(name, default) for name, default in _WORK_DEFAULTS.items()}
     if not work["augment"]:
         work |= {"colour_jitter": False, "pca_noise": False}
     return Setting(
@@ -369,7 +369,7 @@ class Capacities:
             return None
         # A loader that reads from a store waits more than it computes: CPUs do not limit it.
         max_workers = None if source == "store" else self.processors
-        rate = at_workers(rates, setting.all_workers, max_workers)
+        rate = rate_at_workers(rates, setting.all_workers, max_workers)
         if rate is None:
             return None
         counts = ", ".join(str(count) for count in sorted(rates))
@@ -405,7 +405,7 @@ class Capacities:
             for raw, rate in self.raw_rates.items()
             if raw.with_changes(workers=0) == nearest
         }
-        return at_workers(rates, setting.all_workers, None)
+        return rate_at_workers(rates, setting.all_workers, None)
 
     def _probed_store_rate(self, setting: Setting, sample_bytes: float) -> Estimate | None:
         """Return samples/s of the store's probe with the connections of the loader."""
@@ -445,7 +445,9 @@ def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capa
     trials = result.trials
     memory_bytes = result.environment.get("memory_bytes")
     epochs = epochs_of(loop.trials) if loop is not None else None
-    comparable = trials if epochs is None else [over_epochs(trial, epochs) for trial in trials]
+    comparable = (
+        trials if epochs is None else [with_rate_over_epochs(trial, epochs) for trial in trials]
+    )
     return Capacities(
         consumption=_consumption(loop) if loop is not None else None,
         loaders=dict(_loaders(comparable)),

@@ -29,6 +29,7 @@ from iobench.analysis.repeats import (
     is_number,
     is_on_store,
     metric_values,
+    rate_metric,
 )
 from iobench.analysis.store_limits import (
     TO_MEASURE,
@@ -53,8 +54,6 @@ MAX_OF_STORAGE_RATE = 1.10
 """Maximum ratio of a loader's rate to the rate of its storage. If the ratio is higher, the
 measurement is wrong."""
 
-_RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
-"""The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""
 _READ_AHEAD_BYTES = 2**17
 """Minimum block size of a disk probe that is comparable with a loader. A loader's reads have at
 least this size, because the kernel reads ahead."""
@@ -304,7 +303,7 @@ def _disagreeing_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     """Yield the id of each trial whose repeats differ too much, with the reason."""
     for kind in dict.fromkeys(trial.kind for trial in trials):
         for _, repeats in by_settings(trials, kind):
-            rates = metric_values(repeats, _RATE_METRICS.get(kind, "samples_per_s"))
+            rates = metric_values(repeats, rate_metric(kind))
             if rates and max(rates) > MAX_SPREAD * min(rates):
                 spread = max(rates) / min(rates) if min(rates) > 0 else math.inf
                 reason = f"the largest repeat is {spread:.1f} times the smallest"

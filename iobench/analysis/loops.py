@@ -55,8 +55,8 @@ Source = Literal["warm", "cold", "store"]
 FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 """Inputs that read samples, the farthest location first."""
 
-_WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
-_STARTS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
+_WORK_PARAMS = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
+_START_METRICS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
 _NOT_REQUESTED = "not requested (training.inputs)"
 _THREADS = re.compile(r"\bthreads?\b")
 
@@ -296,7 +296,7 @@ class Loop:
         params, facts = self.params, self.facts
         colds = [trial.cold for trial in self.trials if trial.cold is not None]
         entry: dict[str, Any] = {"group": self.group}
-        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK):
+        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK_PARAMS):
             entry[key] = params.get(key)
         for key in ("device", "devices", "precision"):
             entry[key] = facts.get(key)
@@ -315,7 +315,7 @@ class Loop:
             "achieved": estimate_as_dict(self.rate()) if self.farthest else None,
             "achieved_between": self.bounds,
         }
-        for metric in (*_STARTS, "au_mlperf", "au_mlperf_slowest"):
+        for metric in (*_START_METRICS, "au_mlperf", "au_mlperf_slowest"):
             entry[metric] = estimate_as_dict(estimate_of(self.trials, metric))
         return entry | {
             "au_ceiling": estimate_as_dict(self.au_ceiling),

@@ -9,7 +9,7 @@ from dataprep.counted import counted
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, make_finding
 from iobench.analysis.loops import Loop, is_scattered
 from iobench.analysis.recommendations import advice_on
-from iobench.analysis.repeats import Repeats, by_settings, metric_values
+from iobench.analysis.repeats import Repeats, by_settings, metric_values, rate_metric
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import kind_name, reach
 from iobench.results.numbers import percent, precise_number
@@ -17,8 +17,6 @@ from iobench.results.result import Finding, Result
 from iobench.results.trial import Trial
 from iobench.results.wording import params_words
 
-_RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
-"""The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""
 _REACH_FINDINGS = {
     "memory": "target-in-memory",
     "layers": "target-in-layers",
@@ -149,7 +147,7 @@ def _most_scattered_point(done: Sequence[Trial]) -> Iterator[Finding]:
     for kind in kinds:
         if kind in ("train", "watch"):
             continue
-        metric = _RATE_METRICS.get(kind, "samples_per_s")
+        metric = rate_metric(kind)
         for params, repeats in by_settings(done, kind):
             if is_scattered(repeats, metric):
                 rates = metric_values(repeats, metric)

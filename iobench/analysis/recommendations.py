@@ -401,6 +401,11 @@ def probe_store(uri: str, endpoint_url: str | None, client: str) -> Recommendati
     )
 
 
+def config_value(value: Any) -> str:
+    """Return a value of the config in YAML, as ``--set`` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _data_loader(loader: str, argument: str) -> str:
     """Return the call of PyTorch's ``DataLoader``; empty for loaders of other frameworks."""
     return f"DataLoader({argument})" if loader.startswith("torch") else ""

@@ -13,7 +13,7 @@ from iobench.analysis import recommendations
 from iobench.analysis.candidates import AUGMENTATIONS
 from iobench.analysis.capacity import Capacities, Setting, setting_of
 from iobench.analysis.loops import Loop
-from iobench.analysis.recommendations import Recommendation, shard_command
+from iobench.analysis.recommendations import Recommendation, config_value, shard_command
 from iobench.analysis.repeats import median_of
 from iobench.analysis.situation import Situation
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
@@ -152,7 +152,7 @@ def measure_workers(loop: Loop, result: Result, capacities: Capacities) -> Recom
     for name, default in _LOADER_DEFAULTS.items():
         value = loop.params.get(name, default)
         if value != default:
-            keys.append(f"{name}: {_yaml(value)}")
+            keys.append(f"{name}: {config_value(value)}")
     entry = f"loaders=[{{{', '.join(keys)}, workers: [{counts_text}]}}]"
     return recommendations.measure_worker_counts(counts, entry)
 
@@ -293,8 +293,3 @@ def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendat
     if is_large and model_fits and not data.get("shards"):
         command = shard_command(data, side_px=_SMALL_SIDE_PX)
         yield recommendations.store_smaller_images(_SMALL_SIDE_PX, command)
-
-
-def _yaml(value: Any) -> str:
-    """Return a value as ``--set`` takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

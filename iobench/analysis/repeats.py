@@ -72,6 +72,11 @@ def estimate_as_dict(figure: Estimate | None) -> dict[str, Any] | None:
     return None if figure is None else asdict(figure)
 
 
+def rate_metric(kind: str) -> str:
+    """Return the name of the metric that is the rate of a kind of trial."""
+    return "mb_per_s" if kind in ("disk", "object") else "samples_per_s"
+
+
 def rate_of(repeats: Repeats) -> Estimate | None:
     """Return the rate in samples/s; None if no repeat has a rate above 0."""
     rates = [rate for rate in metric_values(repeats, "samples_per_s") if rate > 0]
@@ -127,7 +132,7 @@ def epochs_of(repeats: Repeats) -> int | None:
     return min(epoch_counts, default=None)
 
 
-def over_epochs(trial: Trial, epochs: int) -> Trial:
+def with_rate_over_epochs(trial: Trial, epochs: int) -> Trial:
     """Return the trial with the rate that it would have over this number of whole epochs.
 
     The first epoch contains the start of the workers. A rate over three epochs therefore contains a

@@ -17,7 +17,7 @@ from dataprep.counted import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
 from dataprep.reading.record_reader import RANGES_AT_ONCE
 from iobench.analysis.repeats import by_settings, estimate_of
-from iobench.analysis.worker_scaling import at_workers
+from iobench.analysis.worker_scaling import rate_at_workers
 from iobench.data.settings import LOCAL
 from iobench.results.result import Result
 from iobench.results.statistics import Estimate
@@ -201,7 +201,7 @@ def rate_at(points: Sequence[StorePoint], connections: int, read_bytes: float) -
     rates = {count: point.mb_per_s for count, point in nearest.items()}
     max_connections = max(rates)
     if connections <= max_connections:
-        return at_workers(rates, connections, None)
+        return rate_at_workers(rates, connections, None)
     is_constant = limit_of(points, connections, read_bytes).limit == "bandwidth"
     return rates[max_connections] if is_constant else None
 

@@ -89,7 +89,7 @@ def fitted(rates: Mapping[int, float], terms: Iterable[Terms] = _ALL_TERMS) -> S
     return Scalability(1 / sample_s, contention_s / sample_s, coherency_s / sample_s)
 
 
-def at_workers(
+def rate_at_workers(
     rates: Mapping[int, Estimate], workers: int, max_workers: float | None
 ) -> Estimate | None:
     """Return the rate with a number of workers.

@@ -20,7 +20,7 @@ from iobench.analysis.comparison import (
     in_order,
     with_verdict,
 )
-from iobench.analysis.environment_differences import Difference
+from iobench.analysis.environment_differences import Difference, Sort
 from iobench.analysis.regressions import VERDICTS, Change, Verdict
 from iobench.report.tables import Table
 from iobench.results.result import RESULT, Result, read_result
@@ -38,7 +38,7 @@ _VERDICT_TITLES: Mapping[Verdict, str] = {
     "underpowered": "Underpowered: more repeats are needed",
     "no evidence": "No evidence of a change",
 }
-_DIFFERENCE_TITLES = {
+_DIFFERENCE_TITLES: Mapping[Sort, str] = {
     "machine": "Machines differ",
     "untold": "Known for only one of the runs",
     "software": "Software differs",
@@ -50,7 +50,7 @@ _COLUMNS = ("trial", "figure", "verdict", "change, ratio and its interval", "bas
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RunComparisons:
     """The comparisons of newer runs with one base run.
 
     Attributes:
@@ -152,7 +152,7 @@ def _changes_by_figure(comparison: Comparison) -> dict[tuple[str, str], Change]:
 
 def compare_saved(
     runs: Sequence[Path], against: Path | None, threshold: float, *, force: bool = False
-) -> Compared:
+) -> RunComparisons:
     """Compare saved runs with a base.
 
     Args:
@@ -172,7 +172,7 @@ def compare_saved(
     saved_runs = [LabelledRun(label(path), read_saved(path)) for path in paths]
     base, newer = saved_runs[0], saved_runs[1:]
     ordered = [saved for saved in in_order(base, newer) if saved is not base]
-    return Compared([compare(base, saved, threshold, force=force) for saved in ordered])
+    return RunComparisons([compare(base, saved, threshold, force=force) for saved in ordered])
 
 
 def comparison_object(comparison: Comparison) -> dict[str, Any]:

@@ -77,10 +77,10 @@ def cards(analysis: Analysis, series: Series, readings: Readings) -> list[Card]:
 
 def _hosts(analysis: Analysis) -> Card | None:
     """The rate of each host in the trial that represents the run."""
-    rates = hosts.rates(analysis.result)
-    if rates is None:
+    point_and_bars = hosts.host_bars(analysis.result)
+    if point_and_bars is None:
         return None
-    point, rows = rates
+    point, rows = point_and_bars
     caption = (
         f"{point.description}: the sum over hosts is {number(point.total.median)} "
         f"{hosts.unit(point)}."

@@ -78,7 +78,7 @@ def notes(result: Result) -> list[str]:
     ]
 
 
-def rates(result: Result) -> tuple[HostPoint, list[Bar]] | None:
+def host_bars(result: Result) -> tuple[HostPoint, list[Bar]] | None:
     """The trial that represents the run, and a bar for each of its hosts, the slowest first."""
     point = leading_point(result)
     if point is None or point.hosts < 2:

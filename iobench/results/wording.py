@@ -19,8 +19,6 @@ _MODELS = {
     "lenet": "LeNet",
     "retinanet": "RetinaNet",
 }
-
-
 _LOADER_KEYS_NOT_APPENDED = {
     "loader",
     "data",
