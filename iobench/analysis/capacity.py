@@ -485,6 +485,7 @@ def is_direct(params: Params) -> bool:
 
 
 def _consumption(loop: Loop) -> Estimate | None:
+    """Return the rate without reading: the minimum over device, copy and collate."""
     if loop.device_rate is None:
         return None
     rates = [loop.device_rate]
@@ -536,6 +537,7 @@ def _raw_rates(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
 
 
 def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
+    """Return the highest rate of reading whole shards or files from a cold disk, by data."""
     fastest: dict[str, Estimate] = {}
     for params, repeats in by_settings(trials, "layout"):
         data, rate = data_name(params), rate_of(repeats)
@@ -578,6 +580,7 @@ def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
 
 
 def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the median over trials of the stored bytes of a sample, by data."""
     sizes: dict[str, list[float]] = {}
     for trial in trials:
         samples_per_s = trial.metrics.get("samples_per_s")
@@ -589,6 +592,7 @@ def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
 
 
 def _object_bytes(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the median over trials of the mean bytes of a shard or file, by data."""
     sizes: dict[str, list[float]] = {}
     for trial in trials:
         object_bytes = trial.metrics.get("mean_object_bytes")

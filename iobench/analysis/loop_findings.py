@@ -158,6 +158,11 @@ def _loss_words(loop: Loop, share: Estimate) -> str:
 
 
 def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
+    """Yield each part of the input that takes a large share of a step.
+
+    They are the rungs of the ladder, the starts of epochs, preparing samples if decoding has no
+    rung of its own, and reading from the disk or the store.
+    """
     separate = _separate_rungs(loop)
     shares = _rung_shares(loop, separate)
     for rung, share in shares.items():

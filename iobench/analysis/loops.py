@@ -58,6 +58,7 @@ FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 _WORK_PARAMS = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
 _START_METRICS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
 _NOT_REQUESTED = "not requested (training.inputs)"
+"""The reason for a missing rung that the config does not ask for."""
 _THREADS = re.compile(r"\bthreads?\b")
 
 

@@ -34,7 +34,7 @@ _NOT_MEASURED = {
 }
 _DEVICE_BOUND = 0.95
 """If a loop reaches this share of its device's rate, its input might feed more devices."""
-_PART_NAMES = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
+_SUPPLY_NAMES = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +226,17 @@ def feeds(
     predicted = [change for change in advice.changes if change.rate is not None]
     if predicted and predicted[0].setting != "processors":
         first = predicted[0]
-        is_limited = first.limit == "device"
+        is_device_bound = first.limit == "device"
         samples_per_s = first.rate or 0.0
         rows.append(
-            computed("with change 1", samples_per_s, "a predicted rate", at_least=is_limited)
+            computed("with change 1", samples_per_s, "a predicted rate", at_least=is_device_bound)
         )
     rate_of_part = {
         supply.part: supply.samples_per_s for supply in supplies if supply.samples_per_s
     }
     for part, samples_per_s in rate_of_part.items():
-        if part in _PART_NAMES:
-            rows.append(computed(_PART_NAMES[part], samples_per_s, "its rate alone"))
+        if part in _SUPPLY_NAMES:
+            rows.append(computed(_SUPPLY_NAMES[part], samples_per_s, "its rate alone"))
     if not rows:
         return None
     parts_used = _parts_used(loop)

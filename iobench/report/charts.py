@@ -97,6 +97,7 @@ def bars(rows: Sequence[Bar], caption: str) -> Markup:
 
 
 def _drawn_bar(row: Bar, maximum: float) -> Markup:
+    """A row of the table: the label, the bar with its interval, and the value."""
     whisker = Markup("")
     if row.low is not None and row.high is not None and row.high > row.low:
         left = _percent_of(row.low, maximum)
@@ -216,6 +217,7 @@ class _Frame:
 
 
 def _drawn_curve(frame: _Frame, curve: Curve) -> Markup:
+    """The line of a curve with its marks and intervals, as SVG."""
     lines_between_breaks: dict[int, list[str]] = {}
     for point in curve.points:
         line = lines_between_breaks.setdefault(bisect.bisect_left(curve.breaks, point.x), [])
