@@ -1,9 +1,11 @@
-"""PURE. Which changes to recommend, best first, each with its measured or predicted gain.
+"""PURE. Choose the changes to recommend, each with its measured or predicted gain.
 
-The gain of a change is measured if loops with and without it ran. Otherwise it is the ratio of two
-predictions, in which an error that both have cancels. Remedies of the primary cause are taken
-first, then the best change on top of them, until no change gains 5 %. The sentences of all
-recommendations are in ``iobench.analysis.recommendations``.
+The gain of a change is measured if loops with it and without it ran. Otherwise it is the ratio of
+two predictions. An error that both predictions have cancels in this ratio.
+
+Changes are chosen one after the other, each on top of those before. Remedies of the primary cause
+come first. The choice ends if no change gains 5 %. The texts of all recommendations are in
+``iobench.analysis.recommendations``.
 """
 
 from __future__ import annotations
@@ -17,25 +19,32 @@ from iobench.analysis.capacity import Setting
 from iobench.analysis.recommendations import Basis, Recommendation
 from iobench.analysis.repeats import rate_ratio
 from iobench.analysis.situation import Situation
-from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, at_workers, extrapolated
+from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, extrapolated, rate_at_workers
 from iobench.results.numbers import size
 from iobench.results.statistics import Estimate
 
 MIN_GAIN = 1.05
 """Minimum gain of a change that is recommended."""
-_ABOVE_1 = 1.005
-"""Minimum lower end of a gain's interval: below it, two decimals show 1.00."""
+_MIN_LOW = 1.005
+"""Minimum lower end of a gain's interval. A smaller one would be shown as 1.00: no gain."""
 _EQUAL = 1.02
-"""Rates that differ by less than this factor are taken as equal."""
-_EASIER = 1.05
-"""A change that needs less work comes first if the best change gains at most this much more."""
+"""Gains that differ by less than this factor count as equal."""
+_NEARLY_EQUAL = 1.05
+"""Of changes whose gains differ by less than this factor, the change with the least effort is
+preferred."""
 _NEW_SHARDS = {"sharding", "resize", "shard_size"}
-"""Settings that new shards change. Shards are written once, so that only one of them is changed."""
+"""Settings that need new shards. At most one of them is recommended, so that the shards have to be
+written only once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The rate after a change as a multiple of the rate before, and how it is known."""
+    """The gain of a change, and whether it was measured or predicted.
+
+    Attributes:
+        factor: the rate after the change / the rate before it.
+        basis: ``measured`` or ``predicted``.
+    """
 
     factor: Estimate
     basis: Basis
@@ -43,11 +52,12 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to change, and which changes would have no effect.
+    """The recommended changes, and the settings that are not worth a change.
 
     Attributes:
-        changes: the recommendations, best first; each gain is on top of those before.
-        without_effect: settings whose best other value gains less than 5 %, or not for certain.
+        changes: the recommendations, best first. Each gain assumes that the changes before it are
+            made.
+        without_effect: settings of which no other value gains 5 % with certainty.
         not_measured: settings for which the run has no measurement.
     """
 
@@ -57,7 +67,7 @@ class Advice:
 
 
 def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
-    """Choose the changes that gain, each on top of those before.
+    """Choose the changes with a gain, one after the other.
 
     Args:
         situation: the current setting and everything that was measured.
@@ -65,14 +75,16 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     """
     changes: list[Recommendation] = []
     now, rate = situation.setting, situation.rate.median
-    changed: set[str] = set()
-    judged: set[str] = set()
+    changed_settings: set[str] = set()
+    judged_settings: set[str] = set()
     while True:
         gains = []
         for candidate in _best_values(situation, now, remedies):
             gain = gain_of(situation, now, candidate.after)
-            judged.add(candidate.setting)
-            if candidate.setting not in changed and gain is not None and is_worth(gain.factor):
+            judged_settings.add(candidate.setting)
+            if candidate.setting in changed_settings or gain is None:
+                continue
+            if is_worthwhile(gain.factor):
                 gains.append((gain, candidate))
         if not gains:
             break
@@ -81,9 +93,9 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
         changes.append(_recommended(situation, candidate, gain, rate))
         now = candidate.after
         if candidate.setting in _NEW_SHARDS:
-            changed |= _NEW_SHARDS
+            changed_settings |= _NEW_SHARDS
         else:
-            changed.add(candidate.setting)
+            changed_settings.add(candidate.setting)
     more_cpus = _more_cpus(situation, now, rate)
     if more_cpus is not None:
         changes.append(more_cpus)
@@ -91,14 +103,14 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     recommended = {change.setting for change in changes}
     return Advice(
         tuple(changes),
-        without_effect=tuple(name for name in names if name in judged - recommended),
-        not_measured=tuple(name for name in names if name not in judged),
+        without_effect=tuple(name for name in names if name in judged_settings - recommended),
+        not_measured=tuple(name for name in names if name not in judged_settings),
     )
 
 
-def is_worth(gain: Estimate) -> bool:
-    """Return whether a gain is at least 5 % and its interval does not reach 1."""
-    return gain.median >= MIN_GAIN and gain.low >= _ABOVE_1
+def is_worthwhile(gain: Estimate) -> bool:
+    """Return whether a gain is at least 5 %, and its whole interval is above 1."""
+    return gain.median >= MIN_GAIN and gain.low >= _MIN_LOW
 
 
 def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | None:
@@ -157,10 +169,10 @@ def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float |
 
 
 def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[Candidate]:
-    """Return the best value of each setting: the first that comes within 2 % of the best.
+    """Return the best value of each setting: the first value with a gain within 2 % of the best.
 
-    Augmentations are left out only where that is a remedy, because the model then sees other
-    images.
+    To leave out an augmentation is proposed only as a remedy, because it changes the images that
+    the model sees.
     """
     by_setting: dict[str, list[tuple[float, Candidate]]] = {}
     for candidate in candidates(situation, now):
@@ -173,19 +185,31 @@ def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) ->
     best_values = []
     for values in by_setting.values():
         best_factor = max(factor for factor, _ in values)
-        equal = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
-        best_values.append(equal[0])
+        best = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
+        best_values.append(best[0])
     return best_values
 
 
 def _easiest_of_the_best(
     gains: Sequence[tuple[Gain, Candidate]], remedies: Sequence[str]
 ) -> tuple[Gain, Candidate]:
-    """Return a remedy if there is one, and of those that gain about the most the easiest."""
+    """Return the easiest of the changes whose gain is nearly the largest.
+
+    If some of the changes are remedies, one of these is returned.
+    """
     preferred = [pair for pair in gains if pair[1].setting in remedies] or gains
     best_factor = max(gain.factor.median for gain, _ in preferred)
-    near = [pair for pair in preferred if pair[0].factor.median * _EASIER >= best_factor]
-    return min(near, key=lambda pair: (pair[1].effort, -pair[0].factor.median))
+    nearly_best = [
+        (gain, candidate)
+        for gain, candidate in preferred
+        if gain.factor.median * _NEARLY_EQUAL >= best_factor
+    ]
+
+    def effort_then_gain(pair: tuple[Gain, Candidate]) -> tuple[int, float]:
+        gain, candidate = pair
+        return candidate.effort, -gain.factor.median
+
+    return min(nearly_best, key=effort_then_gain)
 
 
 def _recommended(
@@ -220,8 +244,9 @@ def _memory_words(situation: Situation, after: Setting) -> str:
 def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendation | None:
     """Return the advice to use more CPUs, if decoding is the limit and every CPU has a worker.
 
-    The gain comes from the curve of workers up to the CPUs, of which each had a CPU of its own. It
-    needs as many measured counts as any extrapolation, and reaches no further.
+    The gain is extrapolated from the rates of up to as many workers as there are CPUs, because each
+    of these workers had a CPU of its own. The limits of any extrapolation apply
+    (``iobench.analysis.worker_scaling``).
 
     Args:
         situation: the situation of the run.
@@ -240,7 +265,7 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
         for workers, point in capacities.rates_by_workers(now).items()
         if 0 < workers <= cpus
     }
-    with_all_cpus = at_workers(curve, cpus, None)
+    with_all_cpus = rate_at_workers(curve, cpus, None)
     if with_all_cpus is None or len(curve) < FEWEST_COUNTS:
         return None
     predicted: dict[int, Estimate] = {}
@@ -250,8 +275,8 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
             predicted[workers] = point
     if not predicted:
         return None
-    enough = [n for n, point in predicted.items() if point.median >= consumption.median]
-    cpus_after = min(enough) if enough else max(predicted)
+    enough_cpus = [cpus for cpus, point in predicted.items() if point.median >= consumption.median]
+    cpus_after = min(enough_cpus) if enough_cpus else max(predicted)
     after = predicted[cpus_after]
     # The loop cannot become faster than its device.
     max_gain = consumption.median / rate
@@ -262,17 +287,17 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
         coverage=0.0,
         repeats=after.repeats,
     )
-    if not is_worth(gain):
+    if not is_worthwhile(gain):
         return None
     counts = ", ".join(map(str, sorted(curve)))
     change = recommendations.use_more_cpus(
-        cpus_after, capacities.processors, is_enough=bool(enough)
+        cpus_after, capacities.processors, is_enough=bool(enough_cpus)
     )
     return replace(
         change,
         gain=gain,
         basis="predicted",
         rate=rate * gain.median,
-        limit="device" if enough else "decode",
+        limit="device" if enough_cpus else "decode",
         why=f"the curve of {counts} workers on this machine",
     )

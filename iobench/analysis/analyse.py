@@ -22,7 +22,7 @@ from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_
 from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
-from iobench.analysis.recommendations import Recommendation
+from iobench.analysis.recommendations import Recommendation, config_value
 from iobench.analysis.remedies import REMEDIES, in_order, unpredicted_remedies
 from iobench.analysis.run_verdict import Confidence
 from iobench.analysis.situation import (
@@ -59,14 +59,14 @@ class Analysis:
         capacities: the rates of that loop's parts.
         situation: that loop's current setting; None if the run has no stored data.
         advice: what to change, best first.
-        checks: loops and their predictions.
-        findings: causes of the loss, and doubts about the measurement; one of them is primary.
+        checks: the predicted and the measured rates of the loops.
+        findings: causes of the loss, and doubts about the measurement. At most one is primary.
         confidence: how far the verdict can be trusted; None without training loops.
-        feeds: accelerators that the host feeds; None if nothing of that was measured.
+        feeds: how many accelerators the host feeds; None if no rate for it was measured.
         supplies: the rates of the parts of the host.
-        verdict: the run in one sentence.
-        summary: the same as ``result.json`` stores it.
-        doubt: why the figures of ``loop`` are no evidence; empty if they are.
+        verdict: the conclusion about the run in one sentence.
+        summary: the analysis as ``result.json`` stores it.
+        doubt: the reason why the figures of ``loop`` are not evidence; empty if they are.
     """
 
     result: Result
@@ -86,78 +86,83 @@ class Analysis:
 
 
 def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
-    """Conclude everything that follows from the trials of a run.
+    """Analyse the trials of a run: findings, advice, verdict and summary.
 
     Tables and the headline show all completed trials. Findings about causes, predictions and advice
-    use only trials that are evidence (``iobench.analysis.evidence``). If several hosts measured,
-    they use the figures that host 0 got while all hosts measured.
+    use only trials that are evidence (``iobench.analysis.evidence``). If several hosts measured at
+    the same time, the figures are those of host 0.
 
     Args:
         all_hosts_result: the run, with trials on any number of hosts.
         group: the name of the loop that the verdict is about; None for the leading loop.
     """
     result = on_all_hosts(all_hosts_result)
-    shown_loops = training_loops(result.trials)
-    proof = evidence(result)
-    sound_result = replace(result, trials=proof.trials)
-    sound_loops = {loop.group: loop for loop in training_loops(proof.trials)}
-    loops = [_sound_or_shown(loop, sound_loops) for loop in shown_loops]
-    usable_loops = [loop for loop in loops if loop is sound_loops.get(loop.group)]
+    reliable = evidence(result)
+    reliable_result = replace(result, trials=reliable.trials)
+
+    # Trials that are not evidence are removed from a loop, if each of its inputs keeps a trial.
+    # Otherwise the loop keeps all its trials for the tables, but no conclusion is drawn from it.
+    loops_of_all_trials = training_loops(result.trials)
+    loops_of_evidence = {loop.group: loop for loop in training_loops(reliable.trials)}
+    loops = [_reliable_loop(loop, loops_of_evidence) or loop for loop in loops_of_all_trials]
+    reliable_loops = [loop for loop in loops if loop is loops_of_evidence.get(loop.group)]
     loop = leading_loop([loop for loop in loops if group in (None, loop.group)])
-    is_sound = loop is None or loop in usable_loops
-    capacities_by_group = {}
-    for any_loop in loops:
-        capacities_by_group[any_loop.group] = capacities(sound_result, any_loop, usable_loops)
+    is_reliable = loop is None or loop in reliable_loops
+    doubt = ""
+    if loop is not None and not is_reliable:
+        doubt = reliable.doubts.get(loop.group, "")
+
+    capacities_by_group = {
+        member.group: capacities(reliable_result, member, reliable_loops) for member in loops
+    }
     if loop is not None:
         own_capacities = capacities_by_group[loop.group]
     else:
-        own_capacities = capacities(sound_result, None, usable_loops)
+        own_capacities = capacities(reliable_result, None, reliable_loops)
 
     causes: list[Finding] = []
-    for usable_loop in usable_loops:
-        causes += loop_findings(usable_loop, capacities_by_group[usable_loop.group])
-    findings = [
+    for reliable_loop in reliable_loops:
+        causes += loop_findings(reliable_loop, capacities_by_group[reliable_loop.group])
+    findings_without_advice = [
         *causes,
-        *watched_findings(proof.trials),
-        *probe_findings(sound_result),
-        *first_batch_finding(proof.trials),
-        *shared_loader_findings(proof.trials),
-        *proof.faults,
-        *measurement_findings(result, shown_loops),
+        *watched_findings(reliable.trials),
+        *probe_findings(reliable_result),
+        *first_batch_finding(reliable.trials),
+        *shared_loader_findings(reliable.trials),
+        *reliable.faults,
+        *measurement_findings(result, loops_of_all_trials),
         *hosts_findings(all_hosts_result),
         *beyond_limit_findings(result),
-        *unmeasured_ceilings(storage_of(result, proof.trials), usable_loops),
+        *unmeasured_ceilings(storage_of(result, reliable.trials), reliable_loops),
     ]
-    primary = _primary(findings, loop)
-    now = situation(sound_result, own_capacities, loop) if is_sound else None
-    advice = _advice(now, loop, primary, causes, sound_result, own_capacities)
-    advised = tuple(_with_advice(finding, finding is primary, advice) for finding in findings)
-
-    sized_loop = loop if is_sound else None
-    supplies = host_supplies(sound_result, own_capacities, sized_loop)
-    families = accelerator_counts(usable_loops, causes)
-    is_fed = (
-        bool(families) or sized_loop is not None or any(supply.samples_per_s for supply in supplies)
+    primary = _primary(findings_without_advice, loop)
+    current = situation(reliable_result, own_capacities, loop) if is_reliable else None
+    advice = _advice(current, loop, primary, causes, reliable_result, own_capacities)
+    findings = tuple(
+        _with_advice(finding, finding is primary, advice) for finding in findings_without_advice
     )
-    fed = None
-    if is_fed:
-        fed = feeds(supplies, sized_loop, advice, measured=measured_rows(families))
 
-    doubt = ""
-    if loop is not None and not is_sound:
-        doubt = proof.doubted.get(loop.group, "")
+    sized_loop = loop if is_reliable else None
+    supplies = host_supplies(reliable_result, own_capacities, sized_loop)
+    families = accelerator_counts(reliable_loops, causes)
+    has_supply = any(supply.samples_per_s for supply in supplies)
+    fed_accelerators = None
+    if families or sized_loop is not None or has_supply:
+        fed_accelerators = feeds(supplies, sized_loop, advice, measured=measured_rows(families))
+
     tables = _tables(result, loops)
     if loop is not None and loop.farthest:
-        verdict = run_verdict.loop_verdict(loop, advised, named=len(loops) > 1, doubt=doubt)
+        verdict = run_verdict.loop_verdict(loop, findings, named=len(loops) > 1, doubt=doubt)
     else:
         any_done = any(trial.status == "done" for trial in result.trials)
         verdict = run_verdict.verdict_without_loop(tables, any_done, result.environment)
-    if headline := hosts_headline(all_hosts_result):
+    headline = hosts_headline(all_hosts_result)
+    if headline:
         verdict = f"{headline} Host 0: {verdict}"
-    confidence = run_verdict.confidence(loop, advised, doubt) if loop is not None else None
-    checks = check_predictions(usable_loops, capacities_by_group)
+    confidence = run_verdict.confidence(loop, findings, doubt) if loop is not None else None
+    checks = check_predictions(reliable_loops, capacities_by_group)
     on_fewer_hosts = [trial for trial in all_hosts_result.trials if "hosts" in trial.params]
-    sound_on_any_hosts = replace(all_hosts_result, trials=(*proof.trials, *on_fewer_hosts))
+    reliable_on_any_hosts = replace(all_hosts_result, trials=(*reliable.trials, *on_fewer_hosts))
     summary = {
         "verdict": verdict,
         "confidence": str(confidence) if confidence is not None else None,
@@ -167,23 +172,23 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
         "without_effect": list(advice.without_effect),
         "not_measured": list(advice.not_measured),
         "predictions": [check.as_dict() for check in checks],
-        "feeds": fed.as_dict() if fed is not None else None,
+        "feeds": fed_accelerators.as_dict() if fed_accelerators else None,
         "accelerators": [count.as_dict() for family in families for count in family],
         "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, loops)],
         **hosts_summary(all_hosts_result),
-        **_requested_sizing(sound_on_any_hosts, own_capacities, sized_loop),
+        **_requested_sizing(reliable_on_any_hosts, own_capacities, sized_loop),
     }
     return Analysis(
         result=all_hosts_result,
         loops=loops,
         loop=loop,
         capacities=own_capacities,
-        situation=now,
+        situation=current,
         advice=advice,
         checks=checks,
-        findings=advised,
+        findings=findings,
         confidence=confidence,
-        feeds=fed,
+        feeds=fed_accelerators,
         supplies=supplies,
         verdict=verdict,
         summary=summary,
@@ -220,13 +225,16 @@ def recommendation_words(change: Recommendation) -> str:
 
 
 def how_words(change: Recommendation) -> list[str]:
-    """Return how to make a change: a command or keys of the config, and a script's argument."""
+    """Return the ways to make a change.
+
+    They are a command or keys of the config, and the argument in a training script.
+    """
     ways = []
     if change.command:
         ways.append(change.command)
     elif change.config:
         options = [
-            f"--set {quote(f'{key}={_yaml(value)}')}" for key, value in change.config.items()
+            f"--set {quote(f'{key}={config_value(value)}')}" for key, value in change.config.items()
         ]
         ways.append(f"iobench: {' '.join(options)}")
     if change.code:
@@ -247,19 +255,25 @@ def prediction_accuracy_words(checks: Sequence[PredictionCheck], group: str) -> 
     return f"Predictions were checked on {loops}: off by up to {max(errors) * 100:.0f} %."
 
 
-def _sound_or_shown(loop: Loop, sound_loops: Mapping[str, Loop]) -> Loop:
-    """Return the loop without the repeats that are no evidence, if each input keeps repeats."""
-    sound = sound_loops.get(loop.group)
-    if sound is not None and sound.inputs.keys() == loop.inputs.keys():
-        return sound
-    return loop
+def _reliable_loop(loop: Loop, loops_of_evidence: Mapping[str, Loop]) -> Loop | None:
+    """Return the loop without the trials that are no evidence; None if an input loses all trials.
+
+    Args:
+        loop: the loop with all its trials.
+        loops_of_evidence: the loops of the trials that are evidence, by group.
+    """
+    reliable = loops_of_evidence.get(loop.group)
+    if reliable is not None and reliable.inputs.keys() == loop.inputs.keys():
+        return reliable
+    return None
 
 
 def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
-    """Return the most important finding: the cause with the largest share, else the grade.
+    """Return the most important finding about a loop or the whole run; None if there is none.
 
-    Causes of the leading loop come before those of other loops. A doubt about the measurement is
-    never the primary finding.
+    It is the cause of the loop's loss with the largest share of a step. Without a cause, it is the
+    grade of the loop, then a cause of the whole run, then a finding about its start. A doubt about
+    the measurement is never the primary finding.
     """
     group = loop.group if loop is not None else ""
     causes = [
@@ -273,9 +287,11 @@ def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
         if cause.code == "uneven-ranks" and (cause.share or 0.0) >= largest_share / 2:
             return cause
     for severity in _MOST_SEVERE_FIRST:
-        severe = [c for c in causes if c.severity == severity and c.share is not None]
-        if severe:
-            return max(severe, key=lambda cause: cause.share or 0.0)
+        of_severity = [
+            cause for cause in causes if cause.severity == severity and cause.share is not None
+        ]
+        if of_severity:
+            return max(of_severity, key=lambda cause: cause.share or 0.0)
     for kind in ("grade", "cause", "start"):
         for finding in findings:
             if RULES[finding.code].kind == kind and finding.of in ("", group):
@@ -284,16 +300,27 @@ def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
 
 
 def _advice(
-    now: Situation | None,
+    current: Situation | None,
     loop: Loop | None,
     primary: Finding | None,
     causes: Sequence[Finding],
     result: Result,
     own_capacities: Capacities,
 ) -> Advice:
-    """Return changes with a gain and remedies without one: those for the primary cause first."""
+    """Return changes with a predicted or measured gain, and remedies without a gain.
+
+    Remedies of the primary cause come first.
+
+    Args:
+        current: the situation of the loop; None if its gains cannot be predicted.
+        loop: the loop that the verdict is about.
+        primary: the primary finding.
+        causes: the causes of the losses of all loops.
+        result: the run, with the trials that are evidence.
+        own_capacities: the rates of the parts of the loop.
+    """
     remedies = REMEDIES.get(primary.code, ()) if primary is not None else ()
-    predicted = advise(now, remedies) if now is not None else Advice()
+    predicted = advise(current, remedies) if current is not None else Advice()
     if loop is None or primary is None:
         return predicted
     without_effect = set(predicted.without_effect)
@@ -304,7 +331,7 @@ def _advice(
     for finding in (primary, *other_causes):
         if finding.of != loop.group:
             continue
-        without_gain += unpredicted_remedies(loop, finding, result, own_capacities, now)
+        without_gain += unpredicted_remedies(loop, finding, result, own_capacities, current)
         if isinstance(finding.recommendation, Recommendation):
             without_gain.append(finding.recommendation)
     without_gain = [change for change in without_gain if change.setting not in without_effect]
@@ -318,7 +345,10 @@ def _advice(
 
 
 def _with_advice(finding: Finding, is_primary: bool, advice: Advice) -> Finding:
-    """Return a finding with its recommendation as JSON, and the same as a sentence."""
+    """Return a finding whose ``advice`` is the text of its recommendation.
+
+    A primary cause gets the first recommendation of the run.
+    """
     change: Any = finding.recommendation
     if is_primary and advice.changes and RULES[finding.code].kind == "cause":
         change = advice.changes[0]
@@ -368,14 +398,10 @@ def _headline_figures(loop: Loop | None) -> dict[str, float | None]:
 def _requested_sizing(
     result: Result, own_capacities: Capacities, loop: Loop | None
 ) -> dict[str, Any]:
-    """Return the sizing and the cost that the config asks for."""
+    """Return the sizing and the cost, if the config has the sections ``scale`` and ``cost``."""
     summary: dict[str, Any] = {}
     if settings := result.config.get("scale"):
         summary["scale"] = scale(result, own_capacities, loop, settings).as_dict()
     if settings := result.config.get("cost"):
         summary["cost"] = epoch_cost(result, loop, settings).as_dict()
     return summary
-
-
-def _yaml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

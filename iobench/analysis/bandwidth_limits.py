@@ -21,7 +21,7 @@ _MB_PER_GBIT = 1000 / 8
 _MB_PER_MIB = 2**20 / 1e6
 _LINKS = {"pcie": "its PCI Express lanes", "sata": "its SATA port"}
 _VOLUMES = {"ebs", "google-persistent-disk", "azure-managed-disk"}
-"""Block devices over a network that is not the network of the machine's own cards."""
+"""Block devices that are reached over a network of their own, not over the network cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class BandwidthLimit:
     Attributes:
         mb_per_s: the maximum in MB/s.
         part: the part, such as ``the network cards``.
-        source: where the limit is known from.
+        source: the key of the config, the file or the kernel from which the limit was read.
     """
 
     mb_per_s: float
@@ -100,7 +100,10 @@ def network_limit(result: Result) -> BandwidthLimit | None:
 
 
 def beyond_limit_findings(result: Result) -> Iterator[Finding]:
-    """Yield the fastest rate of each location that is above the limit of its link."""
+    """Yield a finding for each location with a rate above the limit of its link.
+
+    The finding has the fastest of these rates.
+    """
     fastest: dict[str, _MeasuredRate] = {}
     for measured in _rates_from_storage(result):
         if measured.limit is None or measured.rate.median <= measured.limit.mb_per_s:
@@ -121,7 +124,10 @@ def beyond_limit_findings(result: Result) -> Iterator[Finding]:
 
 
 def _network_limits(result: Result) -> list[BandwidthLimit]:
-    """Return the limits of this machine's network: by the config, its cards and its type."""
+    """Return the known limits of this machine's network.
+
+    They come from the config, from the network cards, and from the machine's type in the cloud.
+    """
     limits = []
     gbit_per_s = _section(result.config, "limits").get("network_gbit_per_s")
     if is_number(gbit_per_s):

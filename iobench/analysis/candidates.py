@@ -22,14 +22,14 @@ from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH
 from iobench.loaders.capabilities import capabilities_of
 
 AUGMENTATIONS = ("colour_jitter", "pca_noise")
-"""Settings that change the images which the model sees."""
+"""Augmentations that can be left out. This changes the images that the model sees."""
 
 _MEMORY_SHARE = 0.8
 """Share of the machine's memory that workers may take."""
-_UNSIZED = ("photos", "originals")
-"""Data whose images have the sizes of the source."""
+_NOT_RESIZED = ("photos", "originals")
+"""Names of data whose images have the same sizes as in the source."""
 _SHARDS = ("shards", "originals")
-"""Data in shards."""
+"""Names of data that are stored in shards."""
 
 _NO_EFFORT, _SOME_EFFORT, _NEW_SHARDS = 0, 1, 2
 
@@ -71,7 +71,7 @@ def settings_of(situation: Situation) -> list[str]:
     names = ["workers", "prefetch"]
     if now.packing in ("photos", "files"):
         names.append("sharding")
-    if now.packing in _UNSIZED or now.packing == "shards":
+    if now.packing in _NOT_RESIZED or now.packing == "shards":
         names.append("resize")
     if now.packing in _SHARDS and now.loader != "torch-map":
         names.append("shard_size")
@@ -96,7 +96,7 @@ def _numbers_of_workers(situation: Situation, now: Setting) -> Iterator[Candidat
         after = now.with_changes(workers=workers)
         is_measured = situation.loop is None or after in capacities.loops
         if workers < now.workers and not is_measured:
-            continue  # Fewer workers gain nothing, unless a loop has shown it.
+            continue  # Fewer workers are no gain, unless a loop was measured with them.
         change = recommendations.use_workers(situation.config_key, now.loader, workers, now.workers)
         yield Candidate(after, change, _NO_EFFORT)
 
@@ -104,8 +104,8 @@ def _numbers_of_workers(situation: Situation, now: Setting) -> Iterator[Candidat
 def _max_workers(capacities: Capacities, now: Setting, measured: int) -> int:
     """Return the maximum number of workers to propose.
 
-    It is limited by the CPUs, unless the workers wait for a store, by the memory, and by the reach
-    of an extrapolation.
+    The memory and the reach of an extrapolation limit it. The CPUs limit it too, unless the workers
+    read from a store, because they then wait more than they compute.
 
     Args:
         capacities: the measured rates.
@@ -157,8 +157,8 @@ def _measured_values(situation: Situation, now: Setting) -> Iterator[Candidate]:
 def _normalised_on_device(situation: Situation, now: Setting) -> Iterator[Candidate]:
     """Yield the change from float32 to uint8 images, which the device normalises.
 
-    A device that is the CPU takes time to normalise, which no loader measured alone shows. There
-    the change is proposed only if a loop with it was measured.
+    If the model is computed on the CPUs, normalising takes CPU time there, too. The rate of a
+    loader alone does not show this. In this case the change needs a measured loop that has it.
     """
     loop, work = situation.loop, dict(now.work)
     if loop is None or not loop.hands_over_float32 or not work["normalise"]:
@@ -196,19 +196,22 @@ def _local_copy(situation: Situation, now: Setting) -> Iterator[Candidate]:
 
 
 def _other_data(situation: Situation, now: Setting) -> Iterator[Candidate]:
-    """Yield other forms of the same images that loaders read: packed, resized, other shards."""
+    """Yield the other forms of the same images that were measured.
+
+    They are packed into shards, resized, or in shards of another size.
+    """
     data: Mapping[str, Any] = situation.result.config.get("data") or {}
-    afters: list[Setting] = []
+    settings: list[Setting] = []
     for measured in (*situation.capacities.loaders, *situation.capacities.loops):
         if measured.work != now.work or measured.data == now.data:
             continue
         if measured.loader == now.loader or _replaces_folder_loader(measured, now):
             after = now.with_changes(loader=measured.loader, data=measured.data)
-            if after not in afters:
-                afters.append(after)
-    # The largest images come first: a smaller side must not be chosen if it gains nothing.
-    afters.sort(key=lambda after: -(_side_px(after, data) or 0))
-    for after in afters:
+            if after not in settings:
+                settings.append(after)
+    # The largest images come first, so that smaller ones are chosen only if they gain more.
+    settings.sort(key=lambda after: -(_side_px(after, data) or 0))
+    for after in settings:
         candidate = _with_data(situation, now, after, data)
         if candidate is not None:
             yield candidate
@@ -239,7 +242,9 @@ def _with_data(
     side_px, side_px_now = _side_px(after, data), _side_px(now, data)
     if side_px is not None and side_px != side_px_now:
         if data.get("shards") or side_px < now.image_size:
-            return None  # The images of given shards are unknown, and small ones would be enlarged.
+            # The originals of given shards are unknown. Images that are smaller than the model's
+            # input would be enlarged.
+            return None
         change = recommendations.store_smaller_images(
             side_px,
             shard_command(data, record_format=record_format, side_px=side_px),
@@ -265,6 +270,6 @@ def _with_data(
 
 def _side_px(setting: Setting, data: Mapping[str, Any]) -> int | None:
     """Return the short side of the stored images; None if they have the sizes of the source."""
-    if setting.packing in _UNSIZED or data.get("shards"):
+    if setting.packing in _NOT_RESIZED or data.get("shards"):
         return None
     return setting.side_px or data.get("size")

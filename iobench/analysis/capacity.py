@@ -1,10 +1,11 @@
 """PURE. The rate of each part of a training loop, and the rates predicted for other settings.
 
-With loader workers, device and loader run at the same time, and the slower one decides. Without
-workers, the process that trains also loads, so that their seconds add up. The rate of a loader with
-another number of workers comes from the curve of the numbers that were measured
-(``iobench.analysis.worker_scaling``). Predictions are compared with loops that were measured
-(``iobench.analysis.situation``).
+With loader workers, the device and the loader run at the same time, and the slower of them limits
+the loop. Without workers, the process that trains also loads, so that the seconds of both add up.
+
+The rate of a loader with another number of workers comes from the curve through the measured
+numbers (``iobench.analysis.worker_scaling``). ``iobench.analysis.situation`` compares the
+predictions with loops that were measured.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from iobench.analysis.repeats import (
     is_number,
     is_on_store,
     median_of,
-    over_epochs,
     rate_of,
     usable_cpus,
+    with_rate_over_epochs,
 )
 from iobench.analysis.store_limits import (
     StorePoint,
@@ -36,7 +37,7 @@ from iobench.analysis.store_limits import (
     read_bytes_of,
     store_points,
 )
-from iobench.analysis.worker_scaling import at_workers
+from iobench.analysis.worker_scaling import rate_at_workers
 from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.settings import ImageSettings
 from iobench.results.result import Result
@@ -48,8 +49,8 @@ _LIMITED_BY_LOADER = 0.9
 """A loop that runs below this share of its device's rate shows the rate of its loader."""
 _CLEARLY_SLOWER = 0.9
 """A loader that reads from storage below this share of its rate from memory is limited by it."""
-_WORK: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
-"""Parameters that say what a loader does to each image, with their defaults."""
+_WORK_DEFAULTS: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
+"""The parameters that describe the work of a loader for each image, with their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Setting:
         loader: the name of the loader.
         data: the name of the data without its location, such as ``shards-16MB``.
         source: where the samples come from.
-        work: what is done to each image, as pairs of parameter and value.
+        work: the work for each image, as pairs of a parameter of ``_WORK_DEFAULTS`` and its value.
         workers: loader workers of each device.
         batch_size: samples in a batch.
         prefetch: batches that each worker prepares ahead.
@@ -84,9 +85,10 @@ class Setting:
 
     @property
     def images(self) -> str:
-        """The images, whatever the size of shards: ``shards`` for ``shards-16MB``.
+        """The name of the images, without the size of the shards.
 
-        ``shards-320px`` holds other images than ``shards``, so that its name is kept.
+        It is ``shards`` for ``shards-16MB``. It is ``shards-320px`` for ``shards-320px``, because
+        these shards hold smaller images than ``shards``.
         """
         return self.data if self.data.endswith("px") else self.packing
 
@@ -108,7 +110,7 @@ class Setting:
 
     @property
     def image_size(self) -> int:
-        """Side of the model's input in pixels."""
+        """The side of the model's square input in pixels."""
         return int(dict(self.work).get("image_size", 224))
 
     def as_dict(self) -> dict[str, Any]:
@@ -127,7 +129,7 @@ class Setting:
 
 def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
     """Return the setting of a trial of a loader or of a loop."""
-    work = {name: params.get(name, default) for name, default in _WORK.items()}
+    work = {name: params.get(name, default) for name, default in _WORK_DEFAULTS.items()}
     if not work["augment"]:
         work |= {"colour_jitter": False, "pca_noise": False}
     return Setting(
@@ -192,12 +194,12 @@ class Capacities:
 
     Attributes:
         consumption: the rate without reading: the minimum over device, copy and collate.
-        loaders: loaders that decode, measured without training, by setting.
-        loops: loops of the same device and model, by setting.
+        loaders: the trials of loaders that decode, measured without training, by setting.
+        loops: the trials of loops with the same device and model, by setting.
         raw_rates: samples/s of reading without decoding (loader ``raw``), by setting.
         layout_rates: samples/s of reading whole shards or files from a cold disk without a loader,
             by name of the data.
-        disk: the fastest read from a disk that was proved cold or direct.
+        disk: the fastest read of the disk probe that was proved to come from the disk.
         store: the fastest GET of a whole object.
         store_points: the probe's reads from the store that holds the data.
         sample_bytes: stored bytes of a sample, by name of the data.
@@ -224,8 +226,8 @@ class Capacities:
 
         Args:
             setting: the setting.
-            from_loops: whether the rate of a loader may be derived from loops. False for a loop
-                that tests the prediction, which must not be taken from the loop itself.
+            from_loops: whether the rate of a loader may be derived from loops. Give False to test
+                the prediction for a loop, because that loop must not be used for it.
         """
         loader = self.predict_loader(setting, from_loops=from_loops)
         if loader.rate is None or self.consumption is None:
@@ -260,10 +262,9 @@ class Capacities:
         return replace(decoding, rate=both)
 
     def storage_rate(self, setting: Setting) -> Estimate | None:
-        """Return samples/s of reading without decoding.
+        """Return samples/s of reading without decoding: of the loader ``raw``, or else of a probe.
 
-        It was measured by the loader ``raw``, or else by a probe. None for loaders that read single
-        samples, which neither of them does.
+        None for loaders that read single samples: neither ``raw`` nor a probe reads in that way.
         """
         if capabilities_of(setting.loader).reads_single_samples:
             return None
@@ -326,15 +327,16 @@ class Capacities:
     def memory_of(self, setting: Setting) -> float | None:
         """Return the bytes of memory that the loader takes with the setting's workers.
 
-        Beyond the measured numbers of workers, memory grows in proportion. None if it was not
-        measured.
+        For more workers than were measured, the memory of each further worker is assumed to be the
+        measured growth for each worker. None if no memory was measured.
         """
-        wanted = (setting.loader, setting.images, setting.work)
+        loader_and_work = (setting.loader, setting.images, setting.work)
         by_workers: dict[int, float] = {}
         for table in (self.loops, self.loaders):
             for measured, repeats in table.items():
                 memory_bytes = median_of(repeats, "memory_bytes")
-                if memory_bytes and (measured.loader, measured.images, measured.work) == wanted:
+                is_same = (measured.loader, measured.images, measured.work) == loader_and_work
+                if memory_bytes and is_same:
                     largest_bytes = by_workers.get(measured.all_workers, 0.0)
                     by_workers[measured.all_workers] = max(memory_bytes, largest_bytes)
         if not by_workers:
@@ -358,16 +360,16 @@ class Capacities:
     def _measured_loader(
         self, setting: Setting, source: Source, *, from_loops: bool
     ) -> tuple[Estimate, str] | None:
-        """Return the loader's rate from a source, by the most similar measured setting.
+        """Return the loader's rate from a source, and the measurement that it is based on in words.
 
-        The text says which setting and numbers of workers were measured.
+        The rate is that of the most similar measured setting. None if there is none.
         """
         nearest, rates = self._nearest(setting, source, from_loops=from_loops)
         if nearest is None:
             return None
         # A loader that reads from a store waits more than it computes: CPUs do not limit it.
         max_workers = None if source == "store" else self.processors
-        rate = at_workers(rates, setting.all_workers, max_workers)
+        rate = rate_at_workers(rates, setting.all_workers, max_workers)
         if rate is None:
             return None
         counts = ", ".join(str(count) for count in sorted(rates))
@@ -403,7 +405,7 @@ class Capacities:
             for raw, rate in self.raw_rates.items()
             if raw.with_changes(workers=0) == nearest
         }
-        return at_workers(rates, setting.all_workers, None)
+        return rate_at_workers(rates, setting.all_workers, None)
 
     def _probed_store_rate(self, setting: Setting, sample_bytes: float) -> Estimate | None:
         """Return samples/s of the store's probe with the connections of the loader."""
@@ -443,7 +445,9 @@ def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capa
     trials = result.trials
     memory_bytes = result.environment.get("memory_bytes")
     epochs = epochs_of(loop.trials) if loop is not None else None
-    comparable = trials if epochs is None else [over_epochs(trial, epochs) for trial in trials]
+    comparable = (
+        trials if epochs is None else [with_rate_over_epochs(trial, epochs) for trial in trials]
+    )
     return Capacities(
         consumption=_consumption(loop) if loop is not None else None,
         loaders=dict(_loaders(comparable)),
@@ -461,7 +465,7 @@ def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capa
 
 
 def source_of(params: Params, label: str) -> Source | None:
-    """Return where a loader's samples came from.
+    """Return the source of a loader's samples: the store, a cold disk or the warm page cache.
 
     None if the trial requested a cold page cache and ``label`` does not prove it.
     """
@@ -473,14 +477,15 @@ def source_of(params: Params, label: str) -> Source | None:
 
 
 def is_direct(params: Params) -> bool:
-    """Return whether the loader reads its data without an access mode.
+    """Return whether the loader reads its data with the access mode ``direct``, the default.
 
-    No predictions are made for other access modes.
+    No predictions are made for the other access modes.
     """
     return str(params.get("access", "direct")) == "direct"
 
 
 def _consumption(loop: Loop) -> Estimate | None:
+    """Return the rate without reading: the minimum over device, copy and collate."""
     if loop.device_rate is None:
         return None
     rates = [loop.device_rate]
@@ -492,7 +497,7 @@ def _consumption(loop: Loop) -> Estimate | None:
 
 
 def _loaders(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
-    """Yield single loader processes that decode, with their settings."""
+    """Yield the settings and trials of loaders that decode, without those of several processes."""
     for params, repeats in by_settings(trials, "loader"):
         source = source_of(params, cold_label(repeats))
         loader = str(params.get("loader", ""))
@@ -532,6 +537,7 @@ def _raw_rates(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
 
 
 def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
+    """Return the highest rate of reading whole shards or files from a cold disk, by data."""
     fastest: dict[str, Estimate] = {}
     for params, repeats in by_settings(trials, "layout"):
         data, rate = data_name(params), rate_of(repeats)
@@ -574,6 +580,7 @@ def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
 
 
 def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the median over trials of the stored bytes of a sample, by data."""
     sizes: dict[str, list[float]] = {}
     for trial in trials:
         samples_per_s = trial.metrics.get("samples_per_s")
@@ -585,6 +592,7 @@ def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
 
 
 def _object_bytes(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return the median over trials of the mean bytes of a shard or file, by data."""
     sizes: dict[str, list[float]] = {}
     for trial in trials:
         object_bytes = trial.metrics.get("mean_object_bytes")
@@ -603,16 +611,16 @@ def _similar_settings(
         measured: repeats by setting.
         setting: the setting to compare with; its source is not used.
         source: the source of the samples.
-        below_rate: rates from here on are left out, in samples/s.
+        below_rate: only rates below this number of samples/s are returned.
 
     Returns:
         Rates by number of workers, by setting without workers and devices.
     """
-    wanted = (setting.loader, setting.images, setting.work, source)
+    loader_and_source = (setting.loader, setting.images, setting.work, source)
     groups: dict[Setting, dict[int, Estimate]] = {}
     for other, repeats in measured.items():
         rate = rate_of(repeats)
-        is_same = (other.loader, other.images, other.work, other.source) == wanted
+        is_same = (other.loader, other.images, other.work, other.source) == loader_and_source
         if is_same and rate is not None and rate.median < below_rate:
             rates = groups.setdefault(other.with_changes(workers=0, devices=1), {})
             rates[other.all_workers] = rate
@@ -622,7 +630,10 @@ def _similar_settings(
 def _distance(
     measured: Setting, setting: Setting, rates: Mapping[int, Estimate]
 ) -> tuple[float, ...]:
-    """Return how much a measured setting differs; the first number weighs most."""
+    """Return how much a measured setting differs from a setting, as a sort key.
+
+    The data matter most, then the number of workers, the batch size, prefetch and pinned memory.
+    """
     lacks_workers = setting.all_workers not in rates and len(rates) < 2
     batch_ratio = max(measured.batch_size, 1) / max(setting.batch_size, 1)
     return (
@@ -657,7 +668,7 @@ def _one_after_the_other(first: Estimate, second: Estimate) -> Estimate:
 
 
 def _without_device(loop: Estimate, device: Estimate) -> Estimate:
-    """Return the rate of a loop without workers, less the seconds of its device."""
+    """Return the rate of loading in a loop without workers, without the seconds of its device."""
     device_s = 1 / device.median
 
     def loading_rate(loop_rate: float) -> float:

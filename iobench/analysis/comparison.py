@@ -1,13 +1,13 @@
 """PURE. Compare saved runs: did a change help?
 
-Loops are paired by their group and compared at the farthest input of each. Workers, loader, access
-and stored images may therefore differ; these differences are listed. Everything else is paired by
-its settings.
+Loops are paired by their group, and the farthest input of each loop is compared. Therefore workers,
+loader, access and stored images may differ between the runs; these differences are listed. All
+other trials are paired by their settings.
 
-The rate of each training loop decides the exit code. Without a loop in both runs, the rate of each
-loader and probe decides. If neither run knows the rate of a setting, as with data that fit into the
-read-ahead of a loader, its next figure decides instead: the time to the first batch. All other
-figures are listed. ``iobench.analysis.regressions`` judges the figures.
+The rate of each training loop decides the exit code. If no loop is in both runs, the rate of each
+loader and probe decides. A setting may have no rate in either run, for example if the data fit into
+the loader's read-ahead. Then its next figure decides: the time to the first batch. All other
+figures are only listed. ``iobench.analysis.regressions`` judges the figures.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.regressions import (
     Change,
     Figure,
-    Sides,
+    FigureValues,
     Verdict,
     judge_all,
     repeats_until_significant,
@@ -50,8 +50,8 @@ _WORK_PARAMS = ("model", "image_size", "batch_size")
 """Parameters of a loop that must be equal in both runs."""
 _IMAGE_KEYS = ("images", "classes", "seed")
 """Keys of generated images that must be equal in both runs."""
-_MAX_SHOWN = 4
-"""Differences that an error names."""
+_MAX_REASONS = 4
+"""Maximum number of reasons in an error message."""
 
 _RATE = Figure("samples_per_s", "samples/s", higher_is_better=True)
 _MB_RATE = Figure("mb_per_s", "MB/s", higher_is_better=True)
@@ -79,7 +79,7 @@ _FIGURES: Mapping[str, tuple[Figure, ...]] = {
         Figure("ceiling_samples_per_s", "samples/s without the loader", True),
     ),
 }
-"""The figures by kind of trial. A setting is judged by the first one that a run has."""
+"""The figures by kind of trial. The main figure of a setting is the first one that a run has."""
 
 _LOOPS = ("train", "watch")
 _RATES_BY_RULE = (*_LOOPS, "loader")
@@ -87,10 +87,10 @@ _RATES_BY_RULE = (*_LOOPS, "loader")
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """A result, and the folder from which it was read."""
+class LabelledRun:
+    """A saved run, and the name of its folder as its label."""
 
-    where: str
+    label: str
     result: Result
 
     @property
@@ -132,15 +132,16 @@ class Comparison:
         base: the run that is compared with.
         new: the run that is judged.
         threshold: the smallest change that matters, as a share of 1.
-        environment: differences of machine and software.
+        environment: differences of the machines and of their software.
         config: differences of the configs.
         loops: the loops that both runs have.
         changes: the changes of all figures.
-        unpaired: settings that only one run has, and figures that lack repeats.
+        unpaired: sentences about settings that only one run has, about trials that were not
+            completed, and about main figures that some repeats lack.
     """
 
-    base: Saved
-    new: Saved
+    base: LabelledRun
+    new: LabelledRun
     threshold: float
     environment: tuple[Difference, ...]
     config: tuple[Difference, ...]
@@ -186,7 +187,7 @@ class Comparison:
         if not _differ_in_rule(self.base.result, self.new.result, self.changes):
             return ""
         return (
-            f"The rates of {_by_former_rule(self.base, self.new).where} were measured by another "
+            f"The rates of {_by_former_rule(self.base, self.new).label} were measured by another "
             "rule: a ratio of rates may show the rules instead of a change."
         )
 
@@ -233,36 +234,38 @@ def with_verdict(changes: Sequence[Change], verdict: Verdict) -> list[Change]:
     return sorted(selected, key=lambda change: -abs(change.log_worse))
 
 
-def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -> Comparison:
+def compare(
+    base: LabelledRun, new: LabelledRun, threshold: float, *, force: bool = False
+) -> Comparison:
     """Compare every figure that both runs have.
 
     Args:
         base: the run to compare with.
         new: the run to judge.
         threshold: the smallest change that matters, as a share of 1.
-        force: whether runs are compared that are not comparable.
+        force: whether to compare runs that are not comparable.
 
     Raises:
-        NotComparable: the runs have other images, another model, input size or batch size, other
-            machines, rates that were measured by different rules, or a loop without a rate, each
-            without ``force``; or no figure in common can decide.
+        NotComparable: no figure is in both runs that can decide. Without ``force`` also if the runs
+            differ in images, model, input size, batch size, machine, or the rule by which rates
+            were measured, or if a loop has no rate.
     """
     base_result, new_result = base.result, new.result
     pairs = _paired(training_loops(base_result.trials), training_loops(new_result.trials))
     complete, incomplete = [], []
-    for sides in _all_sides(base_result, new_result, pairs):
-        if _is_complete(sides):
-            complete.append(sides)
-        elif sides.is_main:
-            incomplete.append(sides)
+    for values in _all_values(base_result, new_result, pairs):
+        if _is_complete(values):
+            complete.append(values)
+        elif values.is_main:
+            incomplete.append(values)
     changes = judge_all(complete, _decides(complete), threshold)
-    rate_changes = {change.sides.group: change for change in changes if _is_loop_rate(change)}
+    rate_changes = {change.values.group: change for change in changes if _is_loop_rate(change)}
     loop_changes = [
         _loop_change(base_result, base_loop, new_loop, rate_changes.get(base_loop.group))
         for base_loop, new_loop in pairs
     ]
     unpaired = list(_unpaired(base_result, new_result, pairs))
-    unpaired += [_incomplete_words(sides) for sides in incomplete]
+    unpaired += [_incomplete_words(values) for values in incomplete]
     comparison = Comparison(
         base=base,
         new=new,
@@ -275,21 +278,23 @@ def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -
     )
     reasons = _reasons_against(comparison, pairs, incomplete)
     if reasons and not force:
-        shown = "; ".join(reasons[:_MAX_SHOWN])
-        if len(reasons) > _MAX_SHOWN:
-            shown += f"; and {len(reasons) - _MAX_SHOWN} more"
-        raise NotComparable(f"{new.where} is not comparable with {base.where}: {shown}; {FORCE}")
+        reasons_text = "; ".join(reasons[:_MAX_REASONS])
+        if len(reasons) > _MAX_REASONS:
+            reasons_text += f"; and {len(reasons) - _MAX_REASONS} more"
+        raise NotComparable(
+            f"{new.label} is not comparable with {base.label}: {reasons_text}; {FORCE}"
+        )
     if not comparison.deciding:
         raise NotComparable(
-            f"{new.where} and {base.where} have no figure in common that can decide"
+            f"{new.label} and {base.label} have no figure in common that can decide"
         )
     return comparison
 
 
-def in_order(base: Saved, others: Sequence[Saved]) -> list[Saved]:
+def in_order(base: LabelledRun, others: Sequence[LabelledRun]) -> list[LabelledRun]:
     """Return all runs in the order of their starts.
 
-    If a run does not say when it started, they keep the order in which they were given.
+    If the start of any run is unknown, the runs keep the order of the arguments.
     """
     runs = [base, *others]
     started = []
@@ -302,22 +307,22 @@ def in_order(base: Saved, others: Sequence[Saved]) -> list[Saved]:
 
 
 def _reasons_against(
-    comparison: Comparison, pairs: Sequence[tuple[Loop, Loop]], incomplete: Sequence[Sides]
+    comparison: Comparison, pairs: Sequence[tuple[Loop, Loop]], incomplete: Sequence[FigureValues]
 ) -> list[str]:
     """Return why two runs are not comparable; empty if they are."""
     base, new = comparison.base, comparison.new
     reasons = []
     if _differ_in_rule(base.result, new.result, comparison.changes):
-        older = _by_former_rule(base, new).where
+        older = _by_former_rule(base, new).label
         reasons.append(
             f"the rates of {older} were measured by another rule, which this version has "
             f"replaced: measure {older} again with this version"
         )
-    reasons += _other_work(base.result, new.result, pairs)
+    reasons += _differences_in_work(base.result, new.result, pairs)
     reasons += [str(difference) for difference in comparison.machine_differences]
     if not any(change.decides and change.kind in _LOOPS for change in comparison.changes):
-        # The figures of loaders and probes must not stand for a loop that both runs have.
-        reasons += [_incomplete_words(sides) for sides in incomplete if sides.kind in _LOOPS]
+        # The figures of loaders and probes must not replace those of a loop that both runs have.
+        reasons += [_incomplete_words(values) for values in incomplete if values.kind in _LOOPS]
     return reasons
 
 
@@ -330,8 +335,10 @@ def _paired(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, Loop]
     return pairs
 
 
-def _other_work(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[str]:
-    """Yield images, models, input sizes and batch sizes that are not the same."""
+def _differences_in_work(
+    base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]
+) -> Iterator[str]:
+    """Yield a text for each difference in images, model, input size and batch size."""
     base_data: Mapping[str, Any] = base.config.get("data") or {}
     new_data: Mapping[str, Any] = new.config.get("data") or {}
     base_source, new_source = base_data.get("source"), new_data.get("source")
@@ -357,7 +364,7 @@ def _differ_in_rule(base: Result, new: Result, changes: Sequence[Change]) -> boo
     return base.rates != new.rates and any(change.kind in _RATES_BY_RULE for change in changes)
 
 
-def _by_former_rule(base: Saved, new: Saved) -> Saved:
+def _by_former_rule(base: LabelledRun, new: LabelledRun) -> LabelledRun:
     """Return the run whose rates were not measured by the rule of this version."""
     return base if new.result.rates == STEADY_STATE else new
 
@@ -427,7 +434,7 @@ def _predicted_gain(applied: Sequence[Recommendation]) -> Estimate | None:
 
 
 def _is_applied(change: Recommendation, base_loop: Loop, new_loop: Loop) -> bool:
-    """Return whether the new loop has what was recommended to the base loop."""
+    """Return whether the new loop follows a recommendation for the base loop."""
     if change.setting == "stage":
         return base_loop.farthest == "store" and new_loop.farthest in ("cold", "warm")
     if change.setting in ("sharding", "resize", "shard_size"):
@@ -439,17 +446,19 @@ def _is_applied(change: Recommendation, base_loop: Loop, new_loop: Loop) -> bool
     return False
 
 
-def _all_sides(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[Sides]:
-    """Yield all figures of all settings of both runs, also those that not every repeat has."""
+def _all_values(
+    base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]
+) -> Iterator[FigureValues]:
+    """Yield all figures of the settings of both runs, even if some repeats lack the figure."""
     for base_loop, new_loop in pairs:
-        yield from _sides_of_loop(base_loop, new_loop)
+        yield from _values_of_loop(base_loop, new_loop)
     for kind, name, base_repeats, new_repeats in _common_settings(base, new):
         figures = _FIGURES.get(kind, (_RATE,))
-        yield from _sides_of_setting(kind, name, figures, base_repeats, new_repeats)
+        yield from _values_of_setting(kind, name, figures, base_repeats, new_repeats)
 
 
-def _sides_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[Sides]:
-    """Yield the figures of a loop for each input; those of the farthest input are the main ones."""
+def _values_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[FigureValues]:
+    """Yield the figures of a loop for each input. The main figure is of the farthest input."""
     shared = [source for source in base_loop.inputs if source in new_loop.inputs]
     inputs = [(source, base_loop.inputs[source], new_loop.inputs[source]) for source in shared]
     main = ""
@@ -465,20 +474,20 @@ def _sides_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[Sides]:
     for source, base_repeats, new_repeats in inputs:
         figures = _FIGURES["train"] if source in ("warm", "cold", "store") else (_RATE,)
         name = f"{base_loop.group}, {source}"
-        for sides in _sides_of_setting(
+        for values in _values_of_setting(
             "train", name, figures, base_repeats, new_repeats, base_loop.group
         ):
-            yield sides if source == main else replace(sides, is_main=False)
+            yield values if source == main else replace(values, is_main=False)
 
 
-def _sides_of_setting(
+def _values_of_setting(
     kind: str,
     name: str,
     figures: Sequence[Figure],
     base: Repeats,
     new: Repeats,
     group: str = "",
-) -> Iterator[Sides]:
+) -> Iterator[FigureValues]:
     """Yield the figures of one setting; the first one that a run has is the main figure."""
     has_main = False
     for figure in figures:
@@ -491,32 +500,35 @@ def _sides_of_setting(
             base_values = []
         if len(new_values) != len(new):
             new_values = []
-        yield Sides(kind, escape(name), figure, base_values, new_values, not has_main, group)
+        yield FigureValues(kind, escape(name), figure, base_values, new_values, not has_main, group)
         has_main = True
 
 
-def _is_complete(sides: Sides) -> bool:
+def _is_complete(values: FigureValues) -> bool:
     """Return whether every repeat of both runs has the figure."""
-    return bool(sides.base and sides.new)
+    return bool(values.base and values.new)
 
 
-def _incomplete_words(sides: Sides) -> str:
-    run = "new" if sides.base else "base"
-    if not sides.base and not sides.new:
+def _incomplete_words(values: FigureValues) -> str:
+    run = "new" if values.base else "base"
+    if not values.base and not values.new:
         run = "both runs"
-    return f"{sides.name}: {sides.figure.name} is missing in repeats of {run}"
+    return f"{values.name}: {values.figure.name} is missing in repeats of {run}"
 
 
-def _decides(figures: Sequence[Sides]) -> list[bool]:
-    """Return which figures decide: those of loops, or those of loaders and probes without one."""
-    main_kinds = {sides.kind for sides in figures if sides.is_main}
+def _decides(figures: Sequence[FigureValues]) -> list[bool]:
+    """Return for each figure whether it decides the exit code.
+
+    The main figures of loops decide. Without loops, the main figures of loaders and probes decide.
+    """
+    main_kinds = {values.kind for values in figures if values.is_main}
     deciding_kinds = main_kinds & set(_LOOPS) or main_kinds
-    return [sides.is_main and sides.kind in deciding_kinds for sides in figures]
+    return [values.is_main and values.kind in deciding_kinds for values in figures]
 
 
 def _is_loop_rate(change: Change) -> bool:
-    sides = change.sides
-    return sides.kind == "train" and sides.is_main and sides.figure is _RATE
+    values = change.values
+    return values.kind == "train" and values.is_main and values.figure is _RATE
 
 
 def _common_settings(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
@@ -558,7 +570,7 @@ def _kinds_without_loops(run: Result) -> list[str]:
 
 
 def _key(params: Mapping[str, Any], repeats: Repeats) -> str:
-    """Return a text that is equal for the same settings with the same proof of coldness."""
+    """Return a key that is equal for equal settings with an equal state of the page cache."""
     return json.dumps([dict(params), cold_label(repeats)], sort_keys=True, default=str)
 
 

@@ -1,17 +1,20 @@
 """PURE. Differences between two runs: their machines, their software and their configs.
 
-Machine: processors, memory, limits, GPUs, type of the machine, and the disks, file systems and
-stores of the targets. Runs on different machines are compared only with ``--force``, because their
-ratios would show the machines. An unknown key counts as machine: users notice a wrong refusal, but
-not a wrong comparison.
+Each difference has one of four sorts:
 
-Software: iobench, Python, kernel, drivers, libraries, and settings such as mount options,
-read-ahead, governors and power limits. Runs are compared to see the effect of these, so that the
-differences are only listed. The differences of the configs are listed as well.
+- ``machine``: processors, memory, limits, GPUs, the type of the machine, and the disks, file
+  systems and stores of the targets. Runs on different machines are compared only with ``--force``,
+  because their ratios would show the difference of the machines. A key that is not listed here
+  counts as machine: users notice a wrong refusal, but not a wrong comparison.
+- ``software``: iobench, Python, the kernel, drivers, libraries, and settings such as mount options,
+  read-ahead, governors and power limits. Runs are often compared to see the effect of these.
+  Therefore the differences are only listed.
+- ``config``: keys of the config. These differences are only listed, too.
+- ``untold``: only one of the runs has the key, because another version wrote the other run.
 
-``untold``: only one of the runs has the key, because another version wrote the other run. Free
-space, current links of GPUs, disks that were not measured, and descriptions are left out. Sizes are
-equal within 2 %, because kernels reserve different shares of the same memory.
+Free space, current links of GPUs, disks that were not measured, and descriptions are not compared.
+Sizes count as equal if they differ by at most 2 %, because kernels reserve different shares of the
+same memory.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ _SOFTWARE_KEYS = {
 }
 _LOCATIONS = {"targets", "stores"}
 _SAME_SIZE = 0.02
+"""Maximum difference of two sizes that count as equal, as a share of the larger one."""
 _UNKNOWN = ("", None, "unknown")
 _MAX_LENGTH = 60
 
@@ -51,7 +55,7 @@ class Difference:
         path: the dotted key, escaped.
         base: the value of the base run, escaped; empty if the run lacks the key.
         new: the value of the new run.
-        sort: what the difference is about.
+        sort: the sort of the difference.
     """
 
     path: str
@@ -66,7 +70,7 @@ class Difference:
 def environment_differences(
     base: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[Difference, ...]:
-    """Return the differences of two environments, those of the machine first."""
+    """Return the differences of two environments; differences of the machines come first."""
     base_values, new_values = dict(_flattened(base)), dict(_flattened(new))
     differences = []
     for path in dict.fromkeys([*base_values, *new_values]):
@@ -116,7 +120,7 @@ def _is_left_out(path: _Path) -> bool:
 
 
 def _sort_of(path: _Path, base: Mapping[_Path, Any], new: Mapping[_Path, Any]) -> Sort:
-    """Return what a difference is about.
+    """Return the sort of a difference of two environments.
 
     Args:
         path: the key.
@@ -130,7 +134,7 @@ def _sort_of(path: _Path, base: Mapping[_Path, Any], new: Mapping[_Path, Any]) -
         is_in_base = any(other[:2] == location for other in base)
         is_in_new = any(other[:2] == location for other in new)
         if not is_in_base or not is_in_new:
-            return "config"  # Which locations a run has is decided by its config.
+            return "config"  # The config decides which targets and stores a run has.
     if base.get(path) in _UNKNOWN or new.get(path) in _UNKNOWN:
         return "untold"
     return "machine"

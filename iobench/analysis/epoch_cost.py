@@ -25,9 +25,9 @@ class EpochCost:
         place: the location: ``warm``, ``cold`` or ``store``.
         hours: the duration of the epoch.
         waiting_hours: the part of it that is lost to the input; None if the loss is unknown.
-        machine_usd: the price of the machine; None if it is unknown, as below.
-        requests_usd: the price of the requests to the store.
-        storage_usd: the price of keeping the data for the duration of the epoch.
+        machine_usd: the price of the machine; None if it is unknown.
+        requests_usd: the price of the requests to the store; None if it is unknown.
+        storage_usd: the price of storing the data during the epoch; None if it is unknown.
     """
 
     place: str
@@ -50,13 +50,13 @@ class Cost:
     """The cost of training.
 
     Attributes:
-        group: the loop at whose rate it trains.
+        group: the loop whose rate is used.
         samples: samples in an epoch.
         epochs: number of epochs.
         currency: the currency of all prices.
         rows: the cost of an epoch for each location that the loop read from.
         missing: prices that are unknown.
-        unknown: what is missing for an answer; empty if there is one.
+        unknown: what is missing for an answer; empty if there is an answer.
     """
 
     group: str

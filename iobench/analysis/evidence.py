@@ -1,7 +1,12 @@
-"""PURE. Which trials are evidence: repeats that agree, balanced bytes, and possible rates.
+"""PURE. Decide which trials are evidence.
 
-Trials that are no evidence keep their figures in tables. Findings, predictions and advice do not
-use them.
+A trial is evidence if
+
+- its repeats agree: the largest is at most ``MAX_SPREAD`` times the smallest;
+- it consumed about as many samples as it fetched (``MAX_UNBALANCED``);
+- its rate is possible: not much above the rate of its storage (``MAX_OF_STORAGE_RATE``).
+
+The figures of other trials are shown in tables. Findings, predictions and advice do not use them.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from iobench.analysis.repeats import (
     is_number,
     is_on_store,
     metric_values,
+    rate_metric,
 )
 from iobench.analysis.store_limits import (
     TO_MEASURE,
@@ -41,33 +47,33 @@ from iobench.results.trial import Params, Trial
 from iobench.results.wording import params_words
 
 MAX_SPREAD = 2.0
-"""Maximum of the largest repeat / the smallest repeat of a figure that is evidence."""
+"""Maximum ratio of the largest repeat to the smallest repeat."""
 MAX_UNBALANCED = 0.05
-"""Maximum difference of samples fetched and samples consumed, as a share of the consumed ones."""
+"""Maximum difference of the samples fetched and the samples consumed, as a share of the latter."""
 MAX_OF_STORAGE_RATE = 1.10
-"""Maximum of a loader's rate / the rate of its storage; above it the measurement is at fault."""
+"""Maximum ratio of a loader's rate to the rate of its storage. If the ratio is higher, the
+measurement is wrong."""
 
-_RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
-"""The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""
 _READ_AHEAD_BYTES = 2**17
-"""The kernel reads at least this many bytes at a time, as a loader's reads do."""
+"""Minimum block size of a disk probe that is comparable with a loader. A loader's reads have at
+least this size, because the kernel reads ahead."""
 _FILE_SYSTEM_KEYS = ("kind", "file_system", "total_bytes", "device")
-"""Keys of a target that are equal for two folders of one file system."""
+"""Keys of a target that have equal values for two folders of the same file system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The trials of a run, without those that are no evidence.
+    """The trials of a run, in which trials that are not evidence are marked as skipped.
 
     Attributes:
-        trials: all trials; those that are no evidence have the status ``skipped`` and a reason.
+        trials: all trials. A trial that is not evidence has the status ``skipped`` and a reason.
         faults: findings about impossible rates.
-        doubted: the reasons by group of the training loops that lost a trial.
+        doubts: for the group of each training loop that lost a trial, the reason.
     """
 
     trials: tuple[Trial, ...]
     faults: tuple[Finding, ...]
-    doubted: Mapping[str, str]
+    doubts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class StorageCeiling:
 
 
 def evidence(result: Result) -> Evidence:
-    """Separate the trials of a run that are evidence from those that are not."""
+    """Mark the trials of a run that are not evidence as skipped."""
     reasons = dict(_unbalanced_trials(result.trials))
     reasons.update(_disagreeing_trials(_without(result.trials, reasons)))
     faults = []
@@ -125,12 +131,12 @@ def evidence(result: Result) -> Evidence:
                 faults.append(_fault(kind, params, reason))
                 for trial in repeats:
                     reasons[trial.id] = reason
-    doubted = {
+    doubts = {
         str(trial.params.get("group", "")): reasons[trial.id]
         for trial in result.trials
         if trial.kind == "train" and trial.id in reasons
     }
-    return Evidence(_without(result.trials, reasons), tuple(faults), doubted)
+    return Evidence(_without(result.trials, reasons), tuple(faults), doubts)
 
 
 def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
@@ -166,10 +172,10 @@ def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Fin
 
 
 def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> StorageCeiling | None:
-    """Return the maximum rate of the storage that a loader reads.
+    """Return the maximum rate of the storage that a loader reads from.
 
-    Only measurements with at least as many requests at a time count: those of the loader ``raw``
-    over the same data, and those of the probes of the same store or disk.
+    It is measured by the loader ``raw`` over the same data, and by the probe of the same store or
+    disk. A measurement counts only if it had at least as many requests at a time as the loader.
 
     Args:
         storage: the measurements.
@@ -286,7 +292,7 @@ def _sample_bytes(repeats: Repeats) -> float | None:
 
 
 def _unbalanced_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
-    """Yield the identifiers of trials that fetched more or less than they consumed, with why."""
+    """Yield the id of each trial that fetched more or less than it consumed, with the reason."""
     for trial in trials:
         balance = trial.metrics.get("balance")
         if trial.status == "done" and is_number(balance) and abs(balance - 1) > MAX_UNBALANCED:
@@ -294,10 +300,10 @@ def _unbalanced_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
 
 
 def _disagreeing_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
-    """Yield the identifiers of trials whose repeats differ too much, with the reason."""
+    """Yield the id of each trial whose repeats differ too much, with the reason."""
     for kind in dict.fromkeys(trial.kind for trial in trials):
         for _, repeats in by_settings(trials, kind):
-            rates = metric_values(repeats, _RATE_METRICS.get(kind, "samples_per_s"))
+            rates = metric_values(repeats, rate_metric(kind))
             if rates and max(rates) > MAX_SPREAD * min(rates):
                 spread = max(rates) / min(rates) if min(rates) > 0 else math.inf
                 reason = f"the largest repeat is {spread:.1f} times the smallest"

@@ -1,8 +1,9 @@
 """PURE. How many emulated accelerators a host feeds, measured side by side.
 
-Each number in ``training.accelerators`` is a loop of its own, whose ranks keep the pace of an
-accelerator and end each step together. A number of accelerators is fed if its slowest rank has an
-accelerator utilisation (AU, ``au_mlperf``) of at least 90 %.
+Each number in ``training.accelerators`` is a loop of its own. Each of its ranks emulates an
+accelerator: it sleeps for the time of a step. All ranks end a step together. The host feeds a
+number of accelerators if the slowest rank has an accelerator utilisation (AU, ``au_mlperf``) of at
+least 90 %.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class AcceleratorCount:
         group: the loop.
         accelerators: the number of accelerators.
         name: the accelerator, such as ``A100`` or ``200 img/s``.
-        loader: the loader that each of them has.
+        loader: the loader of each accelerator.
         source: the input of the loop.
-        samples_per_s: the rate of all of them together.
-        au_mean: the mean of their utilisations, as MLPerf Storage's DLIO computes it.
+        samples_per_s: the rate of all accelerators together.
+        au_mean: the mean of the utilisations, as MLPerf Storage's DLIO computes it.
         au_slowest: the lowest utilisation.
         rank_au: the utilisation of each accelerator.
         rank_samples_per_s: the rate of each accelerator.
@@ -58,7 +59,7 @@ class AcceleratorCount:
 
     @property
     def is_fed(self) -> bool:
-        """Whether all of them are busy for at least 90 % of the time."""
+        """Whether every accelerator computes for at least 90 % of the time."""
         return self.au_slowest >= MIN_UTILISATION
 
     def as_dict(self) -> dict[str, Any]:
@@ -69,9 +70,9 @@ class AcceleratorCount:
 def accelerator_counts(
     loops: Sequence[Loop], causes: Sequence[Finding]
 ) -> list[list[AcceleratorCount]]:
-    """Return the numbers of accelerators that ran, by family, the smallest first.
+    """Return the measured numbers of accelerators, grouped in families, the smallest number first.
 
-    A family has all numbers of one entry of ``training``.
+    A family has all numbers of accelerators that one entry of ``training`` lists.
 
     Args:
         loops: the loops of a run.
@@ -90,24 +91,25 @@ def accelerator_counts(
 def measured_rows(families: Sequence[Sequence[AcceleratorCount]]) -> list[FeedsRow]:
     """Return the largest number of accelerators that each family keeps busy, as table rows.
 
-    A family of which no number was kept busy has a row only if one accelerator alone was measured.
+    If no number of a family was kept busy, the family has a row only if a single accelerator was
+    measured: the row then shows 0.
     """
     rows = []
     for family in families:
-        fed = [count for count in family if count.is_fed]
+        fed = [member for member in family if member.is_fed]
         largest = fed[-1] if fed else None
         if largest is None and family[0].accelerators > 1:
             continue
-        shown = largest or family[0]
+        count = largest or family[0]
         supply = "this host, side by side"
         if len(families) > 1:
-            supply += f", {shown.loader} from {shown.source}"
+            supply += f", {count.loader} from {count.source}"
         rows.append(
             FeedsRow(
                 of=supply,
-                samples_per_s=shown.samples_per_s,
+                samples_per_s=count.samples_per_s,
                 at_least=largest is family[-1],
-                feeds={shown.name: largest.accelerators if largest is not None else 0},
+                feeds={count.name: largest.accelerators if largest is not None else 0},
                 how="measured",
                 basis=_basis(family, largest),
             )

@@ -1,4 +1,4 @@
-"""PURE. The rules for findings: their titles, when each applies, and its source."""
+"""PURE. The rules for findings: the title, the condition and the source of each finding."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from iobench.results.result import Finding
 from iobench.results.statistics import Estimate
 
 RuleKind = Literal["cause", "grade", "start", "setting", "measurement"]
-"""What a finding is about: a cause of the loss, the size of the loss, the start of the loop, a
-setting, or the measurement itself."""
+"""What a finding is about: a cause of the loss (``cause``), the size of the loss (``grade``), the
+start of the loop, a setting, or the measurement itself."""
 Severity = Literal["info", "warning", "problem"]
 
 FINE_SHARE, HIGH_SHARE = 0.05, 0.20
-"""Shares of a step that the input takes: below the first it is fine, above the second high
-(TensorFlow Profiler's input-pipeline analyzer)."""
+"""Limits for the share of a step that the input takes. Below the first limit the share is fine,
+above the second limit it is high (TensorFlow Profiler's input-pipeline analyzer)."""
 BUSY_SHARE, IDLE_SHARE = 0.80, 0.50
-"""Shares of all CPUs that are busy: from the first on the CPUs are busy, below the second idle."""
+"""Limits for the busy share of all CPUs. From the first limit on the CPUs count as busy, below the
+second limit they count as idle."""
 MAX_WORKERS_PER_CPU = 2.0
-"""Workers for each CPU; more of them only take each other's time."""
+"""Maximum number of workers for each CPU. More workers only take CPU time from each other."""
 MAX_REFUSED_SHARE = 0.01
-"""Share of requests that a store may refuse."""
+"""Maximum share of requests that a store may refuse."""
 SMALL_FILE_BYTES = 1_000_000
-"""Reads smaller than this are limited by latency: they mostly wait for the first byte."""
+"""Files below this size are small: to read one mostly means to wait for its first byte."""
 LATE_BATCH_S = 10.0
-"""Seconds to the first batch from which on it is late."""
+"""The first batch is late if it comes after this many seconds or more."""
 OUTLIER_FACTOR = 3.0
-"""A step that takes this many times the median is an outlier."""
+"""A step that takes more than this many times the median is an outlier."""
 ENOUGH_REPEATS = 6
-"""Repeats from which on the interval from minimum to maximum covers the median with 96.9 %."""
+"""With this number of repeats, the interval from minimum to maximum has a coverage of 96.9 %."""
 
 _CLOUD = (
     'AWS, "Optimizing I/O for GPU performance tuning of deep learning training in Amazon SageMaker"'
@@ -54,7 +55,7 @@ class Rule:
     Attributes:
         code: the code of the finding.
         kind: what the finding is about.
-        severity: how bad it is; that of a cause depends on its share of a step.
+        severity: how bad it is. A cause is a problem or a warning, by its share of a step.
         title: the finding in a few words.
         when: the condition under which the rule applies.
         source: where the condition comes from.
@@ -347,8 +348,8 @@ def make_finding(
 
     Args:
         code: the code of the rule.
-        evidence: the figures that show it, as a sentence.
-        advice: what to do about it.
+        evidence: a sentence with the figures that show it.
+        advice: the advice as a sentence; empty if there is none.
         of: the group of the loop that it is about; empty for the whole run.
         share: the share of a step that a cause takes.
         recommendation: the change that it recommends.

@@ -1,8 +1,11 @@
-"""PURE. The rate that storage gives to several hosts together, by their number.
+"""PURE. The rate that storage gives to several hosts together, by the number of hosts.
 
-Between two measured numbers of hosts the sum is interpolated by a straight line. Beyond the largest
-one it is extrapolated: by the universal scalability law (``iobench.analysis.worker_scaling``) if at
-least two numbers were measured, otherwise in proportion.
+Between two measured numbers of hosts, the rate is interpolated by a straight line. For more hosts
+than were measured, it is extrapolated:
+
+- from one number of hosts, in proportion;
+- from two numbers, by Amdahl's law;
+- from three or more, by the universal scalability law (``iobench.analysis.worker_scaling``).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from iobench.analysis.repeats import is_on_store
 from iobench.analysis.worker_scaling import AMDAHL, FEWEST_COUNTS, fitted
 
 _MAX_HOSTS = 100_000
-"""The search for a number of hosts ends here."""
+"""No larger number of hosts is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class HostCurve:
     Attributes:
         part: ``store`` or ``disk``.
         samples_per_s: the sum for each measured number of hosts.
-        basis: what was measured, in words.
+        basis: the measured setting in words.
     """
 
     part: str
@@ -51,7 +54,7 @@ class HostCurve:
         while hosts <= _MAX_HOSTS:
             if self.extrapolated(hosts) >= samples_per_s:
                 return hosts
-            # Steps of 1 % keep the search short. A large number is a guess in any case.
+            # Steps of 1 % keep the search short. A large number is only a guess anyway.
             hosts += max(1, hosts // 100)
         return None
 

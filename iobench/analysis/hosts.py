@@ -29,9 +29,9 @@ KINDS = {
 """Kinds of trials in the order of the report, with the titles of their tables."""
 
 MIN_EVENNESS = 0.8
-"""Rate of the slowest host / rate of the median host, below which hosts are uneven."""
+"""Hosts are uneven if the rate of the slowest host / the rate of the median host is below this."""
 MIN_TOGETHER_SHARE = 0.8
-"""Minimum share of the time in which all hosts must measure."""
+"""Minimum share of the time in which all hosts must measure, so that sums of rates are valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class HostPoint:
         start_spread_s: the maximum over repeats of the spread between the starts of the hosts.
         together_share: the minimum over repeats of the share of the time in which all hosts
             measured.
-        label: what the page cache held, on host 0.
+        label: the proved state of the page cache on host 0, such as ``cold``.
     """
 
     kind: str
@@ -142,7 +142,10 @@ def on_all_hosts(result: Result) -> Result:
 
 
 def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
-    """Return every setting that several hosts measured, by kind; fewer hosts come first."""
+    """Return a point for each setting and number of hosts.
+
+    Points are ordered by kind, then by setting; a smaller number of hosts comes first.
+    """
     groups: dict[tuple[str, str, int], list[tuple[Trial, Together]]] = {}
     for trial in trials:
         is_measured = trial.status == "done" and trial.kind in KINDS
@@ -193,11 +196,12 @@ def hosts_summary(result: Result) -> dict[str, Any]:
 
 
 def leading_point(result: Result) -> HostPoint | None:
-    """Return the point that stands for the run: of the first kind, the one on most hosts.
+    """Return the point that represents the run; None if no point was measured.
 
-    Of training loops it is the farthest input, even if that was measured on fewer hosts: a loop on
-    data in the memory of its device says nothing about storage. Equal points are ordered by their
-    sums.
+    It is a point of the first kind in ``KINDS`` that was measured, on the largest number of hosts.
+    Of several such points, it is the one with the largest sum. Of training loops, points of the
+    farthest input are preferred, even on fewer hosts, because a loop on data in the memory of its
+    device says nothing about storage.
     """
     points = host_points(result.trials)
     if not points:
@@ -247,7 +251,7 @@ def hosts_findings(result: Result) -> Iterator[Finding]:
 
 
 def _input_index(point: HostPoint) -> int:
-    """Return how far a loop's samples come; 0 from the device itself and for other kinds."""
+    """Return the position of a loop's input on the ladder; 0 for other kinds of trials."""
     source = str(point.params.get("input", ""))
     return RUNGS.index(source) if source in RUNGS else 0
 
@@ -270,8 +274,8 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
     first_trial, first = repeats[0]
     all_hosts = [together for _, together in repeats]
     done = [part for part in first.parts if part.status == "done"]
-    compared = main_rate(done[0].metrics)
-    metric = compared[0] if compared is not None else next(iter(first.sums))
+    name_and_rate = main_rate(done[0].metrics)
+    metric = name_and_rate[0] if name_and_rate is not None else next(iter(first.sums))
     rates: dict[int, list[float]] = {}
     for together in all_hosts:
         for part in together.parts:
@@ -284,8 +288,13 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
             [together.sums[name] for together in all_hosts if name in together.sums]
         )
     totals = [together.sums[metric] for together in all_hosts if metric in together.sums]
-    spreads_s = [t.start_spread_s for t in all_hosts if t.start_spread_s is not None]
-    shares = [t.together_share for t in all_hosts if t.together_share is not None]
+    spreads_s = []
+    shares = []
+    for together in all_hosts:
+        if together.start_spread_s is not None:
+            spreads_s.append(together.start_spread_s)
+        if together.together_share is not None:
+            shares.append(together.together_share)
     return HostPoint(
         kind=first_trial.kind,
         params=_params_without_hosts(first_trial.params),

@@ -1,4 +1,4 @@
-"""PURE. Watched loops: the one figure for the cost of their input, and their rates in words."""
+"""PURE. Watched loops: the share of time that their input costs, and their rates in words."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class InputCost:
     """The share of its time that a loop loses because of its input.
 
     Attributes:
-        low: the lower end of its range.
-        high: the upper end; equal to the lower end if it is one figure.
-        by: how it was measured.
+        low: the lower end of the share's range.
+        high: the upper end of the range; equal to ``low`` if the share is known exactly.
+        by: how the share was measured.
     """
 
     low: float
@@ -50,8 +50,8 @@ class InputCost:
         return low if low == high else f"{low} to {high}"
 
     @property
-    def words(self) -> str:
-        """``32 %``, ``28 to 36 %``; a loss below zero is shown as no loss."""
+    def text(self) -> str:
+        """The share as a percentage: ``32 %`` or ``28 to 36 %``. A negative loss is shown as 0."""
         low, high = max(0.0, self.low), max(0.0, self.high)
         if low == high:
             return percent(low)
@@ -59,7 +59,7 @@ class InputCost:
 
     @property
     def as_estimate(self) -> Estimate:
-        """The lower end: the minimum that is lost."""
+        """The lower end of the range as an estimate without an interval."""
         return Estimate(self.low, self.low, self.low, 0.0, 1)
 
 
@@ -89,9 +89,9 @@ def input_cost_of_entry(entry: Mapping[str, Any]) -> InputCost | None:
 
 
 def largest_gain(entry: Mapping[str, Any]) -> float | None:
-    """Return how many times faster a watched loop is without its loader, at most.
+    """Return the largest possible gain of a faster loader, such as 2.0 for a loop that loses 50 %.
 
-    It is the upper end of a range; None if no loss was measured.
+    If the loss is a range, its upper end counts. None if no loss was measured.
     """
     cost = input_cost_of_entry(entry)
     if cost is None or cost.by != "loss" or cost.high >= 1:
@@ -102,7 +102,7 @@ def largest_gain(entry: Mapping[str, Any]) -> float | None:
 def entry_rate_words(entry: Mapping[str, Any], metric: str = "samples_per_s") -> str:
     """Return a rate of a watched loop: ``412``, ``290 to 1,256`` or ``unknown``.
 
-    It is empty if the samples of the batches were not counted.
+    It is empty if iobench could not count the samples in the batches.
     """
     rate = entry_median(entry, metric)
     if rate is not None:
@@ -122,7 +122,7 @@ def entry_ceiling_words(entry: Mapping[str, Any]) -> str:
 def entry_loss_words(entry: Mapping[str, Any]) -> str:
     """Return ``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
     cost = input_cost_of_entry(entry)
-    return cost.words if cost is not None and cost.by == "loss" else ""
+    return cost.text if cost is not None and cost.by == "loss" else ""
 
 
 def entry_median(entry: Mapping[str, Any], metric: str) -> float | None:

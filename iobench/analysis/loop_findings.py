@@ -1,8 +1,9 @@
-"""PURE. Findings about training loops: what takes a loop's time, and why.
+"""PURE. Findings about training loops: the parts that take a loop's time, and the reasons.
 
-Shares of a step come from differences of wall times where the inputs for them were measured: a
-ladder, or the inputs synthetic, warm and cold or store. Otherwise the whole loss is attributed to
-reading or to preparing: by the rate of the loader alone, or else by how busy the CPUs were.
+If the rungs of a ladder were measured, or the inputs synthetic, warm and cold or store, the share
+of each part is the difference of two measured times. Otherwise the whole loss is attributed to
+reading or to preparing. This is decided by the rate of the loader alone, or else by the rate of the
+storage, or else by how busy the CPUs were.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from iobench.results.statistics import Estimate
 from iobench.results.trial import Trial
 from iobench.results.wording import params_words, share_words
 
-_RUNG_CAUSES = {
+_CAUSE_OF_RUNG = {
     "copy": ("slow-copy", "copying to the device"),
     "collate": ("slow-collate", "collating and handing over batches"),
     "augment": ("slow-augmentation", "augmenting"),
@@ -42,16 +43,17 @@ _RUNG_CAUSES = {
     "warm": ("slow-read-path", "reading from the page cache"),
 }
 """The code of the finding and the activity, by the rung of the ladder that costs time."""
-_LOADER_AS_SLOW = 1.25
+_SIMILAR_RATE = 1.25
 """A loader or storage is the limit if its rate alone is below this multiple of the loop's rate."""
 _MUCH_FASTER = 3.0
-"""Rate of the storage / rate of the loop from which on reading is not the larger part of a step.
+"""If the rate of the storage is at least this multiple of the loop's rate, reading is not the
+larger part of a step.
 
-A smaller ratio proves nothing: a loop over short data also waits at the start of each epoch, while
-the storage is idle. Behind a link of 12 MB/s the ratio was 1.5.
+A smaller multiple does not prove that reading is the larger part. A loop over few data also waits
+at the start of each epoch, while the storage is idle. With a link of 12 MB/s it was 1.5.
 """
 _TAIL_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
-"""High quantiles of step times, and among how many steps one is that long."""
+"""High quantiles of step times. One of this many steps takes as long as the quantile, or longer."""
 _FIRST_BATCH_PARTS = {
     "listing": "listing the data",
     "worker_start": "starting workers",
@@ -82,7 +84,7 @@ def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
 
 
 def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
-    """Yield a finding about the latest first batch of all loaders and loops, if it is late."""
+    """Yield a finding if a loader or a loop has a late first batch; it is about the latest one."""
     late = []
     for kind in ("loader", "train"):
         for params, repeats in by_settings(trials, kind):
@@ -142,7 +144,7 @@ def _too_many_workers(loop: Loop, cpus: float) -> Finding:
 
 def _has_no_large_part(loop: Loop) -> bool:
     """Return whether the starts of epochs and the rest of the loss are each below 5 %."""
-    starts, rest = loop.start_share, loop.lost_beyond_starts
+    starts, rest = loop.start_share, loop.loss_without_starts
     if starts is None or rest is None:
         return False
     return starts.median < FINE_SHARE and rest.median < FINE_SHARE
@@ -156,10 +158,15 @@ def _loss_words(loop: Loop, share: Estimate) -> str:
 
 
 def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
+    """Yield each part of the input that takes a large share of a step.
+
+    They are the rungs of the ladder, the starts of epochs, preparing samples if decoding has no
+    rung of its own, and reading from the disk or the store.
+    """
     separate = _separate_rungs(loop)
     shares = _rung_shares(loop, separate)
     for rung, share in shares.items():
-        if rung in _RUNG_CAUSES and _is_large(share):
+        if rung in _CAUSE_OF_RUNG and _is_large(share):
             yield _rung_cause(loop, capacities, rung, share)
     yield from _epoch_starts(loop)
     preparing, reading = loop.preparing_share, loop.fetch_stall
@@ -175,26 +182,27 @@ def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
 
 def _rung_cause(loop: Loop, capacities: Capacities, rung: str, share: Estimate) -> Finding:
     """Return the finding that a rung of the ladder takes a large share of a step."""
-    code, activity = _RUNG_CAUSES[rung]
+    code, activity = _CAUSE_OF_RUNG[rung]
     evidence = f"{loop.group}: {activity} takes {share_words(share)} of a step"
     if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
         code = "unpinned-copy"
     if rung in ("augment", "decode"):
-        crowd = _other_programs_words(loop, capacities)
-        if crowd:
+        other_programs = _other_programs_words(loop, capacities)
+        if other_programs:
             code = "other-programs"
-            evidence += crowd
+            evidence += other_programs
         elif rung == "decode":
             evidence += _cpu_words(loop, capacities)
     return make_finding(code, evidence, of=loop.group, share=share)
 
 
 def _preparing_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
-    """Return the finding that preparing samples, as a whole, takes a large share of a step."""
+    """Return the finding that decoding and augmenting together take a large share of a step."""
     evidence = f"{loop.group}: preparing samples takes {share_words(share)} of a step"
-    crowd = _other_programs_words(loop, capacities)
-    if crowd:
-        return make_finding("other-programs", evidence + crowd, of=loop.group, share=share)
+    other_programs = _other_programs_words(loop, capacities)
+    if other_programs:
+        evidence += other_programs
+        return make_finding("other-programs", evidence, of=loop.group, share=share)
     evidence += _cpu_words(loop, capacities)
     return make_finding("slow-preparation", evidence, of=loop.group, share=share)
 
@@ -216,10 +224,10 @@ def _epoch_starts(loop: Loop) -> Iterator[Finding]:
 
 
 def _separate_rungs(loop: Loop) -> set[str]:
-    """Return the rungs on the way to the farthest input that measure one part separately."""
+    """Return the rungs of the ladder's path that add a single stage of the input."""
     separate = set(loop.ladder.path)
     for rung in loop.ladder.rungs:
-        # ``warm`` between two rungs is no part of its own: it is replaced by the store.
+        # A rung is separate even if it includes ``warm``, which the cold disk or store replaces.
         if rung.above and set(rung.skipped) - {"warm"}:
             separate.discard(rung.rung)
     return separate
@@ -234,19 +242,19 @@ def _rung_shares(loop: Loop, separate: set[str]) -> dict[str, Estimate]:
         if rung.differs_from_zero or rung.share.repeats == 1:
             shares[rung.rung] = rung.share
     if "decode" not in loop.inputs:
-        shares.pop("warm", None)  # On a ladder of three rungs it contains all preparing.
+        shares.pop("warm", None)  # On a ladder of three rungs, it includes decoding.
     return shares
 
 
 def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | None, Estimate | None]:
-    """Attribute the loss to preparing or to reading, where inputs do not separate them.
+    """Attribute the loss to preparing or to reading, if the inputs do not separate these two.
 
-    The starts of epochs are a cause of their own, and are not part of this loss.
+    The loss is counted without the starts of epochs, which are a cause of their own.
 
     Returns:
         The shares of preparing and of reading; None for a share that is not known.
     """
-    loss, rate = loop.lost_beyond_starts, loop.rate()
+    loss, rate = loop.loss_without_starts, loop.rate()
     if loss is None or rate is None or loop.farthest is None:
         return None, None
     preparing, reading = (loss, None), (None, loss)
@@ -255,10 +263,10 @@ def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | Non
     setting = setting_of(loop.params, "warm", loop.devices)
     loader_rate = capacities.predict_loader(setting, from_loops=False).rate
     if loader_rate is not None:
-        is_slow = loader_rate.median < _LOADER_AS_SLOW * rate.median
+        is_slow = loader_rate.median < _SIMILAR_RATE * rate.median
         return preparing if is_slow else reading
     storage_rate = capacities.storage_rate(setting.with_changes(source=loop.farthest))
-    if storage_rate is not None and storage_rate.median < _LOADER_AS_SLOW * rate.median:
+    if storage_rate is not None and storage_rate.median < _SIMILAR_RATE * rate.median:
         return reading
     if storage_rate is not None and storage_rate.median >= _MUCH_FASTER * rate.median:
         # Reading takes at most a third of a step, so that preparing is the larger part.
@@ -288,7 +296,7 @@ def _cpu_words(loop: Loop, capacities: Capacities) -> str:
 
 
 def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
-    """Return the evidence that other programs leave too few CPUs; empty if they do not."""
+    """Return the evidence that other programs leave too few CPUs; empty if they leave enough."""
     cpus = capacities.processors
     busy_share = loop.metric("cpu_busy_share")
     own_cpus = loop.metric("cores_busy")
@@ -299,9 +307,9 @@ def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
     other_cpus = max(0.0, busy_share * cpus - own_cpus)
     needed_cpus = device_rate.median * cpu_s / 1000
     remaining_cpus = cpus - other_cpus
-    is_crowded = busy_share >= BUSY_SHARE and other_cpus >= cpus / 4
+    others_use_many = busy_share >= BUSY_SHARE and other_cpus >= cpus / 4
     needs_more = needed_cpus >= cpus / 4 and needed_cpus > remaining_cpus
-    if not is_crowded or not needs_more:
+    if not others_use_many or not needs_more:
         return ""
     return (
         f"; at the device's rate it would use {min(needed_cpus, cpus):.2g} of {cpus:g} CPUs, and "
@@ -368,7 +376,7 @@ def _disk_words(loop: Loop) -> str:
 
 
 def _rank_findings(loop: Loop) -> Iterator[Finding]:
-    """Yield findings about ranks that trained separate networks, or that wait for another."""
+    """Yield findings about ranks that trained separate networks, or that wait for a slower rank."""
     for source, repeats in loop.inputs.items():
         name = f"{loop.group}, {source}"
         if any(trial.metrics.get("ranks_agree") is False for trial in repeats):

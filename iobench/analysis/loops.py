@@ -1,10 +1,15 @@
 """PURE. Training loops: their rates by input, the loss and its parts, the ladder, and scaling.
 
-Let ``T1`` be the seconds for N samples that are resident on the device, ``T3`` those for samples
-from a warm page cache, and ``T2`` those for samples from the farthest location. The loss is
-``(T2 - T1) / T2``, the preparation stall ``(T3 - T1) / T2`` and the fetch stall ``(T2 - T3) / T2``
-(after Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021). Ratios are
-taken within repeats, whose trials ran one after the other.
+The same number of samples takes
+
+- ``T1`` seconds if the samples are in the memory of the device,
+- ``T3`` seconds if they come from a warm page cache,
+- ``T2`` seconds if they come from the farthest location that was measured: a disk or a store.
+
+The loss is ``(T2 - T1) / T2``. It is the sum of the preparation stall ``(T3 - T1) / T2`` and the
+fetch stall ``(T2 - T3) / T2`` (after Mohan et al., "Analyzing and mitigating data stalls in DNN
+training", VLDB 2021). Each ratio is taken between trials of one repeat, which ran shortly after
+each other.
 """
 
 from __future__ import annotations
@@ -45,14 +50,15 @@ from iobench.trials.ladder import (
 )
 
 Source = Literal["warm", "cold", "store"]
-"""Where samples are read from: a warm page cache, a disk with a cold one, or an object store."""
+"""Where samples are read from: the warm page cache, a disk (with a cold page cache), or a store."""
 
 FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
-"""Inputs whose samples are read, the farthest first."""
+"""Inputs that read samples, the farthest location first."""
 
-_WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
-_STARTS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
+_WORK_PARAMS = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
+_START_METRICS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
 _NOT_REQUESTED = "not requested (training.inputs)"
+"""The reason for a missing rung that the config does not ask for."""
 _THREADS = re.compile(r"\bthreads?\b")
 
 
@@ -63,9 +69,9 @@ class Loop:
     Attributes:
         group: the name of the loop.
         inputs: completed trials by input.
-        seconds: seconds for a sample, by rung and repeat; also of the rung ``START``.
-        farthest: the farthest input that was measured, to which the loop's figures refer; None if
-            no input reads samples.
+        seconds: seconds for a sample, by rung and repeat. The rungs are the inputs and ``START``.
+        farthest: the measured input whose samples come from farthest away. The loop's figures refer
+            to it. None if no measured input reads samples.
         ladder: the rungs of the loop, in seconds for a sample.
         not_measured: the reasons why rungs are missing, by rung.
         index: the index of the loop under ``training`` in the config.
@@ -130,7 +136,7 @@ class Loop:
 
     @property
     def on_processors(self) -> bool:
-        """Whether the model is computed on the CPUs that the workers use."""
+        """Whether the model is computed on the CPUs, which the workers use too."""
         return not self.emulated and not self.on_gpu
 
     @property
@@ -177,8 +183,10 @@ class Loop:
 
     @property
     def loss(self) -> Estimate | None:
-        """``(T2 - T1) / T2``: the share of a step that a step on data in device memory does not
-        take, contention for the CPUs included."""
+        """``(T2 - T1) / T2``: the share of a step that is due to its input.
+
+        It includes the time that the device loses because loading uses the same CPUs.
+        """
         return self._share_between("synthetic", self.farthest)
 
     @property
@@ -200,10 +208,10 @@ class Loop:
 
     @property
     def waiting(self) -> Estimate | None:
-        """The share of a step in which the loop waits for a batch in ``next()``.
+        """The share of a step in which the device waits for a batch.
 
-        A host may wait while its GPU still computes, so that the idle time of the GPU is an upper
-        bound.
+        It is the time that the loop spends in ``next()``. On a GPU it is at most the GPU's idle
+        time, because the GPU may still compute while the host waits.
         """
         shares = []
         for trial in self.trials:
@@ -218,10 +226,10 @@ class Loop:
 
     @property
     def start_share(self) -> Estimate | None:
-        """The share of the time that the starts of epochs take by themselves.
+        """The share of the time that the starts of epochs take, measured with data in memory.
 
-        It is the share of the rung ``START``. The time that reading adds to the starts is part of
-        the farther rungs. None without that rung.
+        It is the share of the rung ``START``; None if the ladder lacks it. Reading from storage
+        makes starts longer. This additional time belongs to the rungs of the storage.
         """
         for rung in self.ladder.rungs:
             if rung.rung == START:
@@ -241,7 +249,7 @@ class Loop:
         return self._share_between(START, "warm")
 
     @property
-    def lost_beyond_starts(self) -> Estimate | None:
+    def loss_without_starts(self) -> Estimate | None:
         """The loss, or the waiting if the loss is unknown, without the starts of epochs."""
         if START in self.seconds:
             return self._share_between(START, self.farthest)
@@ -256,7 +264,7 @@ class Loop:
     def _is_split(self) -> bool:
         """Whether preparing and reading were measured separately.
 
-        This needs trials that were proved to read from memory.
+        This is so if the loop read from storage, and its warm trials read only from memory.
         """
         if self.farthest not in ("cold", "store"):
             return False
@@ -270,7 +278,14 @@ class Loop:
         return self.seconds.get(rung or "", {})
 
     def _share_between(self, upper: str, lower: str | None) -> Estimate | None:
-        """Return the seconds between two rungs as a share of the farthest, within repeats."""
+        """Return the difference of two rungs as a share of the time with the farthest input.
+
+        Each share is computed within one repeat.
+
+        Args:
+            upper: the rung that takes less time.
+            lower: the rung that takes more time.
+        """
         upper_s, lower_s = self._seconds_of(upper), self._seconds_of(lower)
         farthest_s = self._seconds_of(self.farthest)
         repeats = sorted(upper_s.keys() & lower_s.keys() & farthest_s.keys())
@@ -282,7 +297,7 @@ class Loop:
         params, facts = self.params, self.facts
         colds = [trial.cold for trial in self.trials if trial.cold is not None]
         entry: dict[str, Any] = {"group": self.group}
-        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK):
+        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK_PARAMS):
             entry[key] = params.get(key)
         for key in ("device", "devices", "precision"):
             entry[key] = facts.get(key)
@@ -301,7 +316,7 @@ class Loop:
             "achieved": estimate_as_dict(self.rate()) if self.farthest else None,
             "achieved_between": self.bounds,
         }
-        for metric in (*_STARTS, "au_mlperf", "au_mlperf_slowest"):
+        for metric in (*_START_METRICS, "au_mlperf", "au_mlperf_slowest"):
             entry[metric] = estimate_as_dict(estimate_of(self.trials, metric))
         return entry | {
             "au_ceiling": estimate_as_dict(self.au_ceiling),
@@ -348,7 +363,7 @@ class Loop:
         }
 
     def rung_words(self, rung: Rung) -> str:
-        """Return what a rung adds to the one above, with the stages that it includes."""
+        """Return the stage that a rung adds, such as ``+ decode``; several if rungs are missing."""
         name = rung.rung
         stage = STAGES[name]
         if name == "copy" and self.on_processors:
@@ -386,8 +401,8 @@ def leading_loop(loops: Sequence[Loop]) -> Loop | None:
 def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
     """Return the rung that costs most, with its share of the time.
 
-    None if the ladder has no rung between the device and reading, or if the costliest one contains
-    others that were not measured.
+    None if the ladder has no rung between the device and reading. None also if the costliest rung
+    includes stages that were not measured separately.
     """
     path = loop.ladder.path
     if all(rung in (*PIPELINE_RUNGS, START) for rung in path):
@@ -414,11 +429,10 @@ class Part:
 
 
 def step_parts(loop: Loop) -> list[Part]:
-    """Return where a step's time goes, from the device on; the parts add up to the step.
+    """Return the parts of a step with their times, from the device on; they add up to the step.
 
-    These are the rungs of the ladder where they were measured, otherwise device, preparing and
-    reading. A rung that took less time than the one above it counts as 0, so that no part exceeds
-    the loss.
+    The parts are the rungs of the ladder. A loop without a full ladder has the parts device,
+    preparing and reading. A rung that was faster than the rung above it gets 0 seconds.
     """
     path = loop.ladder.path
     seconds = {}
@@ -525,8 +539,8 @@ def median_by_rank(trials: Repeats, metric: str) -> list[float]:
     return [estimate(list(values)).median for values in zip(*repeats, strict=False)]
 
 
-def scatters(trials: Repeats, metric: str = "samples_per_s") -> bool:
-    """Return whether repeats differ so much that a median alone says little: by a factor of 1.5."""
+def is_scattered(trials: Repeats, metric: str = "samples_per_s") -> bool:
+    """Return whether the largest repeat is more than 1.5 times the smallest of three or more."""
     values = metric_values(trials, metric)
     return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
 
@@ -552,10 +566,10 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
     seconds = with_starts(measured, _start_seconds_by_repeat(from_memory))
     rungs = ladder(seconds)
     loader = str(trials[0].params.get("loader", ""))
-    shown = {rung.rung for rung in rungs.rungs}
+    measured_rungs = {rung.rung for rung in rungs.rungs}
     not_measured = {}
     for name in RUNGS:
-        if name not in shown:
+        if name not in measured_rungs:
             not_measured[name] = _why_missing(name, by_input.get(name, ()), loader)
     farthest = next((source for source in FARTHEST if source in inputs), None)
     return Loop(group, inputs, seconds, farthest, rungs, not_measured, index)

@@ -1,4 +1,4 @@
-"""PURE. Findings about the measurement itself, which say how far its figures can be trusted."""
+"""PURE. Findings about the measurement itself: how far its figures can be trusted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, make_finding
-from iobench.analysis.loops import Loop, scatters
+from iobench.analysis.loops import Loop, is_scattered
 from iobench.analysis.recommendations import advice_on
-from iobench.analysis.repeats import Repeats, by_settings, metric_values
+from iobench.analysis.repeats import Repeats, by_settings, metric_values, rate_metric
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import kind_name, reach
 from iobench.results.numbers import percent, precise_number
@@ -17,23 +17,23 @@ from iobench.results.result import Finding, Result
 from iobench.results.trial import Trial
 from iobench.results.wording import params_words
 
-_RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
-"""The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""
 _REACH_FINDINGS = {
     "memory": "target-in-memory",
     "layers": "target-in-layers",
     "network": "target-over-network",
 }
-"""The finding about a target by where its storage is."""
+"""The code of the finding about a target, by how its storage is reached."""
 _MAX_OVERHEAD = 0.01
-"""Share of a step or of a CPU that the measurement may take."""
+"""Maximum share of a step, or of a CPU, that the measurement itself may take."""
 _MIN_SAMPLED_S = 10
-"""In shorter runs, sampling mostly opens the files that it reads."""
+"""Minimum duration of a run for a finding about sampling. In a shorter run, most of the sampling
+time is spent on opening files."""
 _LITTLE_READ_AHEAD_KB = 128
+"""Up to this value of ``read_ahead_kb``, NFS reads little ahead."""
 
 
 def measurement_findings(result: Result, loops: Sequence[Loop]) -> Iterator[Finding]:
-    """Yield findings about the measurement: of the run, of each loop, then of everything else."""
+    """Yield findings about the measurement: first about the run, then about each loop."""
     done = [trial for trial in result.trials if trial.status == "done"]
     yield from _few_repeats(result)
     yield from _unfinished(result)
@@ -99,7 +99,7 @@ def _loop_findings(loop: Loop) -> Iterator[Finding]:
         trials += repeats
     yield from _cache_findings(loop.group, trials)
     for source, repeats in loop.inputs.items():
-        if scatters(repeats):
+        if is_scattered(repeats):
             name = f"{loop.group}, {source}"
             yield _scattered(name, repeats, "samples_per_s", loop.group)
     if loop.emulated:
@@ -111,7 +111,7 @@ def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
     """Yield findings about a page cache that was not in the requested state.
 
     Args:
-        group: the loop of the trials; empty if they are of no loop.
+        group: the group of the loop; empty for trials of probes and loaders.
         trials: completed trials.
     """
     prefix = f"{group}: " if group else ""
@@ -147,9 +147,9 @@ def _most_scattered_point(done: Sequence[Trial]) -> Iterator[Finding]:
     for kind in kinds:
         if kind in ("train", "watch"):
             continue
-        metric = _RATE_METRICS.get(kind, "samples_per_s")
+        metric = rate_metric(kind)
         for params, repeats in by_settings(done, kind):
-            if scatters(repeats, metric):
+            if is_scattered(repeats, metric):
                 rates = metric_values(repeats, metric)
                 name = params_words(kind, params)
                 scattered.append((max(rates) / min(rates), name, repeats, metric))
@@ -161,7 +161,7 @@ def _most_scattered_point(done: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _timing_overhead(done: Sequence[Trial]) -> Iterator[Finding]:
-    """Yield a finding if the loop's own clock takes more than 1 % of a step."""
+    """Yield a finding if timing the steps takes more than 1 % of a step."""
     shares = {trial.id: float(trial.metrics.get("harness_share") or 0.0) for trial in done}
     worst = max(shares, key=lambda trial_id: shares[trial_id], default="")
     if worst and shares[worst] > _MAX_OVERHEAD:

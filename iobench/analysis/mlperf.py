@@ -1,7 +1,7 @@
 """PURE. The pass mark of MLPerf Storage, for loops that emulate one of its workloads.
 
-The rules are those of its Submission_guidelines.md (v2.0, sections 4, 6.6 and 7) and Rules.md
-(v3.0, sections 3.1.2 and 3.3.2), in the repository mlcommons/storage.
+The rules are in the repository mlcommons/storage: Submission_guidelines.md (v2.0, sections 4, 6.6
+and 7) and Rules.md (v3.0, sections 3.1.2 and 3.3.2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIN_STEPS = 500
 """Minimum number of steps in an epoch."""
 
 MIN_RUNS = 5
-"""Minimum number of runs that count; a run to warm up comes before them."""
+"""Minimum number of runs that count. One run before them is to warm up and does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ def _requirements(result: Result, loop: Loop, workload: StorageWorkload) -> Iter
 
 
 def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
-    """Return whether each run reaches the pass mark.
+    """Return the requirement that each run reaches the pass mark.
 
-    If there are more than ``MIN_RUNS`` runs, the first one is to warm up and does not count.
+    If there are more than ``MIN_RUNS`` runs, the first run is to warm up and does not count.
     """
     trials = sorted(loop.trials, key=lambda trial: trial.repeat)
     runs = trials[1:] if len(trials) > MIN_RUNS else trials

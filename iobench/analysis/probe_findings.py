@@ -14,10 +14,11 @@ from iobench.results.result import Finding, Result
 from iobench.results.trial import Trial
 from iobench.results.wording import params_words
 
-_FILES_SLOW = 0.5
-"""Rate of small files / rate of shards, below which small files are slow."""
-_PROCESSES_SLOW = 0.8
-"""Rate of n processes / (n times the rate of one), below which they slow each other down."""
+_SLOW_FILES = 0.5
+"""Small files are slow if their rate / the rate of shards is below this."""
+_LOW_EFFICIENCY = 0.8
+"""Processes slow each other down if the rate of n processes / (n times the rate of one process) is
+below this."""
 
 
 def probe_findings(result: Result) -> Iterator[Finding]:
@@ -31,7 +32,7 @@ def shared_loader_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
     slow = [
         (row.efficiency.median, row)
         for row in processes_rows(trials)
-        if row.efficiency is not None and row.efficiency.high < _PROCESSES_SLOW
+        if row.efficiency is not None and row.efficiency.high < _LOW_EFFICIENCY
     ]
     if not slow:
         return
@@ -44,7 +45,7 @@ def shared_loader_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _refused_requests(result: Result) -> Iterator[Finding]:
-    """Yield a finding about the first probed setting of which the store refused requests."""
+    """Yield a finding about the first probed setting with many refused requests."""
     for params, repeats in by_settings(result.trials, "object"):
         refused = median_of(repeats, "refused") or 0.0
         requests = median_of(repeats, "requests") or 0.0
@@ -75,7 +76,7 @@ def _small_files(result: Result) -> Iterator[Finding]:
         by_access[access] = max(by_access.get(access, 0.0), rate.median)
     for (location, _, label), by_access in rates.items():
         files, shards = by_access.get("files"), by_access.get("shards")
-        if files and shards and files < _FILES_SLOW * shards:
+        if files and shards and files < _SLOW_FILES * shards:
             evidence = (
                 f"on {location}, {label}: small files give {files:,.0f} samples/s, shards "
                 f"{shards:,.0f}"

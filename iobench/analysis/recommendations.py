@@ -1,9 +1,9 @@
 """PURE. The catalogue of recommendations: the sentence, the setting and the keys of each action.
 
-Change the wording of a recommendation here. Every action has one function, which returns it without
-a gain. ``iobench.analysis.advice`` adds the gain where it was measured or can be predicted.
-``iobench.analysis.remedies`` says which actions help against which cause. The advice that stands
-beside findings about a measurement, such as ``set repeats: 6``, is in ``ADVICE`` at the end.
+Change the wording of a recommendation here. There is a function for each action, which returns the
+recommendation without a gain. ``iobench.analysis.advice`` adds the gain if it was measured or can
+be predicted. ``iobench.analysis.remedies`` has the actions that help against each cause. Other
+advice, such as ``set repeats: 6``, is shown beside findings; it is in ``ADVICE`` at the end.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Recommendation:
     Attributes:
         setting: the setting that changes, such as ``workers``.
         action: what to do, as a sentence without a full stop.
-        gain: the rate after the change, as a multiple of the rate with all recommendations that
-            stand before it; None if it was not predicted.
+        gain: the rate after the change / the rate after all recommendations before it; None if it
+            was not predicted.
         basis: how the gain is known.
         rate: samples/s after the change; None if it was not predicted.
         limit: the part that limits the rate after the change.
@@ -169,7 +169,7 @@ def store_smaller_images(
         side_px: the new short side in pixels.
         command: the command that writes the images.
         side_px_now: the short side of the stored images; None if they have their own sizes.
-        also_pack: whether the images are also packed into shards, which they are not yet.
+        also_pack: whether the command also packs the images into shards for the first time.
         config: keys of the run that read the new images.
     """
     action = f"Store images at {side_px} pixels"
@@ -266,7 +266,8 @@ def use_more_cpus(cpus: int, cpus_now: float, *, is_enough: bool) -> Recommendat
     Args:
         cpus: the predicted number of CPUs.
         cpus_now: the number of CPUs of this machine.
-        is_enough: whether ``cpus`` feed the device; otherwise it needs more than can be predicted.
+        is_enough: whether ``cpus`` are enough to feed the device. If not, the device needs more
+            CPUs than can be predicted.
     """
     number = f"about {cpus} for this device" if is_enough else f"{cpus} or more"
     return Recommendation(
@@ -277,8 +278,8 @@ def use_more_cpus(cpus: int, cpus_now: float, *, is_enough: bool) -> Recommendat
     )
 
 
-def use_some_more_cpus() -> Recommendation:
-    """Use a machine with more CPUs, where their number cannot be predicted."""
+def use_unknown_number_of_more_cpus() -> Recommendation:
+    """Use a machine with more CPUs, if the number of CPUs cannot be predicted."""
     return Recommendation(
         "processors",
         "Use a machine with more CPUs",
@@ -292,7 +293,7 @@ def use_faster_disk() -> Recommendation:
 
 
 def move_store_nearer() -> Recommendation:
-    """Shorten or widen the way between the store and the machine."""
+    """Move the data nearer to the machine, or use a faster link to the store."""
     return Recommendation(
         "nearer_store",
         "Keep a copy of the data nearer to the machine, or use a faster link to the store",
@@ -315,7 +316,7 @@ def stop_other_programs() -> Recommendation:
 
 
 def even_out_ranks() -> Recommendation:
-    """Give the slowest rank as much as the other ranks have."""
+    """Give the slowest rank the same resources as the other ranks."""
     return Recommendation(
         "even_ranks",
         "Give the slowest rank the CPUs, disk and network that the other ranks have; then try "
@@ -400,6 +401,11 @@ def probe_store(uri: str, endpoint_url: str | None, client: str) -> Recommendati
     )
 
 
+def config_value(value: Any) -> str:
+    """Return a value of the config in YAML, as ``--set`` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _data_loader(loader: str, argument: str) -> str:
     """Return the call of PyTorch's ``DataLoader``; empty for loaders of other frameworks."""
     return f"DataLoader({argument})" if loader.startswith("torch") else ""
@@ -472,7 +478,8 @@ ADVICE: Mapping[str, str] = {
     "hosts-uneven": "compare the network and the machine of this host with those of the others",
     "hosts-apart": "raise the seconds or steps of each trial: sums over hosts are too high",
 }
-"""The advice beside findings, mostly by the code of the finding."""
+"""The advice beside findings, by the code of the finding. A key that is no code is used where the
+same finding has a different advice."""
 
 
 def advice_on(finding: str, **values: object) -> str:

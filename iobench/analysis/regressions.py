@@ -1,13 +1,16 @@
-"""PURE. Whether a figure of two runs changed: regressions and improvements.
+"""PURE. Judge whether a figure of two runs changed.
 
-A regression is a significant change to the worse side that reaches the threshold; an improvement is
-the same on the better side. A figure is underpowered if its interval holds both 1 and the
-threshold, or if there are too few repeats for any change to be significant.
+- A *regression* is a significant change for the worse that is at least as large as the threshold.
+- An *improvement* is a significant change for the better that is at least as large.
+- A figure is *underpowered* if its interval contains both 1 and the threshold, or if there are too
+  few repeats for any change to be significant.
+- Otherwise there is *no evidence* of a change.
 
-With many figures, some seem to change by chance: of twenty figures of two runs of the same program,
-one in three comparisons has a "regression" at 95 %. The figures that decide the exit code therefore
-have their p-values corrected by Holm's method (``stats.holm``). All other figures are judged by
-their own interval, and only listed.
+Among many figures, some seem to change by chance. Suppose that two runs of the same program are
+compared by twenty figures, each at 95 %. Then about one in three of these comparisons shows a
+"regression". Therefore the p-values of the figures that decide the exit code are corrected by
+Holm's method (``iobench.results.statistics.holm``). All other figures are judged by their own
+intervals, and are only listed.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.counted import counted
-from iobench.results.numbers import precise_number
+from iobench.results.numbers import duration, precise_number, size
 from iobench.results.statistics import (
     SIGNIFICANCE,
     Estimate,
@@ -26,11 +29,11 @@ from iobench.results.statistics import (
     Ratio,
     estimate,
     holm,
-    more_to_cover,
-    more_to_tell,
+    more_repeats_to_be_significant,
+    more_repeats_to_detect,
     p_value,
-    ratio_apart,
     smallest_p_value,
+    unpaired_ratio,
 )
 
 Verdict = Literal["regression", "improvement", "underpowered", "no evidence"]
@@ -54,31 +57,27 @@ class Figure:
     higher_is_better: bool
     unit: Literal["", "s", "bytes"] = ""
 
-    def say(self, value: float) -> str:
+    def value_words(self, value: float) -> str:
         """Return a value with its unit: ``24,757``, ``12.3 ms``, ``412 MB``."""
         if self.unit == "bytes":
-            return f"{precise_number(value / 1e6)} MB"
-        if self.unit == "":
-            return precise_number(value)
-        if value >= 1:
-            return f"{precise_number(value)} s"
-        if value >= 1e-3:
-            return f"{precise_number(value * 1e3)} ms"
-        return f"{precise_number(value * 1e6)} µs"
+            return size(value)
+        if self.unit == "s":
+            return duration(value)
+        return precise_number(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
-    """The values of one figure in all repeats of one setting of both runs.
+class FigureValues:
+    """One figure of one setting, with its values in both runs.
 
     Attributes:
         kind: the kind of the trials.
         name: the setting in words.
         figure: the figure.
-        base: its values in the base run.
-        new: its values in the new run.
-        is_main: whether the setting is judged by this figure: its rate, or the first other figure
-            if it has no rate.
+        base: its values in the repeats of the base run.
+        new: its values in the repeats of the new run.
+        is_main: whether this is the main figure of the setting: its rate, or the first other figure
+            if it has no rate. Only main figures may decide the exit code.
         group: the group of a training loop; empty for other kinds.
     """
 
@@ -110,8 +109,8 @@ class Judgement:
 
     Attributes:
         verdict: the verdict.
-        why: the reason if no change was found.
-        more: the repeats that would be needed; None if the verdict needs none.
+        why: the reason if it is neither a regression nor an improvement.
+        more: how many more repeats each run needs; None if the verdict needs none.
     """
 
     verdict: Verdict
@@ -124,17 +123,16 @@ class Change:
     """The change of one figure.
 
     Attributes:
-        sides: the values of both runs.
+        values: the values of both runs.
         base: the median of the base run.
         new: the median of the new run.
         ratio: new / base.
-        p_value: the probability of such a change by chance.
-        correction: the correction of the p-value; None for a figure that does not decide the exit
-            code.
+        p_value: the p-value of the Mann-Whitney test, not corrected.
+        correction: the correction of the p-value; None if the figure does not decide the exit code.
         judgement: the verdict, with its reason.
     """
 
-    sides: Sides
+    values: FigureValues
     base: Estimate
     new: Estimate
     ratio: Ratio
@@ -149,37 +147,37 @@ class Change:
 
     @property
     def why(self) -> str:
-        """The reason if no change was found."""
+        """The reason if the change is neither a regression nor an improvement."""
         return self.judgement.why
 
     @property
     def more(self) -> MoreRepeats | None:
-        """The repeats that would be needed; None if the verdict needs none."""
+        """How many more repeats each run needs; None if the verdict needs none."""
         return self.judgement.more
 
     @property
     def kind(self) -> str:
         """The kind of the trials."""
-        return self.sides.kind
+        return self.values.kind
 
     @property
     def name(self) -> str:
         """The setting in words."""
-        return self.sides.name
+        return self.values.name
 
     @property
     def figure(self) -> Figure:
         """The figure that changed."""
-        return self.sides.figure
+        return self.values.figure
 
     @property
     def decides(self) -> bool:
-        """Whether the figure is one of those that decide the exit code."""
+        """Whether the figure decides the exit code, together with other figures."""
         return self.correction is not None
 
     @property
     def log_worse(self) -> float:
-        """The logarithm of how many times worse the figure is; 0 for no change."""
+        """The logarithm of how many times worse the figure is; negative if it is better."""
         log_ratio = math.log(self.ratio.ratio)
         return -log_ratio if self.figure.higher_is_better else log_ratio
 
@@ -205,7 +203,9 @@ class Change:
         return f"{self.verdict}, {at_least}{counted(self.more.repeats, 'more repeat')}"
 
 
-def judge_all(figures: Sequence[Sides], decides: Sequence[bool], threshold: float) -> list[Change]:
+def judge_all(
+    figures: Sequence[FigureValues], decides: Sequence[bool], threshold: float
+) -> list[Change]:
     """Judge all figures of two runs.
 
     Args:
@@ -213,42 +213,42 @@ def judge_all(figures: Sequence[Sides], decides: Sequence[bool], threshold: floa
         decides: for each figure, whether it decides the exit code.
         threshold: the smallest change that matters, as a share of 1.
     """
-    p_values = [p_value(sides.base, sides.new) for sides in figures]
+    p_values = [p_value(values.base, values.new) for values in figures]
     deciding = [index for index, is_deciding in enumerate(decides) if is_deciding]
     adjusted = holm([p_values[index] for index in deciding])
     corrections: dict[int, Correction] = {}
     for index, adjusted_p_value in zip(deciding, adjusted, strict=True):
         corrections[index] = Correction(len(deciding), adjusted_p_value)
     changes = []
-    for index, sides in enumerate(figures):
-        ratio = ratio_apart(sides.base, sides.new)
+    for index, values in enumerate(figures):
+        ratio = unpaired_ratio(values.base, values.new)
         correction = corrections.get(index)
         changes.append(
             Change(
-                sides=sides,
-                base=estimate(sides.base),
-                new=estimate(sides.new),
+                values=values,
+                base=estimate(values.base),
+                new=estimate(values.new),
                 ratio=ratio,
                 p_value=p_values[index],
                 correction=correction,
-                judgement=judge(sides, ratio, threshold, correction),
+                judgement=judge(values, ratio, threshold, correction),
             )
         )
     return changes
 
 
 def judge(
-    sides: Sides, ratio: Ratio, threshold: float, correction: Correction | None = None
+    values: FigureValues, ratio: Ratio, threshold: float, correction: Correction | None = None
 ) -> Judgement:
     """Judge one figure.
 
     Args:
-        sides: the values of both runs.
+        values: the values of both runs.
         ratio: the ratio of the runs.
         threshold: the smallest change that matters, as a share of 1.
         correction: the corrected p-value of a figure that decides; None for other figures.
     """
-    is_significant = ratio.leaves_1_out
+    is_significant = ratio.excludes_1
     figures = 1
     if correction is not None:
         figures = correction.figures
@@ -256,23 +256,25 @@ def judge(
     if is_significant and abs(ratio.ratio - 1) < threshold:
         return Judgement("no evidence", "smaller than the threshold")
     if is_significant:
-        is_better = (ratio.ratio > 1) == sides.figure.higher_is_better
+        is_better = (ratio.ratio > 1) == values.figure.higher_is_better
         return Judgement("improvement" if is_better else "regression")
-    return _judge_insignificant(sides, ratio, threshold, figures)
+    return _judge_insignificant(values, ratio, threshold, figures)
 
 
-def _judge_insignificant(sides: Sides, ratio: Ratio, threshold: float, figures: int) -> Judgement:
+def _judge_insignificant(
+    values: FigureValues, ratio: Ratio, threshold: float, figures: int
+) -> Judgement:
     """Judge a figure without a significant change: underpowered, or no evidence of a change.
 
     Args:
-        sides: the values of both runs.
+        values: the values of both runs.
         ratio: the ratio of the runs.
         threshold: the smallest change that matters, as a share of 1.
         figures: the number of figures among which a change has to be significant.
     """
-    base, new = sides.base, sides.new
+    base, new = values.base, values.new
     reaches_threshold = ratio.low <= 1 - threshold or ratio.high >= 1 + threshold
-    # For a corrected figure, the smallest p-value has to be significant among all of them.
+    # Holm's method compares the smallest of n p-values with the significance / n.
     significance = SIGNIFICANCE / figures
     if smallest_p_value(len(base), len(new)) > significance:
         repeats = f"{len(base)} against {len(new)} repeats"
@@ -280,17 +282,19 @@ def _judge_insignificant(sides: Sides, ratio: Ratio, threshold: float, figures: 
         if figures > 1:
             why = f"{repeats} are too few for {figures} figures that decide"
         has_no_spread = len(base) == len(new) == 1
-        if has_no_spread or (reaches_threshold and not ratio.leaves_1_out):
-            more = more_to_tell(base, new, threshold, significance)
+        if has_no_spread or (reaches_threshold and not ratio.excludes_1):
+            more = more_repeats_to_detect(base, new, threshold, significance)
         else:
-            more = MoreRepeats(more_to_cover(len(base), len(new), significance))
+            more = MoreRepeats(more_repeats_to_be_significant(len(base), len(new), significance))
         return Judgement("underpowered", why, more)
     if not reaches_threshold:
         return Judgement("no evidence", "smaller than the threshold")
     why = "the interval holds both 1 and the threshold"
-    if ratio.leaves_1_out:
+    if ratio.excludes_1:
         why = f"not significant among {figures} figures that decide"
-    return Judgement("underpowered", why, more_to_tell(base, new, threshold, significance))
+    return Judgement(
+        "underpowered", why, more_repeats_to_detect(base, new, threshold, significance)
+    )
 
 
 def repeats_until_significant(deciding: Sequence[Change]) -> int:
@@ -302,7 +306,7 @@ def repeats_until_significant(deciding: Sequence[Change]) -> int:
     for change in deciding:
         significance = SIGNIFICANCE / len(deciding)
         ratio = change.ratio
-        needed = more_to_cover(ratio.base_repeats, ratio.new_repeats, significance)
+        needed = more_repeats_to_be_significant(ratio.base_repeats, ratio.new_repeats, significance)
         if needed == 0:
             return 0
         more = max(more, needed)

@@ -1,6 +1,6 @@
-"""PURE. Which recommendations remedy which cause, also where their gain cannot be predicted.
+"""PURE. The remedies of each cause, and the recommendations whose gain cannot be predicted.
 
-A remedy of the primary cause is recommended first, even without a predicted gain. The sentences of
+A remedy of the primary cause is recommended first, even if its gain was not predicted. The texts of
 the recommendations are in ``iobench.analysis.recommendations``.
 """
 
@@ -13,7 +13,7 @@ from iobench.analysis import recommendations
 from iobench.analysis.candidates import AUGMENTATIONS
 from iobench.analysis.capacity import Capacities, Setting, setting_of
 from iobench.analysis.loops import Loop
-from iobench.analysis.recommendations import Recommendation, shard_command
+from iobench.analysis.recommendations import Recommendation, config_value, shard_command
 from iobench.analysis.repeats import median_of
 from iobench.analysis.situation import Situation
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
@@ -67,8 +67,8 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
 }
 """Settings that can remedy a cause, by the code of its finding."""
 
-_SKIPPED_AS_FLAT = "(more_workers_gain)"
-"""Part of the reason of a trial that was skipped because more workers gained nothing."""
+_NO_GAIN_FROM_WORKERS = "(more_workers_gain)"
+"""This text is in the reason of a trial that was skipped because more workers gained nothing."""
 _LOADER_DEFAULTS = {
     "batch_size": LoaderSettings().batch_size,
     **ImageSettings().model_dump(),
@@ -109,7 +109,7 @@ def unpredicted_remedies(
         yield recommendations.use_faster_disk()
     all_cpus_work = loop.workers >= int(capacities.processors or 1)
     if code in _SLOW_PREPARING and all_cpus_work:
-        yield recommendations.use_some_more_cpus()
+        yield recommendations.use_unknown_number_of_more_cpus()
 
 
 def in_order(
@@ -117,9 +117,11 @@ def in_order(
     with_gain: Sequence[Recommendation],
     without_gain: Sequence[Recommendation],
 ) -> tuple[Recommendation, ...]:
-    """Return all recommendations: remedies of the primary cause first, those with a gain first.
+    """Return all recommendations in the order in which they are shown.
 
-    Each setting is recommended only once. Hardware comes after everything that needs none.
+    Remedies of the primary cause come first. Among these, and among the others, recommendations
+    with a gain come before those without one, and more CPUs come last. Each setting is recommended
+    only once.
 
     Args:
         primary: the finding of the primary cause.
@@ -140,16 +142,18 @@ def in_order(
 def measure_workers(loop: Loop, result: Result, capacities: Capacities) -> Recommendation:
     """Return the advice to measure the loop's loader with several numbers of workers."""
     counts = _counts_to_measure(capacities.processors, int(loop.params.get("workers") or 0))
-    shown = ",".join(str(count) for count in counts)
+    counts_text = ",".join(str(count) for count in counts)
     index = _config_entry_of(loop, result)
     if index is not None:
-        return recommendations.measure_worker_counts(counts, f"loaders.{index}.workers=[{shown}]")
+        return recommendations.measure_worker_counts(
+            counts, f"loaders.{index}.workers=[{counts_text}]"
+        )
     keys = [f"loader: {loop.params.get('loader')}", f"data: {loop.params.get('data')}"]
     for name, default in _LOADER_DEFAULTS.items():
         value = loop.params.get(name, default)
         if value != default:
-            keys.append(f"{name}: {_yaml(value)}")
-    entry = f"loaders=[{{{', '.join(keys)}, workers: [{shown}]}}]"
+            keys.append(f"{name}: {config_value(value)}")
+    entry = f"loaders=[{{{', '.join(keys)}, workers: [{counts_text}]}}]"
     return recommendations.measure_worker_counts(counts, entry)
 
 
@@ -238,18 +242,21 @@ def _more_workers(
 
 def _gains_nothing_from_workers(result: Result, setting: Setting) -> bool:
     """Return whether the run skipped more workers because fewer already gave the full rate."""
-    wanted = setting.with_changes(workers=0, devices=1, prefetch=0)
+    without_workers = setting.with_changes(workers=0, devices=1, prefetch=0)
     for trial in result.trials:
-        is_skipped = trial.status == "skipped" and _SKIPPED_AS_FLAT in trial.reason
+        is_skipped = trial.status == "skipped" and _NO_GAIN_FROM_WORKERS in trial.reason
         if trial.kind == "loader" and is_skipped:
             skipped = setting_of(trial.params, setting.source)
-            if skipped.with_changes(workers=0, devices=1, prefetch=0) == wanted:
+            if skipped.with_changes(workers=0, devices=1, prefetch=0) == without_workers:
                 return True
     return False
 
 
 def _counts_to_measure(cpus: float | None, workers_now: int) -> tuple[int, ...]:
-    """Return 1, 2, 4 and so on up to the CPUs, at least three numbers, with the current one."""
+    """Return the numbers of workers to measure: 1, 2, 4 and so on up to the number of CPUs.
+
+    There are at least three numbers, and the current number of workers is one of them.
+    """
     counts = [1]
     while len(counts) < FEWEST_COUNTS or counts[-1] * 2 <= (cpus or 0):
         counts.append(counts[-1] * 2)
@@ -260,20 +267,22 @@ def _counts_to_measure(cpus: float | None, workers_now: int) -> tuple[int, ...]:
 
 def _config_entry_of(loop: Loop, result: Result) -> int | None:
     """Return the index under ``loaders`` in the config that measures the loop's loader."""
-    wanted = {"loader": loop.params.get("loader"), "data": loop.params.get("data")}
+    loop_values = {"loader": loop.params.get("loader"), "data": loop.params.get("data")}
     for name, default in _LOADER_DEFAULTS.items():
-        wanted[name] = loop.params.get(name, default)
+        loop_values[name] = loop.params.get(name, default)
     defaults = {"data": "shards@disk", **_LOADER_DEFAULTS}
     for index, entry in enumerate(result.config.get("loaders") or ()):
-        if all(
-            value in _as_list(entry.get(name, defaults.get(name))) for name, value in wanted.items()
-        ):
+        has_values = [
+            value in _as_list(entry.get(name, defaults.get(name)))
+            for name, value in loop_values.items()
+        ]
+        if all(has_values):
             return index
     return None
 
 
 def _as_list(value: Any) -> Sequence[Any]:
-    """Return the values of a key, which may have one value or a list of them."""
+    """Return the values of a key of the config, which has one value or a list of values."""
     return value if isinstance(value, (list, tuple)) else (value,)
 
 
@@ -284,7 +293,3 @@ def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendat
     if is_large and model_fits and not data.get("shards"):
         command = shard_command(data, side_px=_SMALL_SIDE_PX)
         yield recommendations.store_smaller_images(_SMALL_SIDE_PX, command)
-
-
-def _yaml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

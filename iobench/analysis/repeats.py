@@ -1,8 +1,8 @@
 """PURE. Group trials by their settings, and estimate the figures of the repeats of one setting.
 
-Trials of one kind with equal parameters are repeats of each other. A figure of repeats is their
-median with an interval. The ratio of two rates is taken between repeats of the same round, which
-ran shortly after each other.
+Trials of one kind with equal parameters are repeats of each other. The figure of a setting is the
+median over its repeats, with an interval. All settings are measured once in each round. The ratio
+of two settings is taken within rounds, because the trials of a round ran shortly after each other.
 """
 
 from __future__ import annotations
@@ -72,6 +72,11 @@ def estimate_as_dict(figure: Estimate | None) -> dict[str, Any] | None:
     return None if figure is None else asdict(figure)
 
 
+def rate_metric(kind: str) -> str:
+    """Return the name of the metric that is the rate of a kind of trial."""
+    return "mb_per_s" if kind in ("disk", "object") else "samples_per_s"
+
+
 def rate_of(repeats: Repeats) -> Estimate | None:
     """Return the rate in samples/s; None if no repeat has a rate above 0."""
     rates = [rate for rate in metric_values(repeats, "samples_per_s") if rate > 0]
@@ -110,7 +115,7 @@ def paired_values(repeats: Repeats, others: Repeats, metric: str) -> list[tuple[
 
 
 def epochs_of(repeats: Repeats) -> int | None:
-    """Return how many whole epochs the rate of each repeat covers: the minimum of all repeats.
+    """Return how many whole epochs the rates cover: the minimum over repeats.
 
     None if a rate does not cover whole epochs.
     """
@@ -127,7 +132,7 @@ def epochs_of(repeats: Repeats) -> int | None:
     return min(epoch_counts, default=None)
 
 
-def over_epochs(trial: Trial, epochs: int) -> Trial:
+def with_rate_over_epochs(trial: Trial, epochs: int) -> Trial:
     """Return the trial with the rate that it would have over this number of whole epochs.
 
     The first epoch contains the start of the workers. A rate over three epochs therefore contains a
@@ -137,22 +142,22 @@ def over_epochs(trial: Trial, epochs: int) -> Trial:
     metrics = trial.metrics
     first_epoch_s = metrics.get("first_epoch_s")
     later_rate = metrics.get("steady_samples_per_s")
-    covered = epochs_of([trial])
-    if covered is None or not is_number(first_epoch_s) or not is_number(later_rate):
+    measured_epochs = epochs_of([trial])
+    if measured_epochs is None or not is_number(first_epoch_s) or not is_number(later_rate):
         return trial
     if later_rate <= 0 or first_epoch_s <= 0:
         return trial
-    samples_in_epoch = float(metrics["samples"]) / covered
+    samples_in_epoch = float(metrics["samples"]) / measured_epochs
     seconds = first_epoch_s + (epochs - 1) * samples_in_epoch / later_rate
     rate = epochs * samples_in_epoch / seconds
     return replace(trial, metrics={**metrics, "samples_per_s": rate})
 
 
 def arrival_rate(repeats: Repeats) -> Estimate | None:
-    """Return the MB/s that a disk delivered to its probe, read-ahead included.
+    """Return the MB/s that a disk delivered during its probe; None if no repeat has a rate.
 
-    The kernel reads ahead of a buffered read. A probe that ends before it has taken these bytes
-    gets less than the disk delivered. None if no repeat has a rate.
+    The kernel reads ahead. At the end of the probe, the disk has therefore delivered bytes that the
+    probe has not taken.
     """
     rate = estimate_of(repeats, "mb_per_s")
     ratios = [
@@ -169,9 +174,9 @@ def arrival_rate(repeats: Repeats) -> Estimate | None:
 
 
 def cold_label(repeats: Repeats) -> str:
-    """Return the label of the page cache for all repeats: ``cold`` only if each was proved cold.
+    """Return the proved state of the page cache: the label that all repeats have.
 
-    Empty if no repeat has a label.
+    It is ``warm`` if their labels differ, and empty if no repeat has a label.
     """
     labels = [trial.cold.label for trial in repeats if trial.cold is not None]
     if not labels:

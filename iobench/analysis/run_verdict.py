@@ -1,4 +1,4 @@
-"""PURE. The verdict on one run in a sentence, and how far it can be trusted.
+"""PURE. The verdict on a run in one sentence, and how far the verdict can be trusted.
 
 Verdicts on the changes between two runs are in ``iobench.analysis.regressions``.
 """
@@ -20,7 +20,7 @@ from iobench.analysis.input_cost import (
     entry_rate_words,
     input_cost_of_entry,
 )
-from iobench.analysis.loops import Loop, scatters
+from iobench.analysis.loops import Loop, is_scattered
 from iobench.loaders.capabilities import capabilities_of
 from iobench.results.numbers import percent
 from iobench.results.result import Finding
@@ -47,16 +47,17 @@ _BOTTLENECKS = {
 }
 """The verdict by the code of the primary finding."""
 _DOUBTS = {"unfinished", "stood-still", "not-shown-cold"}
-"""Findings that make the confidence low."""
-_READ_AHEAD = 1.05
-"""Delivered bytes / taken bytes of a disk probe from which on both rates are named."""
-_SMOKE_REPEATS = 3
-"""Repeats up to which a run is a smoke run."""
+"""The codes of findings that make the confidence low."""
+_MIN_READ_AHEAD = 1.05
+"""The verdict on a disk has two rates if the disk delivered this many times the bytes that the
+probe took, because the kernel read ahead."""
+_MAX_SMOKE_REPEATS = 3
+"""A run with at most this number of repeats is a smoke run."""
 _HIGH_HALF_WIDTH, _MEDIUM_HALF_WIDTH = 0.05, 0.15
-"""Half-widths of the interval, as shares of the median: below the first one the confidence is high,
-below the second one it is medium."""
+"""Half of the interval's width, as a share of the median. Below the first limit the confidence may
+be high, below the second limit it may be medium."""
 _FEW_STEPS = 20
-"""Steps of a watched loop below which the verdict names their number."""
+"""The verdict on a watched loop has the number of steps if there are fewer than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,9 @@ def loop_verdict(loop: Loop, findings: Sequence[Finding], *, named: bool, doubt:
     Args:
         loop: the loop.
         findings: the findings of the run.
-        named: whether the sentence names the loop, because the run has others.
-        doubt: why the loop's figures are no evidence; no cause is then named.
+        named: whether the sentence names the loop, because the run has several.
+        doubt: the reason why the loop's figures are not evidence, which the sentence then has
+            instead of a cause; empty if they are evidence.
     """
     sentences = [_loop_verdict(loop, findings, named, doubt)]
     if loop.emulated and "emulated device" not in sentences[0]:
@@ -98,9 +100,9 @@ def loop_verdict(loop: Loop, findings: Sequence[Finding], *, named: bool, doubt:
 def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Confidence:
     """Return the confidence in a loop's figures, by their interval and by doubts about them.
 
-    High confidence needs six repeats and a half-width below 5 % of the median; medium confidence
-    needs a half-width below 15 %. What an emulated device or a store on this machine shows about
-    storage is never more than medium.
+    High confidence needs six repeats, and half of the interval's width below 5 % of the median.
+    Medium confidence needs it below 15 %. The confidence in a loop that reads from storage is at
+    most medium if the device is emulated, or if the store runs on this machine.
     """
     share = loop.au_ceiling or loop.rate()
     repeats = share.repeats if share is not None else len(loop.trials)
@@ -109,9 +111,9 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
         repeats_words += f": {share_range_words(loop.au_ceiling)}"
     if doubt:
         return Confidence("low", f"no evidence: {doubt}")
-    if repeats <= _SMOKE_REPEATS:
+    if repeats <= _MAX_SMOKE_REPEATS:
         return Confidence("low", f"smoke run, {repeats_words}")
-    if any(scatters(trials) for trials in loop.inputs.values()):
+    if any(is_scattered(trials) for trials in loop.inputs.values()):
         return Confidence("low", f"repeats differ widely: {repeats_words}")
     doubtful = _doubtful_finding(loop, findings)
     if doubtful is not None:
@@ -161,9 +163,10 @@ def verdict_without_loop(
 
 
 def best_loader(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the fastest loader that decodes, or else the fastest that only reads.
+    """Return the fastest loader that decodes, or else the fastest loader that only reads.
 
-    If no loader has a rate, the loader with the highest lower bound is chosen. None without either.
+    If no loader has a rate, loaders are compared by the lower bounds of their rates. None if no
+    loader has a bound either.
     """
     readers = [entry for entry in entries if capabilities_of(entry["loader"]).reads_data]
     for metric in ("samples_per_s", "samples_per_s_low"):
@@ -226,7 +229,7 @@ def _doubtful_finding(loop: Loop, findings: Sequence[Finding]) -> Finding | None
 
 
 def _half_width(figure: Estimate | None) -> float:
-    """Return half of the interval's width as a share of the median; infinite if unknown."""
+    """Return half of the interval's width as a share of the median; infinite if it is unknown."""
     if figure is None or figure.median <= 0:
         return math.inf
     return (figure.high - figure.low) / 2 / figure.median
@@ -252,7 +255,7 @@ def _disk_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
     mb_per_s = best["mb_per_s"]["median"]
     how = f"{best['pattern']} {best['operation']}, {label}"
     arrived_mb_per_s = (best.get("arrived_mb_per_s") or best["mb_per_s"])["median"]
-    if from_disk and arrived_mb_per_s > _READ_AHEAD * mb_per_s:
+    if from_disk and arrived_mb_per_s > _MIN_READ_AHEAD * mb_per_s:
         how += f"; the probe took {mb_per_s:,.0f} MB/s of it, the kernel read the rest ahead"
         mb_per_s = arrived_mb_per_s
     return f"{subject} {verb} at most {mb_per_s:,.0f} MB/s ({how})."
@@ -284,7 +287,7 @@ def _loader_verdict(entry: Mapping[str, Any], *, is_store_own: bool) -> str:
 def _watched_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
     """Return the verdict on the longest watched loop.
 
-    A cost of its input below 5 % is fine, above 20 % high.
+    The cost of its input is called fine below 5 %, moderate from 5 to 20 %, and high above 20 %.
     """
     longest = entries[0]
     cost = input_cost_of_entry(longest)
@@ -297,7 +300,7 @@ def _watched_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
         return _loss_verdict(longest, cost, subject, few_steps)
     if cost.by == "device":
         subject = f"The GPU of {subject[0].lower()}{subject[1:]}"
-    verdict = f"{subject} waits for data {cost.words} of its time, which is {cost.grade}{few_steps}"
+    verdict = f"{subject} waits for data {cost.text} of its time, which is {cost.grade}{few_steps}"
     rate, ceiling = entry_rate_words(longest), entry_ceiling_words(longest)
     if rate == UNKNOWN_RATE:
         verdict += ", at an unknown rate"
@@ -315,7 +318,7 @@ def _watched_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
 def _loss_verdict(entry: Mapping[str, Any], cost: InputCost, subject: str, few_steps: str) -> str:
     """Return the loss of a watched loop, its rates with and without its loader, and its waiting."""
     verdict = (
-        f"{subject} loses {cost.words} of its rate to its loader, which is {cost.grade}"
+        f"{subject} loses {cost.text} of its rate to its loader, which is {cost.grade}"
         f"{few_steps}: {entry_rate_words(entry)} of {entry_ceiling_words(entry)} samples/s"
     )
     if entry["wait_share"]:

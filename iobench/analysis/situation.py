@@ -1,7 +1,7 @@
-"""PURE. The setting that a run used, and whether predictions of it may be trusted.
+"""PURE. The setting that a run used, and whether its predictions may be used for advice.
 
-A prediction counts only if the same model, without having seen the loop, comes within 20 % of the
-rate that the loop got.
+To test the predictions, the rate of the measured loop is predicted from the other measurements
+alone. Advice uses predictions only if this test is within 20 % of the measured rate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _USABLE = 0.20
 
 @dataclass(frozen=True, slots=True)
 class PredictionCheck:
-    """A measured loop, and its rate as predicted from its loader and its device alone.
+    """The measured rate of a loop, and the rate predicted from its loader and its device alone.
 
     Attributes:
         group: the name of the loop.
@@ -83,10 +83,11 @@ class Situation:
 
     @property
     def is_predictable(self) -> bool:
-        """Whether predictions may be used: they were accurate for this loop, or were not tested.
+        """Whether predictions may be used for advice.
 
-        A loop whose device computes on the CPUs of its workers is not predicted without a test,
-        because the model does not describe their contention.
+        They may be used if they were accurate for this loop, or if they could not be tested. A loop
+        that computes on the same CPUs as its workers needs a test, because the predictions leave
+        out that they compete for the CPUs.
         """
         if self.prediction_error is None:
             return self.loop is None or not self.loop.on_processors

@@ -1,9 +1,9 @@
 """PURE. How many accelerators a host feeds, and how many hosts N accelerators need.
 
-All hosts are assumed to be like the one that measured. If several hosts measured at the same time,
-the storage gives what it gave to all of them together (``iobench.analysis.host_scaling``).
-Otherwise it is assumed to give each host what it gave this one. The cost of an epoch is in
-``iobench.analysis.epoch_cost``.
+All hosts are assumed to be identical to the host that measured. If several hosts measured at the
+same time, the rate of the storage is the rate that all hosts got together
+(``iobench.analysis.host_scaling``). Otherwise each host is assumed to get the rate that this host
+got. ``iobench.analysis.epoch_cost`` has the cost of an epoch.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NOT_MEASURED = {
     "store": "not measured (dataprep init, then iobench run configs/bench/s3.yaml)",
     "network": "unknown: give limits.network_gbit_per_s",
 }
-_SATED = 0.95
-"""A loop above this share of its device's rate might feed more devices."""
-_PART_NAMES = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
+_DEVICE_BOUND = 0.95
+"""If a loop reaches this share of its device's rate, its input might feed more devices."""
+_SUPPLY_NAMES = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class FeedsRow:
     Attributes:
         of: the supply, such as ``this disk, cold``.
         samples_per_s: its rate.
-        at_least: whether more is possible, because the device was the limit.
-        feeds: numbers of accelerators by the names of their rates; a measured row has only those
-            that ran.
+        at_least: whether it may feed more accelerators, because the device was the limit.
+        feeds: numbers of accelerators by the names of their rates. A measured row has only the
+            accelerator that was emulated.
         how: ``measured`` if this number of accelerators ran side by side; ``computed`` if
             ``samples_per_s`` was divided by the rate of an accelerator.
         basis: where ``samples_per_s`` comes from.
@@ -122,16 +122,16 @@ class Scale:
         gb_per_s: the same in GB (10^9 bytes) of stored data.
         devices_per_host: devices in each host.
         supplies: the rates of the parts of a host.
-        hosts: the number of hosts by each part that was measured, and by ``devices``.
+        hosts: for each measured part, and for ``devices``, the number of hosts that it needs.
         limit: the part that needs the most hosts.
         gets_per_s: requests to the store for objects of the measured size; None if unknown.
-        rate: what a published rate means and where it comes from.
-        rate_note: why the published rate does not fit this run; empty if it does.
+        rate: the kind and the source of the published rate; empty if none was used.
+        rate_note: why the published rate does not fit this run; empty if it fits.
         usd_per_h: the price of all devices for an hour; None if unknown.
         price: where the price comes from.
-        unknown: what is missing for an answer; empty if there is one.
+        unknown: the measurement that is missing for an answer; empty if there is an answer.
         curves: the parts that were measured on several hosts at the same time.
-        short: the parts of ``curves`` that no number of hosts makes fast enough.
+        short: the parts of ``curves`` that are too slow with any number of hosts.
     """
 
     devices: int
@@ -189,10 +189,11 @@ def feeds(
     device_rate: float | None = None,
     measured: Sequence[FeedsRow] = (),
 ) -> Feeds | None:
-    """Compute how many accelerators each supply feeds, and the loop now and after one change.
+    """Compute how many accelerators the loop and each part of the host feed.
 
-    Published rates are used for the model that they were measured with. For another model, the rate
-    of the device that was measured is used.
+    The loop has a row for its current rate, and a row for its rate after the first change.
+    Published rates are used only for the model with which they were measured. For another model,
+    the measured rate of this run's device is used.
 
     Args:
         supplies: the rates of the parts of the host.
@@ -216,26 +217,31 @@ def feeds(
     loop_rate = loop.rate() if loop is not None and loop.farthest else None
     if loop is not None and loop_rate is not None:
         device = loop.device_rate
-        is_sated = device is not None and loop_rate.median > _SATED * device.median
+        is_device_bound = device is not None and loop_rate.median > _DEVICE_BOUND * device.median
         rows.append(
-            computed("this loop, now", loop_rate.median, "the loop's rate", at_least=is_sated)
+            computed(
+                "this loop, now", loop_rate.median, "the loop's rate", at_least=is_device_bound
+            )
         )
     predicted = [change for change in advice.changes if change.rate is not None]
     if predicted and predicted[0].setting != "processors":
         first = predicted[0]
-        is_limited = first.limit == "device"
+        is_device_bound = first.limit == "device"
         samples_per_s = first.rate or 0.0
         rows.append(
-            computed("with change 1", samples_per_s, "a predicted rate", at_least=is_limited)
+            computed("with change 1", samples_per_s, "a predicted rate", at_least=is_device_bound)
         )
-    known = {supply.part: supply.samples_per_s for supply in supplies if supply.samples_per_s}
-    for part, samples_per_s in known.items():
-        if part in _PART_NAMES:
-            rows.append(computed(_PART_NAMES[part], samples_per_s, "its rate alone"))
+    rate_of_part = {
+        supply.part: supply.samples_per_s for supply in supplies if supply.samples_per_s
+    }
+    for part, samples_per_s in rate_of_part.items():
+        if part in _SUPPLY_NAMES:
+            rows.append(computed(_SUPPLY_NAMES[part], samples_per_s, "its rate alone"))
     if not rows:
         return None
-    needed = {part: rate for part, rate in known.items() if part in _parts_used(loop)}
-    limit = min(needed, key=lambda part: needed[part]) if len(needed) > 1 else ""
+    parts_used = _parts_used(loop)
+    used = {part: rate for part, rate in rate_of_part.items() if part in parts_used}
+    limit = min(used, key=lambda part: used[part]) if len(used) > 1 else ""
     return Feeds(model, rates, tuple(rows), limit)
 
 
@@ -255,14 +261,14 @@ def scale(
     devices = int(settings["devices"])
     device_rate, device = _device_rate(loop, settings, devices)
     supplies = host_supplies(result, capacities, loop)
-    known = {supply.part: supply for supply in supplies if supply.samples_per_s}
+    measured = {supply.part: supply for supply in supplies if supply.samples_per_s}
     if device_rate is None:
         why = (
             "the rate of a device was not measured: give --device or --device-rate, or measure a "
             "training loop"
         )
         return Scale(devices, device, unknown=why)
-    if "CPUs" not in known:
+    if "CPUs" not in measured:
         why = "the rate of a loader was not measured: measure one under loaders"
         return Scale(devices, device, unknown=why)
     images_per_s = device_rate * devices
@@ -270,10 +276,10 @@ def scale(
     curves: dict[str, HostCurve] = {}
     if sample_bytes:
         curves = {curve.part: curve for curve in host_curves(points, sample_bytes)}
-    needed = [known[part] for part in _parts_used(loop) if part in known]
+    used = [measured[part] for part in _parts_used(loop) if part in measured]
     hosts: dict[str, int] = {}
     short = []
-    for supply in needed:
+    for supply in used:
         count = _hosts_for(images_per_s, supply, curves.get(supply.part))
         if count is None:
             short.append(supply.part)
@@ -283,8 +289,8 @@ def scale(
     devices_per_host = int(settings.get("devices_per_host") or gpus or 1)
     hosts["devices"] = math.ceil(devices / devices_per_host)
     gets_per_s = None
-    if "store" in known and known["store"].object_bytes:
-        gets_per_s = images_per_s * sample_bytes / known["store"].object_bytes
+    if "store" in measured and measured["store"].object_bytes:
+        gets_per_s = images_per_s * sample_bytes / measured["store"].object_bytes
     rate = RATES.get(str(settings.get("device")))
     rental = rental_of(rate.name) if rate is not None else None
     return Scale(
@@ -301,7 +307,7 @@ def scale(
         rate_note=_rate_note(rate, loop) if rate is not None else "",
         usd_per_h=rental.usd_per_accelerator_h * devices if rental is not None else None,
         price=rental.basis if rental is not None else "",
-        curves=tuple(curves[supply.part] for supply in needed if supply.part in curves),
+        curves=tuple(curves[supply.part] for supply in used if supply.part in curves),
         short=tuple(short),
     )
 
@@ -360,27 +366,27 @@ def _supply_line(supply: Supply, limit: str) -> str:
 
 
 def _curve_line(curve: HostCurve, sizing: Scale) -> str:
-    """Return the rate of several hosts together, and from which number on it is extrapolated."""
+    """Return the measured rates of several hosts together, and the hosts that are needed."""
     rates = sorted(curve.samples_per_s.items())
-    shown = ", ".join(f"{rate:,.0f} on {counted(hosts, 'host')}" for hosts, rate in rates)
+    rates_text = ", ".join(f"{rate:,.0f} on {counted(hosts, 'host')}" for hosts, rate in rates)
     needed = sizing.hosts.get(curve.part)
     answer = "no number of hosts gets the rate"
     if needed is not None:
         answer = f"{counted(needed, 'host')} needed"
     if needed is None or needed > curve.largest:
         answer += f", extrapolated beyond {counted(curve.largest, 'measured host')}"
-    return f"  {curve.part:<8}  img/s of all hosts together: {shown}; {answer}"
+    return f"  {curve.part:<8}  img/s of all hosts together: {rates_text}; {answer}"
 
 
 def _hosts_for(images_per_s: float, supply: Supply, curve: HostCurve | None) -> int | None:
-    """Return the hosts whose part gets a rate; None if no number of hosts does."""
+    """Return how many hosts a part needs for a rate; None if no number of hosts is enough."""
     if curve is not None:
         return curve.hosts_for(images_per_s)
     return math.ceil(images_per_s / (supply.samples_per_s or 1))
 
 
 def _rate_note(rate: Rate, loop: Loop | None) -> str:
-    """Return whether the loop trained another model than that of the rate."""
+    """Return a note if the rate was published for another model; empty for the loop's model."""
     model = str(loop.params.get("model", rate.model)) if loop is not None else rate.model
     if model == rate.model:
         return ""

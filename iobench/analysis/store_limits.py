@@ -1,9 +1,8 @@
 """PURE. What limits reads from an object store: its latency or its bandwidth.
 
-A store is limited by its latency where its rate grows with the number of connections or with the
-size of the reads. It is limited by its bandwidth where the rate stays the same. The object-store
-probe measures both sweeps. A loader is compared with the points that match its own connections and
-reads.
+If the rate grows with the number of connections, or with the size of the reads, the store's latency
+is the limit. If the rate stays the same, its bandwidth is the limit. The object-store probe varies
+both. For a loader, the points of the probe that are nearest to its own connections and reads count.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataprep.counted import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
 from dataprep.reading.record_reader import RANGES_AT_ONCE
 from iobench.analysis.repeats import by_settings, estimate_of
-from iobench.analysis.worker_scaling import at_workers
+from iobench.analysis.worker_scaling import rate_at_workers
 from iobench.data.settings import LOCAL
 from iobench.results.result import Result
 from iobench.results.statistics import Estimate
@@ -33,10 +32,12 @@ TO_MEASURE = "object_store.targets, .connections and .object_bytes"
 
 _READS = ("get", "range_get")
 _GROWING, _CONSTANT = 0.5, 0.2
-"""Exponents of the rate by connections or by bytes: 1 is proportional, 0 is constant."""
-_SMALLEST_SIZE = 0.5
-"""Reads below this share of the smallest probed size are not comparable with the probe."""
+"""The rate is proportional to a power of the connections or bytes. With an exponent from 0.5 on it
+grows, with an exponent up to 0.2 it is constant."""
+_MIN_COMPARABLE_SHARE = 0.5
+"""Reads that are smaller than this share of the smallest probed object are not comparable."""
 _LARGEST_BYTES = 1e12
+"""Stands for an infinite size of a read, whose logarithm would be infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class StoreLimit:
 
 
 def connections_of(params: Params) -> int | None:
-    """Return how many requests a loader makes at a time; None for a loader of another package.
+    """Return how many requests a loader makes at a time; None if that is not known.
 
     A sequential reader fetches several windows of samples at a time in each worker. A reader of
     single samples makes one request for each sample of a batch, up to a limit for each worker.
@@ -74,9 +75,9 @@ def connections_of(params: Params) -> int | None:
     if loader == "torch-map":
         return workers * min(RANGES_AT_ONCE, int(params.get("batch_size") or 1))
     if loader == "tf-data":
-        return WINDOWS_AT_ONCE  # It has one reader for any number of threads that decode.
+        return WINDOWS_AT_ONCE  # All threads that decode share a single reader.
     if loader == "mxnet-record":
-        return RANGES_AT_ONCE  # It copies one part at a time to a local file.
+        return RANGES_AT_ONCE  # Shards are copied to local files, in ranges.
     return workers if loader in ("raw", "torch-folder") else None
 
 
@@ -96,7 +97,7 @@ def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: floa
 
 
 def holds_the_data(result: Result, label: str) -> bool:
-    """Return whether the probed store called ``label`` is the one that holds the run's data."""
+    """Return whether the run's data are in the probed store ``label``: the same bucket."""
     probe = result.config.get("object_store") or {}
     data: Mapping[str, Any] = result.config.get("data") or {}
     for target in probe.get("targets") or ():
@@ -125,8 +126,8 @@ def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
 def store_points(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
     """Return the probe's reads of the store that holds the run's data.
 
-    They are the reads of the client that dataprep uses. If that client was not probed, each point
-    is that of the fastest client.
+    They are the reads of dataprep's own client, boto3. If boto3 was not probed, each point has the
+    rate of the client that was fastest there.
     """
     by_point: dict[tuple[int, int], dict[str, Estimate]] = {}
     for params, repeats in by_settings(trials, "object"):
@@ -153,7 +154,9 @@ def store_points(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
 
 
 def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) -> StoreLimit:
-    """Decide what limits a loader: by how the rate grows with its connections and its reads.
+    """Decide whether latency or bandwidth of the store limits a loader.
+
+    The decision depends on how the probed rate grows with the connections and the size of reads.
 
     Args:
         points: the probe's reads.
@@ -173,9 +176,10 @@ def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) 
     growths = [step.growth for step in (by_connections, by_size) if step is not None]
     if growths and max(growths) >= _GROWING:
         return StoreLimit("latency", evidence)
-    # With few connections, a constant rate by size is that of a connection, not of the store.
+    # A rate that does not grow with the size may be the limit of each connection. Only if it does
+    # not grow with the connections either, it is the limit of the store.
     smallest_bytes = min(point.object_bytes for point in points)
-    is_comparable = read_bytes >= _SMALLEST_SIZE * smallest_bytes
+    is_comparable = read_bytes >= _MIN_COMPARABLE_SHARE * smallest_bytes
     if by_connections is not None and max(growths) <= _CONSTANT and is_comparable:
         return StoreLimit("bandwidth", evidence)
     return StoreLimit("unclear", evidence)
@@ -184,7 +188,8 @@ def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) 
 def rate_at(points: Sequence[StorePoint], connections: int, read_bytes: float) -> Estimate | None:
     """Return the MB/s of the store for a loader's connections and reads.
 
-    None beyond the largest probed number of connections, unless the rate is constant there.
+    None if the loader has more connections than the probe, unless the store's bandwidth is the
+    limit, so that the rate stays the same.
     """
     if not points:
         return None
@@ -196,7 +201,7 @@ def rate_at(points: Sequence[StorePoint], connections: int, read_bytes: float) -
     rates = {count: point.mb_per_s for count, point in nearest.items()}
     max_connections = max(rates)
     if connections <= max_connections:
-        return at_workers(rates, connections, None)
+        return rate_at_workers(rates, connections, None)
     is_constant = limit_of(points, connections, read_bytes).limit == "bandwidth"
     return rates[max_connections] if is_constant else None
 
@@ -231,7 +236,11 @@ class _Step:
 
 
 def _step_from(readings: Sequence[_Reading], start: float) -> _Step | None:
-    """Return the step of the longest sweep that begins at ``start``, or the nearest step."""
+    """Return two neighbouring points of the longest sweep, of which the first is at ``start``.
+
+    If no point is there, the first is the last point below ``start``. Beyond an end of the sweep,
+    it is the first or the last pair. None if no sweep has two points.
+    """
     sweeps: dict[int, list[_Reading]] = {}
     for reading in readings:
         sweeps.setdefault(reading.fixed, []).append(reading)

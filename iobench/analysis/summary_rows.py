@@ -71,7 +71,7 @@ _WATCHED_METRICS = (
     "epochs",
 )
 _NEAR_PEAK = 0.95
-"""Share of the best rate that is enough."""
+"""A rate of at least this share of the best rate counts as equally good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class SettingRow:
     Attributes:
         kind: the kind of its trials.
         params: the parameters of its trials.
-        label: what the page cache held.
-        figures: the estimates by the names of their metrics; None if it was not measured.
+        label: the proved state of the page cache, such as ``cold``.
+        figures: the estimates by the names of their metrics; None for a metric without values.
     """
 
     kind: str
@@ -102,10 +102,10 @@ class DiskRow:
 
     Attributes:
         params: the parameters of its trials.
-        label: what the page cache held.
-        mb_per_s: the rate that the probe got.
-        arrived_mb_per_s: the rate that the disk delivered to a read, read-ahead included; None for
-            a write.
+        label: the proved state of the page cache, such as ``cold``.
+        mb_per_s: the rate of the probe.
+        arrived_mb_per_s: the rate that the disk delivered, including what the kernel read ahead;
+            None for a write.
     """
 
     params: Params
@@ -125,17 +125,18 @@ class DiskRow:
 class StoreRow:
     """The best rate of a store for one client and operation.
 
-    A field with ``95`` in its name is None if only the last point of its sweep reaches 95 % of the
-    best rate: the rate may still be rising.
+    A sweep varies the size of objects, or the number of connections, and keeps the other one fixed.
+    A field with ``95`` in its name is None if only the last point of the sweep reaches 95 % of its
+    best rate, because the rate may then still be rising.
 
     Attributes:
-        store, client, operation: what was measured.
+        store, client, operation: the label of the store, the client and the operation.
         object_bytes, connections: the settings of the best rate.
         mb_per_s: the best rate.
-        object_bytes_95: the smallest size that reaches 95 % of the best rate of its sweep.
-        at_connections: the connections of that sweep.
-        connections_95: the fewest connections that reach 95 % of the best rate of their sweep.
-        at_object_bytes: the size of objects in that sweep.
+        object_bytes_95: the smallest object size that reaches 95 % of the best rate.
+        at_connections: the fixed number of connections in the sweep of object sizes.
+        connections_95: the fewest connections that reach 95 % of the best rate.
+        at_object_bytes: the fixed object size in the sweep of connections.
         cpu_s_per_gb: CPU time for each GB at the best rate.
     """
 
@@ -178,8 +179,8 @@ class ProcessesRow:
         processes: the number of processes.
         samples_per_s: the rate of all processes together.
         mb_per_s: the same in MB/s.
-        efficiency: the rate of n processes / (n times the rate of one), within rounds, as of any
-            parallel program (Grama et al., "Introduction to Parallel Computing", 2003, chapter 5).
+        efficiency: the rate of n processes / (n times the rate of one process), both from the same
+            round (Grama et al., "Introduction to Parallel Computing", 2003, chapter 5).
         evenness: how even the rates of the processes are.
     """
 
@@ -252,7 +253,7 @@ def disk_rows(trials: Iterable[Trial]) -> list[DiskRow]:
 
 
 def store_rows(trials: Iterable[Trial]) -> list[StoreRow]:
-    """Return the best rate of each store, client and operation, and what is enough for 95 %."""
+    """Return a row for each store, client and operation that was probed."""
     groups: dict[tuple[str, str, str], dict[_Point, Repeats]] = {}
     for params, repeats in by_settings(trials, "object"):
         if estimate_of(repeats, "mb_per_s"):
@@ -276,9 +277,9 @@ def store_rows(trials: Iterable[Trial]) -> list[StoreRow]:
                 object_bytes=best.object_bytes,
                 connections=best.connections,
                 mb_per_s=rates[best],
-                object_bytes_95=sizes.enough(),
+                object_bytes_95=sizes.smallest_near_peak(),
                 at_connections=sizes.fixed,
-                connections_95=connections.enough(),
+                connections_95=connections.smallest_near_peak(),
                 at_object_bytes=connections.fixed,
                 cpu_s_per_gb=estimate_of(points[best], "cpu_s_per_gb"),
             )
@@ -336,13 +337,16 @@ class _Point:
 
 @dataclass(frozen=True, slots=True)
 class _Sweep:
-    """Rates by one setting, while the other one is fixed."""
+    """The rates by one setting of the probe, while the other setting is fixed."""
 
     fixed: int
     mb_per_s: Mapping[int, float]
 
-    def enough(self) -> int | None:
-        """Return the minimum that reaches 95 % of the best rate; None if only the last one does."""
+    def smallest_near_peak(self) -> int | None:
+        """Return the smallest setting that reaches 95 % of the best rate.
+
+        None if only the largest setting does.
+        """
         enough_mb_per_s = _NEAR_PEAK * max(self.mb_per_s.values())
         minimum = min(value for value, rate in self.mb_per_s.items() if rate >= enough_mb_per_s)
         return minimum if minimum < max(self.mb_per_s) else None

@@ -32,7 +32,10 @@ def watched_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _input_findings(name: str, metrics: Metrics) -> Iterator[Finding]:
-    """Yield a finding if the input costs much, with a cause by how busy the CPUs were."""
+    """Yield a finding if the input costs much, or if a replay showed that it costs little.
+
+    How busy the CPUs were decides the cause.
+    """
     cost = input_cost(metrics)
     if cost is None:
         return
@@ -59,7 +62,7 @@ def _cause_of_waiting(metrics: Metrics) -> str:
 
 
 def _cpu_words(metrics: Metrics, code: str) -> str:
-    """Return how busy the CPUs were, and the figure from which the cause was concluded."""
+    """Return how busy the CPUs were, and the figure that supports the cause."""
     busy_share = metrics.get("cpu_busy_share")
     text = "" if busy_share is None else f"; CPUs {percent(busy_share)} busy"
     mb_per_s = metrics.get("disk_read_mb_per_s")
@@ -74,12 +77,12 @@ def _cost_words(name: str, metrics: Metrics, cost: InputCost) -> str:
     """Return the figure by which a watched loop is graded, and how long the host waits."""
     host_share = metrics.get("wait_share")
     if cost.by == "loss":
-        text = f"{name}: its loader costs {cost.words} of its rate"
+        text = f"{name}: its loader costs {cost.text} of its rate"
         if host_share is not None:
             text += f"; it waits {percent(host_share)} of its time"
         return text
     subject = f"{name}: its GPU" if cost.by == "device" else f"{name}:"
-    text = f"{subject} waits for data {cost.words} of its time"
+    text = f"{subject} waits for data {cost.text} of its time"
     if cost.by == "device" and host_share is not None:
         text += f", the host {percent(host_share)}"
     return text
@@ -102,7 +105,7 @@ def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
     owner = "its"
     idle_share = metrics.get("device_wait_share")
     if idle_share is not None:
-        # Runs of earlier versions lack the share of the starts. It is at most all idle time.
+        # Runs of earlier versions lack the GPU's share of the starts. It is at most its idle time.
         share = metrics.get("device_epoch_start_share", min(share, idle_share))
         owner = "its GPU's"
     if share > FINE_SHARE:

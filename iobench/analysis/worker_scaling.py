@@ -1,15 +1,16 @@
 """PURE. The rate of a loader by its number of workers: measured, interpolated, extrapolated.
 
-Between two measured counts the rate is interpolated by a straight line. Above the largest measured
-count it comes from the universal scalability law, fitted to at least three counts:
+Between two measured numbers of workers, the rate is interpolated by a straight line. For more
+workers than were measured, it comes from the universal scalability law. The law is fitted to at
+least three numbers of workers:
 
     X(n) = X(1) n / (1 + contention (n - 1) + coherency n (n - 1))
 
-``contention`` is the share of the work that workers do one after the other; without ``coherency``
-the formula is Amdahl's law. ``coherency`` is the time that each pair of workers costs (N. J.
+``contention`` is the share of the work that workers do one after the other. ``coherency`` is the
+time that each pair of workers costs. Without ``coherency`` the formula is Amdahl's law (N. J.
 Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6, and "A general theory of
 computational scalability based on rational functions", arXiv:0808.1431). ``n / X(n)`` is linear in
-three unknowns that cannot be negative, so that the fit has a closed form.
+three coefficients, which cannot be negative, so that the fit has a closed form.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ REACH = 2
 """Largest predicted number of workers, in multiples of the largest measured one."""
 
 _CERTAIN_GROWTH = 0.3
-"""Share of the predicted growth that is certain: a second hardware thread on a core adds 0.3 to 1
-times the rate of the first thread."""
-_MISFIT = 0.10
-"""Relative error of a fitted rate above which the measured rates do not follow the law."""
+"""Share of the predicted growth that is certain. Further workers may run on second hardware threads
+of cores in use; a second thread adds 0.3 to 1 times the rate of the first."""
+_MAX_MISFIT = 0.10
+"""Maximum relative error of a fitted rate. If it is larger, the rates do not follow the law."""
 
 Terms = tuple[int, ...]
 """Indices of the coefficients that may differ from 0: X(1), contention and coherency."""
@@ -60,10 +61,10 @@ class Scalability:
 
 
 def fitted(rates: Mapping[int, float], terms: Iterable[Terms] = _ALL_TERMS) -> Scalability:
-    """Fit the law to rates by number of workers, with the smallest relative errors.
+    """Fit the law to measured rates so that the relative errors are as small as possible.
 
-    The coefficients are not negative: of the least-squares solutions with some coefficients set
-    to 0, the best one without a negative coefficient is the optimum.
+    No coefficient may be negative. Each set of ``terms`` gives a least-squares solution in which
+    the other coefficients are 0. The best of the solutions without a negative coefficient is taken.
 
     Args:
         rates: the rates by number of workers.
@@ -75,20 +76,20 @@ def fitted(rates: Mapping[int, float], terms: Iterable[Terms] = _ALL_TERMS) -> S
     columns /= worker_seconds[:, None]
     best = np.array([float(np.mean(worker_seconds)), 0.0, 0.0])
     smallest_error = np.inf
-    for chosen in terms:
-        solution, *_ = np.linalg.lstsq(columns[:, chosen], np.ones_like(counts), rcond=None)
+    for indices in terms:
+        solution, *_ = np.linalg.lstsq(columns[:, indices], np.ones_like(counts), rcond=None)
         if solution[0] <= 0 or (solution < -1e-12 * solution[0]).any():
             continue
-        error = float(((columns[:, chosen] @ solution - 1) ** 2).sum())
+        error = float(((columns[:, indices] @ solution - 1) ** 2).sum())
         if error < smallest_error - 1e-15:
             smallest_error = error
             best = np.zeros(3)
-            best[list(chosen)] = solution
+            best[list(indices)] = solution
     sample_s, contention_s, coherency_s = (max(0.0, float(value)) for value in best)
     return Scalability(1 / sample_s, contention_s / sample_s, coherency_s / sample_s)
 
 
-def at_workers(
+def rate_at_workers(
     rates: Mapping[int, Estimate], workers: int, max_workers: float | None
 ) -> Estimate | None:
     """Return the rate with a number of workers.
@@ -112,7 +113,7 @@ def at_workers(
     if workers in rates:
         return rates[workers]
     if workers < counts[0]:
-        # Rates grow at most in proportion, and fewer workers are not faster.
+        # Fewer workers are not faster, and at worst their rate falls in proportion.
         fewest = rates[counts[0]]
         rate = fewest.median * workers / counts[0]
         return Estimate(rate, rate, fewest.high, 0.0, fewest.repeats)
@@ -126,9 +127,9 @@ def at_workers(
 def extrapolated(rates: Mapping[int, Estimate], workers: int) -> Estimate | None:
     """Return the rate with more workers than were measured.
 
-    The interval contains the law and Amdahl's law, each fitted to the medians and to both ends of
-    the measured intervals. Its lower end also assumes that only 0.3 of the growth beyond the
-    largest measured count is real.
+    Both the law and Amdahl's law are fitted to the medians, to the lower ends and to the upper ends
+    of the measured intervals. The interval of the prediction contains all these rates. Its lower
+    end also assumes that only 0.3 of the predicted growth happens (``_CERTAIN_GROWTH``).
 
     Returns:
         The rate; None if fewer than three counts were measured, if ``workers`` exceeds twice the
@@ -140,7 +141,7 @@ def extrapolated(rates: Mapping[int, Estimate], workers: int) -> Estimate | None
     medians = {count: rate.median for count, rate in rates.items()}
     law = fitted(medians)
     for count, median in medians.items():
-        if abs(law.rate(count) / median - 1) > _MISFIT:
+        if abs(law.rate(count) / median - 1) > _MAX_MISFIT:
             return None
     lows = {count: rate.low for count, rate in rates.items()}
     highs = {count: rate.high for count, rate in rates.items()}

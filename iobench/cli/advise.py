@@ -29,7 +29,9 @@ from iobench.report.page import from_template
 from iobench.runner.run_folder import CONFIG, read
 
 _SHARD_SETTINGS = ("sharding", "resize", "shard_size")
+"""Settings that ``dataprep shard`` can change."""
 _MEASURE = "iobench run configs/bench/advise.yaml (dataprep init copies it)"
+"""The command that measures everything that advice needs."""
 _WRITE_OPTIONS = {"storage_class", "sse", "sse_kms_key_id"}  # not needed to read a store
 _LIMIT_NAMES = {
     "decode": "decoding",
@@ -40,8 +42,8 @@ _LIMIT_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Advised:
-    """The advice from a run.
+class SavedAdvice:
+    """The advice from a saved run, as text, as JSON and as a config.
 
     Attributes:
         folder: the folder of the run.
@@ -73,15 +75,15 @@ class Advised:
             )
         confidence = ""
         if analysis.loop is not None:
-            checked = prediction_accuracy_words(analysis.checks, analysis.loop.group)
-            confidence = f"Confidence: {analysis.confidence}. {checked}"
+            accuracy = prediction_accuracy_words(analysis.checks, analysis.loop.group)
+            confidence = f"Confidence: {analysis.confidence}. {accuracy}"
         page = from_template(
             "advise.txt.j2",
             analysis=analysis,
             plain=escape,
             gain=_gain,
-            how_words=self._how,
-            names=settings_words,
+            how_words=self._how_words,
+            settings_words=settings_words,
             no_changes_words=no_changes_words,
             no_effect_words=no_effect_words,
             limits=_LIMIT_NAMES,
@@ -90,7 +92,7 @@ class Advised:
         )
         return page.decode().rstrip("\n")
 
-    def _how(self, change: Recommendation) -> list[str]:
+    def _how_words(self, change: Recommendation) -> list[str]:
         """How to make a change. Commands that measure name the config of this run."""
         config_path = shlex.quote(str(self.folder / CONFIG))
         return [
@@ -113,8 +115,8 @@ class Advised:
 
         Raises:
             NoAdvice: no other shards are recommended, or the images are unknown or missing.
-            ConfigError: the file has another content, the folder of the shards exists already, or
-                the file cannot be written.
+            ConfigError: the file has a different content, the folder of the shards exists already,
+                or the file cannot be written.
         """
         recommended = self.analysis.advice.changes
         changes = [change for change in recommended if change.setting in _SHARD_SETTINGS]
@@ -124,12 +126,19 @@ class Advised:
                 f"no change of the shards is recommended ({names}): {_MEASURE} measures them"
             )
         output = Path.cwd() / file.parent / f"{file.stem}-shards"
-        text = self._shard_config(changes, self._source(), str(output))
+        text = self._shard_config(changes, self._source_uri(), str(output))
         _write(file, text, output)
-        return f"dataprep shard {shlex.quote(str(file))}\n{self._again(output)}"
+        measure_again = self._command_to_measure_again(output)
+        return f"dataprep shard {shlex.quote(str(file))}\n{measure_again}"
 
     def _shard_config(self, changes: list[Recommendation], source: str, output: str) -> str:
-        """The config as YAML, with the reasons as comments."""
+        """The config as YAML, with a comment for each change that gives its gain.
+
+        Args:
+            changes: the recommended changes of the shards.
+            source: the path or address of the images.
+            output: the folder of the new shards.
+        """
         result = self.analysis.result
         data: Mapping[str, Any] = result.config.get("data") or {}
         values: dict[str, Any] = {
@@ -160,9 +169,9 @@ class Advised:
         if "://" in source and store_options:
             values["source_store"] = store_options
         body = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=96)
-        return _commented(comments) + body
+        return _yaml_comments(comments) + body
 
-    def _source(self) -> str:
+    def _source_uri(self) -> str:
         """The absolute path or address of the images that the run read.
 
         Raises:
@@ -188,7 +197,7 @@ class Advised:
             )
         return str(path)
 
-    def _again(self, output: Path) -> str:
+    def _command_to_measure_again(self, output: Path) -> str:
         """The command that measures again with all recommended changes."""
         settings: dict[str, Any] = {"data.shards": str(output)}
         settings |= {"disk": "null", "object_store": "null"}
@@ -206,7 +215,7 @@ class Advised:
         return f"iobench run {shlex.quote(str(self.folder / CONFIG))} {' '.join(options)}"
 
 
-def advise_saved(folder: Path, group: str | None = None) -> Advised:
+def advise_saved(folder: Path, group: str | None = None) -> SavedAdvice:
     """The advice from a saved run.
 
     Args:
@@ -223,7 +232,7 @@ def advise_saved(folder: Path, group: str | None = None) -> Advised:
         groups = dict.fromkeys(loop.group for loop in analyse(result).loops)
         choices = f": choose one of {', '.join(groups)}" if groups else ""
         raise NoAdvice(f"no training loop over data is called {group!r}{choices}")
-    return Advised(folder, analysis)
+    return SavedAdvice(folder, analysis)
 
 
 def _gain(change: Recommendation) -> str:
@@ -239,8 +248,8 @@ def _read_options(store: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _commented(sentences: Sequence[str]) -> str:
-    """Sentences as comments of YAML."""
+def _yaml_comments(sentences: Sequence[str]) -> str:
+    """The sentences as comment lines of YAML, wrapped at 96 characters."""
     lines = []
     for sentence in sentences:
         lines += [f"# {line}\n" for line in _wrapped(_printable(sentence))]
@@ -257,10 +266,16 @@ def _printable(text: str) -> str:
 
 
 def _write(file: Path, text: str, output: Path) -> None:
-    """Write a config. A file with the same content is left as it is.
+    """Write a config. A file that already has this content is not written again.
+
+    Args:
+        file: the file of the config.
+        text: the content.
+        output: the folder of the shards, which must not exist yet.
 
     Raises:
-        ConfigError: the file has another content, ``output`` exists, or the file cannot be written.
+        ConfigError: the file has a different content, ``output`` exists, or the file cannot be
+            written.
     """
     try:
         if file.exists():

@@ -15,11 +15,12 @@ from dataprep.errors import ConfigError, StoreError
 from dataprep.names import escape
 from iobench.analysis.comparison import (
     Comparison,
-    Saved,
+    LabelledRun,
     compare,
     in_order,
     with_verdict,
 )
+from iobench.analysis.environment_differences import Difference, Sort
 from iobench.analysis.regressions import VERDICTS, Change, Verdict
 from iobench.report.tables import Table
 from iobench.results.result import RESULT, Result, read_result
@@ -27,8 +28,8 @@ from iobench.results.statistics import SIGNIFICANCE
 from iobench.runner.run_folder import read, write_file
 
 SCHEMA = 3
-"""The number of the JSON's schema. From 2 on, loops are paired by their group. From 3 on, some
-figures decide the exit code."""
+"""The version of the JSON's schema. Version 2 paired loops by their group for the first time.
+Version 3 added the figures that decide the exit code."""
 
 DRIFT = "The runs were not interleaved, so a drift of the machine between them is possible."
 _VERDICT_TITLES: Mapping[Verdict, str] = {
@@ -37,25 +38,30 @@ _VERDICT_TITLES: Mapping[Verdict, str] = {
     "underpowered": "Underpowered: more repeats are needed",
     "no evidence": "No evidence of a change",
 }
-_DIFFERENCE_TITLES = {
+_DIFFERENCE_TITLES: Mapping[Sort, str] = {
     "machine": "Machines differ",
     "untold": "Known for only one of the runs",
     "software": "Software differs",
     "config": "Configs differ",
 }
-_COLUMNS = ("trial", "figure", "verdict", "change, ratio and its interval", "base", "new")
 _MAX_LINES = 20
+"""Maximum number of differences, and of unpaired settings, that are printed."""
+_COLUMNS = ("trial", "figure", "verdict", "change, ratio and its interval", "base", "new")
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Runs that were compared with a base, in the order of their time."""
+class RunComparisons:
+    """The comparisons of newer runs with one base run.
+
+    Attributes:
+        comparisons: a comparison for each newer run, in the order of their starts.
+    """
 
     comparisons: Sequence[Comparison]
 
     @property
     def newest(self) -> Comparison:
-        """The comparison of the latest run."""
+        """The comparison of the base with the latest run."""
         return self.comparisons[-1]
 
     @property
@@ -69,15 +75,16 @@ class Compared:
         from iobench.report.page import from_template
 
         newest = self.newest
-        all_differences = (*newest.environment, *newest.config)
-        differences = {}
-        for sort, title in _DIFFERENCE_TITLES.items():
-            differences[title] = [entry for entry in all_differences if entry.sort == sort]
+        differences: dict[str, list[Difference]] = {
+            title: [] for title in _DIFFERENCE_TITLES.values()
+        }
+        for difference in (*newest.environment, *newest.config):
+            differences[_DIFFERENCE_TITLES[difference.sort]].append(difference)
         page = from_template(
             "compare.txt.j2",
             comparisons=self.comparisons,
             newest=newest,
-            run=_run,
+            run_words=_run_words,
             plain=escape,
             differences=differences,
             deciding=_by_title(newest.deciding),
@@ -102,7 +109,7 @@ class Compared:
         """
         from iobench.report.page import from_template, packed
 
-        page_name(path)
+        require_page_name(path)
         tables: list[Table] = []
         for comparison in self.comparisons:
             tables += _tables(comparison)
@@ -127,28 +134,30 @@ class Compared:
 
     def _trend(self) -> Iterator[str]:
         """A line for each figure with its medians in all runs."""
-        changes_of_runs = [_by_figure(comparison) for comparison in self.comparisons]
+        changes_of_runs = [_changes_by_figure(comparison) for comparison in self.comparisons]
         for key, newest in changes_of_runs[-1].items():
-            medians = [newest.figure.say(newest.base.median)]
+            medians = [newest.figure.value_words(newest.base.median)]
             for changes in changes_of_runs:
                 change = changes.get(key)
-                medians.append("none" if change is None else change.figure.say(change.new.median))
+                medians.append(
+                    "none" if change is None else change.figure.value_words(change.new.median)
+                )
             yield f"{newest.name}, {newest.figure.name}: {' -> '.join(medians)}"
 
 
-def _by_figure(comparison: Comparison) -> dict[tuple[str, str], Change]:
+def _changes_by_figure(comparison: Comparison) -> dict[tuple[str, str], Change]:
     """The changes of a comparison by the name of the trial and the metric."""
     return {(change.name, change.figure.metric): change for change in comparison.changes}
 
 
 def compare_saved(
     runs: Sequence[Path], against: Path | None, threshold: float, *, force: bool = False
-) -> Compared:
+) -> RunComparisons:
     """Compare saved runs with a base.
 
     Args:
         runs: folders of runs or files ``result.json``. Without ``against``, the first is the base.
-        against: the base.
+        against: the base run; None if it is the first of ``runs``.
         threshold: the smallest change that counts as better or worse, as a share of 1.
         force: whether to compare although images, models, machines or rules differ.
 
@@ -160,10 +169,10 @@ def compare_saved(
     paths = [against, *runs] if against else list(runs)
     if len(paths) < 2:
         raise ConfigError("compare takes two runs: BASE_DIR NEW_DIR, or NEW_DIR --against BASELINE")
-    saved_runs = [Saved(label(path), read_saved(path)) for path in paths]
+    saved_runs = [LabelledRun(label(path), read_saved(path)) for path in paths]
     base, newer = saved_runs[0], saved_runs[1:]
     ordered = [saved for saved in in_order(base, newer) if saved is not base]
-    return Compared([compare(base, saved, threshold, force=force) for saved in ordered])
+    return RunComparisons([compare(base, saved, threshold, force=force) for saved in ordered])
 
 
 def comparison_object(comparison: Comparison) -> dict[str, Any]:
@@ -228,8 +237,8 @@ def threshold_share(text: str) -> float:
     return share
 
 
-def page_name(path: Path) -> None:
-    """Check that a name ends in .html, because the page replaces the file.
+def require_page_name(path: Path) -> None:
+    """Refuse a name that does not end in .html, because the page would replace another file.
 
     Raises:
         ConfigError: the name has another ending.
@@ -244,13 +253,13 @@ def label(path: Path) -> str:
     return absolute.parent.name if absolute.name == RESULT else absolute.name
 
 
-def _run(run: Saved) -> str:
+def _run_words(run: LabelledRun) -> str:
     """A run in a line: its folder and name, its time, its machine and its trials."""
     result = run.result
     done = sum(trial.status == "done" for trial in result.trials)
     not_done = len(result.trials) - done
-    parts = [run.where]
-    if result.name != run.where:
+    parts = [run.label]
+    if result.name != run.label:
         parts.append(result.name)
     parts += [result.started.replace("+00:00", "Z"), _machine(run), f"{done} trials done"]
     if not_done:
@@ -258,7 +267,7 @@ def _run(run: Saved) -> str:
     return ", ".join(escape(part) for part in parts if part)
 
 
-def _machine(run: Saved) -> str:
+def _machine(run: LabelledRun) -> str:
     """The machine of a run: ``AMD EPYC, 2 CPUs, 8 × NVIDIA H100``."""
     environment = run.result.environment
     parts = []
@@ -273,13 +282,13 @@ def _machine(run: Saved) -> str:
 
 
 def _by_title(changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """The changes by the title of their verdict."""
+    """The changes for each verdict, by the title of the verdict."""
     return {title: with_verdict(changes, verdict) for verdict, title in _VERDICT_TITLES.items()}
 
 
 def _tables(comparison: Comparison) -> Iterator[Table]:
     """A table of the figures that decide the exit code, and one of the other figures."""
-    runs = f"{comparison.new.where} compared with {comparison.base.where}"
+    runs = f"{comparison.new.label} compared with {comparison.base.label}"
     yield Table(
         title=f"{runs}: figures that decide the exit code ({comparison.decided_by})",
         columns=_COLUMNS,
@@ -311,16 +320,16 @@ def _row(change: Change) -> list[str]:
         change.figure.name,
         change.verdict_words,
         change.ratio_words,
-        change.figure.say(change.base.median),
-        change.figure.say(change.new.median),
+        change.figure.value_words(change.base.median),
+        change.figure.value_words(change.new.median),
     ]
 
 
-def _run_object(run: Saved) -> dict[str, Any]:
+def _run_object(run: LabelledRun) -> dict[str, Any]:
     result = run.result
     done = sum(trial.status == "done" for trial in result.trials)
     return {
-        "where": run.where,
+        "where": run.label,
         "name": result.name,
         "started": result.started,
         "machine": _machine(run),

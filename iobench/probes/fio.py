@@ -20,7 +20,7 @@ from iobench.machine.processes import find_program, starting
 from iobench.probes.blocks import open_blocks
 from iobench.probes.parallel import Moved, Progress
 from iobench.probes.settings import DiskTrial
-from iobench.results.statistics import QUANTILES, enough
+from iobench.results.statistics import QUANTILES, has_enough_values
 
 _MAX_MESSAGE_CHARS = 300
 
@@ -121,7 +121,7 @@ def fio_figures(
         latency_s = {
             name: percentiles_ns[round(quantile * 100, 6)] / 1e9
             for name, quantile in QUANTILES.items()
-            if enough(operations, quantile)
+            if has_enough_values(operations, quantile)
         }
         return Moved(
             bytes=total_bytes,

@@ -1,4 +1,4 @@
-"""PURE. The collapsed part of the page: tables of all results, and the glossary."""
+"""PURE. The appendix of the page: collapsed sections with all results, and the glossary."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _LOOP_FIGURES = (
     ("share of the time in starts of epochs", "epoch_start_share"),
 )
 _SECONDS_FIGURES = ("time_to_first_batch_s", "epoch_start_s")
-_ANSWERS = {True: "yes", False: "no", None: "unknown"}
+_IS_MET_WORDS = {True: "yes", False: "no", None: "unknown"}
 _SHARE_FIGURES = {
     *("au_ceiling", "au_mlperf", "au_mlperf_slowest", "stall_fraction", "waiting_fraction"),
     *("preparation_stall", "fetch_stall", "epoch_start_share"),
@@ -62,9 +62,9 @@ _SHARE_FIGURES = {
 
 
 def sections(analysis: Analysis) -> list[Section]:
-    """All sections that have content."""
+    """The sections of the appendix. A section without content is left out."""
     result = analysis.result
-    on_most_hosts = on_all_hosts(result)
+    without_fewer_hosts = on_all_hosts(result)
     watched_rows = watched.rows(analysis.summary["watched"])
     all_sections = [
         Section("findings", f"Findings ({len(analysis.findings)})", [_findings(analysis)]),
@@ -76,20 +76,27 @@ def sections(analysis: Analysis) -> list[Section]:
             [Table("", watched.COLUMNS, watched_rows)],
             lines=list(watched.notes(result.trials)),
         ),
-        Section("counted", "How the rates were counted", counted_rates.tables(on_most_hosts)),
-        Section("first-batch", "Starts of epochs", starts.tables(on_most_hosts)),
-        Section("latencies", "Latencies of steps and requests", latencies.tables(on_most_hosts)),
+        Section("counted", "How the rates were counted", counted_rates.tables(without_fewer_hosts)),
+        Section("first-batch", "Starts of epochs", starts.tables(without_fewer_hosts)),
+        Section(
+            "latencies", "Latencies of steps and requests", latencies.tables(without_fewer_hosts)
+        ),
         Section(
             "compared",
             "Access modes, processes and devices",
-            list(_side_by_side(analysis, on_most_hosts)),
+            list(_side_by_side(analysis, without_fewer_hosts)),
         ),
         Section("predictions", "Predicted and measured rates", [_predictions(analysis)]),
         Section("hosts", "Hosts and cost", lines=list(_hosts_and_cost(analysis))),
         Section("cold", "Whether each trial was cold or warm", [_page_cache(result)]),
         Section("trials", f"All trials ({len(result.trials)})", [_trials(result)]),
         Section("machine", "Machine, storage and versions", list(_machine(result.environment))),
-        Section("config", "How to run it again", lines=_again(result), code=_config(result)),
+        Section(
+            "config",
+            "How to run it again",
+            lines=_how_to_measure_again(result),
+            code=_config_yaml(result),
+        ),
         Section(
             "definitions", "Definitions and sources", [_accelerator_rates()], terms=DEFINITIONS
         ),
@@ -130,7 +137,7 @@ def _loops(analysis: Analysis) -> Iterator[Table]:
         yield _ladder(loop)
     for mark in pass_marks(analysis.result, analysis.loops):
         rows = [
-            [requirement.rule, requirement.measured, _ANSWERS[requirement.is_met]]
+            [requirement.rule, requirement.measured, _IS_MET_WORDS[requirement.is_met]]
             for requirement in mark.requirements
         ]
         yield Table(
@@ -183,7 +190,7 @@ def _ladder(loop: Loop) -> Table:
 
 
 def _side_by_side(analysis: Analysis, result: Result) -> Iterator[Table]:
-    """Access modes, numbers of loader processes, emulated accelerators, and devices."""
+    """Tables that compare access modes, loader processes, emulated accelerators and devices."""
     modes = [
         [
             f"{row.params['access']}, {row.params['loader']}, "
@@ -288,7 +295,7 @@ def _page_cache(result: Result) -> Table:
         before, ratio = cold.resident_before, cold.physical_ratio
         rows.append(
             [
-                _named(trial),
+                _trial_name(trial),
                 cold.asked,
                 cold.label,
                 precise_percent(before) if is_number(before) else "unknown",
@@ -323,7 +330,7 @@ def _trials(result: Result) -> Table:
                 rates.append(f"{number(trial.metrics[name])} {unit}")
         outcome = ", ".join(rates) if trial.status == "done" else trial.reason
         cold = badges.trial_badge(trial.cold)
-        rows.append([_named(trial), trial.status, outcome, cold, duration(trial.seconds)])
+        rows.append([_trial_name(trial), trial.status, outcome, cold, duration(trial.seconds)])
     note = ""
     if len(rows) > _MAX_ROWS:
         note = f"These are the first {_MAX_ROWS} trials. The raw result has all."
@@ -331,7 +338,7 @@ def _trials(result: Result) -> Table:
     return Table("", columns, rows[:_MAX_ROWS], note)
 
 
-def _named(trial: Trial) -> str:
+def _trial_name(trial: Trial) -> str:
     """The name of a trial in a table."""
     try:
         point = params_words(trial.kind, trial.params)
@@ -353,29 +360,29 @@ def _machine(environment: Mapping[str, Any]) -> Iterator[Table]:
     yield Table("Storage", ("label", "kind", "name", "evidence"), storage_rows)
     shown_elsewhere = ("targets", "stores", "libraries")
     machine = {key: value for key, value in environment.items() if key not in shown_elsewhere}
-    yield Table("Machine", ("property", "value"), [list(pair) for pair in _flat(machine)])
+    yield Table("Machine", ("property", "value"), [list(pair) for pair in _flattened(machine)])
     libraries = environment.get("libraries") or {}
     rows = [[str(name), str(version)] for name, version in libraries.items()]
     yield Table("Libraries", ("library", "version"), rows)
 
 
-def _flat(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, str]]:
+def _flattened(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, str]]:
     """The names and values of nested properties: ``gpus / 1 / name``, ``H100``."""
     for key, value in properties.items():
         name = f"{parent} / {key}" if parent else str(key).replace("_", " ")
         is_list = isinstance(value, (list, tuple))
         if isinstance(value, Mapping):
-            yield from _flat(value, name)
+            yield from _flattened(value, name)
         elif is_list and any(isinstance(item, Mapping) for item in value):
-            yield from _flat({str(i): item for i, item in enumerate(value, start=1)}, name)
+            yield from _flattened({str(i): item for i, item in enumerate(value, start=1)}, name)
         elif str(key).endswith("_bytes") and isinstance(value, int) and value > 0:
             yield name.removesuffix(" bytes"), size(value)
         elif value not in (None, "", [], ()):
             yield name, json.dumps(value) if is_list else str(value)
 
 
-def _again(result: Result) -> list[str]:
-    """How to measure again."""
+def _how_to_measure_again(result: Result) -> list[str]:
+    """The commands that measure again."""
     if "watch" in result.config:
         sentences = "The loop was watched with iobench.watch(loader)."
         if not any("replay_steps" in trial.metrics for trial in result.trials):
@@ -390,10 +397,13 @@ def _again(result: Result) -> list[str]:
     return ["Save this as config.yaml, then run: iobench run config.yaml"]
 
 
-def _config(result: Result) -> str:
+def _config_yaml(result: Result) -> str:
     """The config as YAML; empty if the result has none."""
-    plain = json.loads(json.dumps(result.config, default=str))
-    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)).rstrip() if plain else ""
+    # Values that YAML has no type for, such as paths, become text.
+    config = json.loads(json.dumps(result.config, default=str))
+    if not config:
+        return ""
+    return str(yaml.safe_dump(config, sort_keys=False, allow_unicode=True)).rstrip()
 
 
 def _accelerator_rates() -> Table:

@@ -24,14 +24,19 @@ _SMALLEST = 1e-12  # avoids a division by zero where all values are zero
 _PERCENT_PER_LETTER = 0.8  # width of a letter in the stacked bar, in percent of the bar
 
 SERIES = ("s0", "s1", "s2", "s3", "s4", "s5")
-"""Classes of curves that stand for nothing in particular."""
+"""Classes of colours for curves that are not a part of a training step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar with its label, and its value as a number and as text.
+    """A bar of a chart.
 
-    ``low`` and ``high`` are the ends of the interval, which is drawn as a line.
+    Attributes:
+        label: the text beside the bar.
+        value: the length of the bar.
+        text: the value in words.
+        colour: a class of the style sheet.
+        low, high: the ends of the interval, which is drawn as a line; None without an interval.
     """
 
     label: str
@@ -85,13 +90,14 @@ def bars(rows: Sequence[Bar], caption: str) -> Markup:
     """Draw horizontal bars from 0 on a linear axis, as a table with a bar in each row."""
     ends = [row.high or row.value for row in rows]
     maximum = max([*ends, _SMALLEST])
-    table_rows = [_bar(row, maximum) for row in rows]
+    table_rows = [_drawn_bar(row, maximum) for row in rows]
     return Markup('<table class="bars"><caption>{}</caption>{}</table>').format(
         caption, Markup("").join(table_rows)
     )
 
 
-def _bar(row: Bar, maximum: float) -> Markup:
+def _drawn_bar(row: Bar, maximum: float) -> Markup:
+    """A row of the table: the label, the bar with its interval, and the value."""
     whisker = Markup("")
     if row.low is not None and row.high is not None and row.high > row.low:
         left = _percent_of(row.low, maximum)
@@ -104,14 +110,14 @@ def _bar(row: Bar, maximum: float) -> Markup:
 
 
 def _percent_of(value: float, maximum: float) -> str:
-    """A length for the style sheet, in percent."""
+    """A value in percent of the maximum, for the style sheet."""
     return f"{max(0.0, value) / maximum * 100:.2f}"
 
 
-def pile(parts: Sequence[Bar], label: str) -> Markup:
+def stacked_bar(parts: Sequence[Bar], label: str) -> Markup:
     """Draw a stacked bar with a legend.
 
-    A part that is too short for its text has none. The legend has all parts.
+    If a part is too narrow for its text, the text is only in the legend, which has all parts.
 
     Args:
         parts: the parts, from left to right.
@@ -170,7 +176,7 @@ def lines(
                 '<text class="guide" x="{}" y="{}" text-anchor="end">{}</text>'
             ).format(_LEFT, _WIDTH - _RIGHT, y, y, _WIDTH - _RIGHT, max(y - 5, 10), guide.name)
         )
-    drawn += [_curve(frame, curve) for curve in curves]
+    drawn += [_drawn_curve(frame, curve) for curve in curves]
     legend = [
         Markup('<li><i class="fill {}"></i>{}</li>').format(curve.colour, curve.name)
         for curve in curves
@@ -182,7 +188,13 @@ def lines(
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The scales of a chart: values to positions in the drawing."""
+    """Converts values to positions in a chart.
+
+    Attributes:
+        first, last: the values at the two ends of the horizontal axis.
+        top: the value at the upper end of the vertical axis.
+        log_x: whether the horizontal axis is logarithmic.
+    """
 
     first: float
     last: float
@@ -204,7 +216,8 @@ class _Frame:
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def _curve(frame: _Frame, curve: Curve) -> Markup:
+def _drawn_curve(frame: _Frame, curve: Curve) -> Markup:
+    """The line of a curve with its marks and intervals, as SVG."""
     lines_between_breaks: dict[int, list[str]] = {}
     for point in curve.points:
         line = lines_between_breaks.setdefault(bisect.bisect_left(curve.breaks, point.x), [])

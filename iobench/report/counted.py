@@ -17,7 +17,7 @@ _COLUMNS = ("loop or loader", "samples/s", "how it was counted", "fetched", "con
 _NOTE = (
     "Medians over repeats, within the counted time. Balance: fetched samples / consumed samples. "
     "It is 1 in a steady state and over whole epochs. A trial whose balance is off by more than "
-    "5 % is no evidence. A cell is empty if the loader does not count what it fetches."
+    "5 % is no evidence. A cell is empty if the loader does not count the fetched samples."
 )
 
 
@@ -87,7 +87,7 @@ def _epochs_words(repeats: Repeats) -> str:
 
 
 def _balance_cells(repeats: Repeats) -> Sequence[str]:
-    """What was fetched, what was consumed, and their balance."""
+    """The cells for the fetched samples, for the consumed samples, and for their balance."""
     samples = median_of(repeats, "samples") or 0.0
     sample_bytes = _mean_sample_bytes(repeats)
     consumed_bytes = None if sample_bytes is None else samples * sample_bytes
@@ -109,7 +109,7 @@ def _amount_words(samples: float, amount_bytes: float | None) -> str:
 
 
 def _mean_sample_bytes(repeats: Repeats) -> float | None:
-    """The mean size of a stored sample: over all data, or else over the fetched samples."""
+    """The mean size of a stored sample: from the rates, or else from the fetched samples."""
     samples_per_s, mb_per_s = median_of(repeats, "samples_per_s"), median_of(repeats, "mb_per_s")
     if samples_per_s and mb_per_s:
         return mb_per_s * 1e6 / samples_per_s

@@ -36,14 +36,15 @@ Readings = Mapping[str, Mapping[str, Sequence[TimeAndValue]]]
 _MAX_BARS, _MAX_POINTS = 10, 240
 _RUNG_COLOURS = {"synthetic": "device", "warm": "read", "cold": "storage"}
 _PANELS = (
-    ("CPUs and device", r"cpu\.(user|system|iowait)_share|gpu\.(.*utilisation)_share", 100, "%"),
-    ("Disk and network", r"((?:disk|network)\..*)_bytes_per_s", 1e-6, "MB/s"),
+    ("CPUs and device", r"cpu\.(user|system|iowait)_share|gpu\..*utilisation_share", 100, "%"),
+    ("Disk and network", r"(disk|network)\..*_bytes_per_s", 1e-6, "MB/s"),
 )
+"""Charts of readings: the title, the columns that are drawn, the factor to the unit, the unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A chart with its heading and caption."""
+    """A chart with its heading and caption; ``wide`` if it takes the whole width of the page."""
 
     title: str
     caption: str
@@ -52,33 +53,34 @@ class Card:
 
 
 def cards(analysis: Analysis, series: Series, readings: Readings) -> list[Card]:
-    """The charts for which the run has data.
+    """The charts of the run. A chart without data is left out.
 
     Args:
         analysis: the analysed result.
         series: the columns of the steps of each trial.
         readings: the readings of the machine during each trial.
     """
-    possible_cards = [_hosts(analysis), _over_hosts(analysis)]
-    on_most_hosts = replace(analysis, result=on_all_hosts(analysis.result))
-    possible_cards += [
-        _loops(on_most_hosts),
-        _ladder(on_most_hosts.loop),
-        _workers(on_most_hosts),
-        _loaders(on_most_hosts),
-        _disk(on_most_hosts),
-        _store(on_most_hosts),
-        _over_time(on_most_hosts, series, readings),
+    without_fewer_hosts = replace(analysis, result=on_all_hosts(analysis.result))
+    cards_or_none = [
+        _hosts(analysis),
+        _over_hosts(analysis),
+        _loops(without_fewer_hosts),
+        _ladder(without_fewer_hosts.loop),
+        _workers(without_fewer_hosts),
+        _loaders(without_fewer_hosts),
+        _disk(without_fewer_hosts),
+        _store(without_fewer_hosts),
+        _over_time(without_fewer_hosts, series, readings),
     ]
-    return [card for card in possible_cards if card is not None]
+    return [card for card in cards_or_none if card is not None]
 
 
 def _hosts(analysis: Analysis) -> Card | None:
     """The rate of each host in the trial that represents the run."""
-    rates = hosts.rates(analysis.result)
-    if rates is None:
+    point_and_bars = hosts.host_bars(analysis.result)
+    if point_and_bars is None:
         return None
-    point, rows = rates
+    point, rows = point_and_bars
     caption = (
         f"{point.description}: the sum over hosts is {number(point.total.median)} "
         f"{hosts.unit(point)}."
@@ -90,20 +92,20 @@ def _hosts(analysis: Analysis) -> Card | None:
 
 def _over_hosts(analysis: Analysis) -> Card | None:
     """How the sum grows with the number of hosts, if several numbers were measured."""
-    drawn: list[Curve] = []
+    curves: list[Curve] = []
     for name, growth in hosts.growth(analysis.result)[: len(SERIES)]:
         points = [_point(count, times) for count, times in growth.items()]
-        drawn.append(Curve(name, SERIES[len(drawn)], points))
-    if not drawn:
+        curves.append(Curve(name, SERIES[len(curves)], points))
+    if not curves:
         return None
-    counts = sorted({point.x for curve in drawn for point in curve.points})
+    counts = sorted({point.x for curve in curves for point in curve.points})
     ticks = [(count, f"{count:.0f}") for count in counts]
     caption = (
         "The sum over hosts, divided by the rate of a host in the trial on the fewest hosts. If "
         "this multiple is as large as the number of hosts, the hosts do not slow each other down. "
         "Where the curve no longer grows, the storage or the network is the limit."
     )
-    chart = lines(drawn, "hosts", "multiple of one host's rate", label=caption, x_ticks=ticks)
+    chart = lines(curves, "hosts", "multiple of one host's rate", label=caption, x_ticks=ticks)
     return Card("Sum over hosts by the number of hosts", caption, chart)
 
 
@@ -160,7 +162,7 @@ def _workers(analysis: Analysis) -> Card | None:
     """Rates by number of workers: the loader alone, and loops."""
     if analysis.situation is None:
         return None
-    now, capacities = analysis.situation.setting, analysis.capacities
+    current, capacities = analysis.situation.setting, analysis.capacities
     curves = []
     for name, colour, table in (
         ("loader alone", "s0", capacities.loaders),
@@ -168,19 +170,20 @@ def _workers(analysis: Analysis) -> Card | None:
     ):
         points: dict[int, Estimate] = {}
         for setting, repeats in table.items():
-            source = now.source if colour == "s1" else "warm"
+            # The loader alone was measured with data in memory.
+            source = current.source if name == "training loop" else "warm"
             differs_only_in_workers = (
-                setting.loader == now.loader
-                and setting.data == now.data
+                setting.loader == current.loader
+                and setting.data == current.data
                 and setting.source == source
-                and setting.work == now.work
+                and setting.work == current.work
             )
             rate = rate_of(repeats)
             if differs_only_in_workers and rate is not None:
                 points[setting.all_workers] = rate
         if points:
-            drawn = [_point(workers, points[workers]) for workers in sorted(points)]
-            curves.append(Curve(name, colour, drawn))
+            curve_points = [_point(workers, points[workers]) for workers in sorted(points)]
+            curves.append(Curve(name, colour, curve_points))
     counts = sorted({point.x for curve in curves for point in curve.points})
     if len(counts) < 2:
         return None
@@ -189,8 +192,8 @@ def _workers(analysis: Analysis) -> Card | None:
         guides.append(Guide("the device's rate", capacities.consumption.median))
     best = max((point for curve in curves for point in curve.points), key=lambda point: point.y)
     caption = (
-        f"{now.loader} over {now.data}: the highest rate is {number(best.y)} samples/s with "
-        f"{counted(int(best.x), 'worker')}."
+        f"{current.loader} over {current.data}: the highest rate is {number(best.y)} samples/s "
+        f"with {counted(int(best.x), 'worker')}."
     )
     ticks = [(count, f"{count:.0f}") for count in counts]
     chart = lines(curves, "workers", "samples/s", label=caption, guides=guides, x_ticks=ticks)
@@ -258,23 +261,23 @@ def _storage_card(
         analysis: the analysed result.
         title: the heading of the card.
         named_points: the name of a curve, and the parameters and trials of one of its points.
-        axes: the parameter that holds the size, and the one that holds the parallelism.
+        axes: the names of the parameters for the size and for the parallelism.
     """
     sizes = {params[axes[0]] for _, params, _ in named_points}
     axis = axes[0] if len(sizes) > 1 else axes[1]
-    curves: dict[str, dict[float, Estimate]] = {}
+    rates_of_curve: dict[str, dict[float, Estimate]] = {}
     for name, params, repeats in named_points:
         x, rate = float(params[axis]), estimate_of(repeats, "mb_per_s")
-        points = curves.setdefault(name, {})
-        if rate is not None and (x not in points or rate.median > points[x].median):
-            points[x] = rate
-    drawn = []
-    for colour, (name, points) in zip(SERIES, curves.items(), strict=False):
-        if points:
-            drawn.append(Curve(name, colour, [_point(x, points[x]) for x in sorted(points)]))
-    if not drawn:
+        rates = rates_of_curve.setdefault(name, {})
+        if rate is not None and (x not in rates or rate.median > rates[x].median):
+            rates[x] = rate
+    curves = []
+    for colour, (name, rates) in zip(SERIES, rates_of_curve.items(), strict=False):
+        if rates:
+            curves.append(Curve(name, colour, [_point(x, rates[x]) for x in sorted(rates)]))
+    if not curves:
         return None
-    best = max(point.y for curve in drawn for point in curve.points)
+    best = max(point.y for curve in curves for point in curve.points)
     caption, guides = f"The highest rate is {number(best)} MB/s.", []
     demand = _demand(analysis)
     if demand is not None:
@@ -283,7 +286,7 @@ def _storage_card(
             f"At its own rate the device would need {number(demand)} MB/s. The highest measured "
             f"rate is {number(best)} MB/s."
         )
-    xs = sorted({point.x for curve in drawn for point in curve.points})
+    xs = sorted({point.x for curve in curves for point in curve.points})
     if axis.endswith("bytes"):
         ticks = [(x, exact_size(int(x))) for x in xs]
     else:
@@ -295,7 +298,7 @@ def _storage_card(
     }
     log_x = len(xs) > 1 and xs[0] > 0
     label = names.get(axis, axis)
-    chart = lines(drawn, label, "MB/s", label=caption, guides=guides, log_x=log_x, x_ticks=ticks)
+    chart = lines(curves, label, "MB/s", label=caption, guides=guides, log_x=log_x, x_ticks=ticks)
     return Card(title, caption, chart)
 
 
@@ -312,7 +315,7 @@ def _demand(analysis: Analysis) -> float | None:
 
 def _over_time(analysis: Analysis, series: Series, readings: Readings) -> Card | None:
     """Steps, CPUs, device, disk and network of the leading loop's first repeat, over time."""
-    trial = _shown_trial(analysis, readings)
+    trial = _trial_to_draw(analysis, readings)
     if trial is None:
         return None
     charts = [*_steps(series.get(trial.id, {})), *_panels(readings.get(trial.id, {}))]
@@ -325,8 +328,8 @@ def _over_time(analysis: Analysis, series: Series, readings: Readings) -> Card |
     return Card("During the trial", caption, drawn, wide=True)
 
 
-def _shown_trial(analysis: Analysis, readings: Readings) -> Trial | None:
-    """The first trial of the leading loop, or else of a watched loop or the fastest loader."""
+def _trial_to_draw(analysis: Analysis, readings: Readings) -> Trial | None:
+    """The first trial of the leading loop; else a watched loop, else the fastest loader."""
     if analysis.loop is not None and analysis.loop.trials:
         return analysis.loop.trials[0]
     with_readings = [trial for trial in analysis.result.trials if trial.id in readings]
@@ -338,9 +341,9 @@ def _shown_trial(analysis: Analysis, readings: Readings) -> Trial | None:
 
 
 def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
-    """How long each step took, and how much of it was waiting.
+    """A chart of the duration and of the waiting of each step.
 
-    Runs of earlier versions have no times, and so no chart.
+    Runs of earlier versions did not store the times of steps, so that they have no chart.
     """
     times = steps.get("time_s", ())
     ends = steps.get("step_end_s", ())
@@ -350,7 +353,7 @@ def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
     durations_s = [after - before for before, after in pairwise(ends)]
     step_points = _curve_points(list(zip(times[1:], durations_s, strict=True)), 1e3)
     wait_points = _curve_points(list(zip(times, waits, strict=True)), 1e3)
-    # Between some steps the loop did other work: a replay, a validation, preparing a cache.
+    # Between two steps the loop may do other work, such as a replay or a validation.
     breaks = [
         before_s
         for (before_s, time_s), step_s in zip(pairwise(times), durations_s, strict=True)
@@ -365,21 +368,37 @@ def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
 
 
 def _panels(readings: Mapping[str, Sequence[TimeAndValue]]) -> Iterator[Markup]:
-    for title, pattern, scale, unit in _PANELS:
+    """A chart for each of ``_PANELS`` that has readings other than 0."""
+    for title, columns, scale, unit in _PANELS:
         curves: list[Curve] = []
         for column, points in readings.items():
-            match = re.fullmatch(pattern, column)
-            shown = [(time_s, value) for time_s, value in points if time_s >= 0]
-            is_always_zero = not any(value for _, value in shown)
-            if match is None or is_always_zero or len(shown) < 2 or len(curves) == len(SERIES):
-                continue
-            groups = [group for group in match.groups() if group]
-            name = groups[0].replace("_", " ").replace(".", ", ")
-            colour = SERIES[len(curves)]
-            curves.append(Curve(name, colour, _curve_points(shown, scale), marks=False))
+            in_loop = [(time_s, value) for time_s, value in points if time_s >= 0]
+            is_always_zero = not any(value for _, value in in_loop)
+            is_of_panel = re.fullmatch(columns, column) is not None
+            if is_of_panel and len(in_loop) >= 2 and not is_always_zero:
+                curve_points = _curve_points(in_loop, scale)
+                colour = SERIES[len(curves)]
+                curves.append(Curve(_curve_name(column), colour, curve_points, marks=False))
+            if len(curves) == len(SERIES):
+                break
         if curves:
             label = f"{title} over time, {unit}"
             yield lines(curves, "seconds", f"{title}, {unit}", label=label)
+
+
+def _curve_name(column: str) -> str:
+    """The legend of a column of readings.
+
+    ``user`` for ``cpu.user_share``, ``GPU 0 utilisation`` for ``gpu.0_utilisation_share``, and
+    ``disk, read`` for ``disk.read_bytes_per_s``.
+    """
+    sampler, _, value = column.partition(".")
+    name = value.removesuffix("_share").removesuffix("_bytes_per_s").replace("_", " ")
+    if sampler == "cpu":
+        return name
+    if sampler == "gpu":
+        return f"GPU {name}"
+    return f"{sampler}, {name}"
 
 
 def _curve_points(pairs: Sequence[TimeAndValue], scale: float) -> list[Point]:

@@ -1,7 +1,7 @@
 """PURE. The first screen of the report.
 
-It has the verdict, how the time of a step is spent, the recommended changes, and how many
-accelerators the storage can feed.
+It has the verdict, a bar with the parts of a step, the recommended changes, and a table of how many
+accelerators the host can feed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
 from iobench.report import starts, watched
-from iobench.report.charts import Bar, pile
+from iobench.report.charts import Bar, stacked_bar
 from iobench.results.numbers import number, precise_percent, size
 from iobench.results.result import Result
 from iobench.results.wording import model_words
@@ -36,7 +36,7 @@ PART_WORDS = {
     "store": "read, object store",
     "input": "input (stages not measured separately)",
 }
-"""Names of parts of a step; a part that is not listed is shown by its own name."""
+"""How the parts of a step are named on the page. Other parts have their own names."""
 
 _BADGE_TEXTS = {
     "emulated": "emulated device",
@@ -53,7 +53,8 @@ _BADGE_TEXTS = {
     "ceiling-not-measured": "the storage was not measured separately",
     "target-in-memory": "the target is memory, not a disk",
 }
-_NOTHING_HELPS = "None of the measured changes would make the loop faster."
+"""The text of the badge beside the verdict, by the code of a finding."""
+_NO_GAIN = "None of the measured changes would make the loop faster."
 _NO_EVIDENCE = (
     "No change is recommended, because the figures are not reliable enough. Measure again."
 )
@@ -74,25 +75,43 @@ _SETTING_NAMES = {
 class Change:
     """A recommended change as the page shows it.
 
-    ``more`` follows the gain in the same line. ``how`` are commands and code.
+    Attributes:
+        action: what to do.
+        gain: the gain in words.
+        after_change: a sentence about the rate and the limit after the change; it may be empty.
+        how: commands and code that make the change.
     """
 
     action: str
     gain: str
-    more: str
+    after_change: str
     how: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The content of the page above the evidence."""
+    """The content of the first screen.
+
+    Attributes:
+        name: the name of the run's config.
+        facts: the time, the machine, the model, the device and the number of trials.
+        headline: the verdict.
+        lead: the sentences below the verdict.
+        badges: the confidence and the limits of the figures, in a few words each.
+        step_bar: the bar with the parts of a step; None if they are unknown.
+        changes: the recommended changes, best first.
+        no_changes: the sentence that is shown if there are no changes.
+        note: the sentences below the changes.
+        feeds: the table of accelerators; None if no rate for it was measured.
+        feeds_note: the sentences below this table.
+    """
 
     name: str
-    meta: Sequence[str]
+    facts: Sequence[str]
     headline: str
     lead: str
     badges: Sequence[str]
-    pile: Markup | None
+    step_bar: Markup | None
     changes: Sequence[Change]
     no_changes: str
     note: str
@@ -101,7 +120,7 @@ class Front:
 
 
 def front(analysis: Analysis) -> Front:
-    """The first screen of a result."""
+    """The first screen of the report of a run."""
     watched_loops = analysis.summary["watched"]
     if watched_loops:
         lead = watched.lead(watched_loops[0])
@@ -117,11 +136,11 @@ def front(analysis: Analysis) -> Front:
         changes = [_change(recommendation) for recommendation in analysis.advice.changes]
     return Front(
         name=analysis.result.name,
-        meta=tuple(_meta(analysis.result, analysis.loop)),
+        facts=tuple(_facts(analysis.result, analysis.loop)),
         headline=analysis.verdict,
         lead=lead,
         badges=tuple(_badges(analysis)),
-        pile=step_bar,
+        step_bar=step_bar,
         changes=changes,
         no_changes=no_changes_words(analysis),
         note=_note(analysis),
@@ -132,7 +151,7 @@ def front(analysis: Analysis) -> Front:
 
 def no_changes_words(analysis: Analysis) -> str:
     """The sentence that is shown if no change is recommended."""
-    return _NO_EVIDENCE if analysis.doubt else _NOTHING_HELPS
+    return _NO_EVIDENCE if analysis.doubt else _NO_GAIN
 
 
 def settings_words(names: Sequence[str]) -> str:
@@ -141,7 +160,7 @@ def settings_words(names: Sequence[str]) -> str:
 
 
 def no_effect_words(advice: Advice) -> str:
-    """A sentence about the settings that bring nothing after the recommended changes."""
+    """A sentence about the settings that gain nothing after the recommended changes."""
     further = "further " if advice.changes else ""
     return f"No {further}effect is expected from: {settings_words(advice.without_effect)}."
 
@@ -158,12 +177,12 @@ def feeds_cell(row: FeedsRow, name: str) -> str:
     return f"{text} or more" if row.at_least else text
 
 
-def how_fed(row: FeedsRow) -> str:
-    """Where a row's numbers come from: ``measured``, or ``computed from the loop's rate``."""
+def feeds_basis(row: FeedsRow) -> str:
+    """The basis of a row's numbers: ``measured``, or ``computed from the loop's rate``."""
     return "measured" if row.how == "measured" else f"computed from {row.basis}"
 
 
-def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
+def _facts(result: Result, loop: Loop | None) -> Iterator[str]:
     """The time, the machine, the model and its data, the device, and the number of trials."""
     try:
         moment = datetime.fromisoformat(result.started)
@@ -265,17 +284,20 @@ def _lead_of_loader(analysis: Analysis) -> str:
 
 
 def _badges(analysis: Analysis) -> Iterator[str]:
-    """The confidence, then what limits the figures of the leading loop or of the whole run."""
+    """The confidence, then a badge for each finding that limits the figures.
+
+    The findings are about the leading loop or about the whole run.
+    """
     if analysis.confidence is not None:
         yield f"confidence: {analysis.confidence}"
     loop = analysis.loop
-    shown: set[str] = set()
+    yielded: set[str] = set()
     for finding in analysis.findings:
         text = _BADGE_TEXTS.get(finding.code)
-        if text is None or text in shown:
+        if text is None or text in yielded:
             continue
         if finding.of == "":
-            # Without a loop's name these two are about probes and loaders, not about the loop.
+            # These two findings are about probes and loaders if they name no loop.
             if loop is not None and finding.code in ("cache-resident", "scattered"):
                 continue
         elif loop is None or finding.of != loop.group:
@@ -283,12 +305,12 @@ def _badges(analysis: Analysis) -> Iterator[str]:
         reads_store = loop is None or loop.farthest == "store"
         if finding.code == "store-on-this-machine" and not reads_store:
             continue
-        shown.add(text)
+        yielded.add(text)
         yield text
 
 
 def _step_bar(loop: Loop | None) -> Markup | None:
-    """How the time of a sample is divided between the parts of a step."""
+    """A bar with the parts of a step; None if they are unknown."""
     loop = _loop_with_data(loop)
     parts = step_parts(loop) if loop is not None else []
     if not parts:
@@ -299,21 +321,22 @@ def _step_bar(loop: Loop | None) -> Markup | None:
         shares.append(f"{name} {precise_percent(part.share)}")
         if part.seconds > 0:
             bars.append(Bar(name, part.seconds, f"{number(part.seconds * 1e3)} ms", part.name))
-    return pile(bars, f"How the time of a step is spent: {', '.join(shares)}")
+    return stacked_bar(bars, f"How the time of a step is spent: {', '.join(shares)}")
 
 
 def _change(recommendation: Recommendation) -> Change:
     gain = "gain not predicted"
     if recommendation.gain is not None:
         gain = gain_words(recommendation.gain)
-    more = ""
+    after_change = ""
     if recommendation.rate is not None:
-        more = f", to {number(recommendation.rate)} samples/s, {recommendation.basis}."
+        rate = number(recommendation.rate)
+        after_change = f", to {rate} samples/s, {recommendation.basis}."
         if recommendation.limit:
             limits = {"decode": "Decoding", "disk": "The disk", "store": "The store"}
             limit = limits.get(recommendation.limit, f"The {recommendation.limit}")
-            more += f" {limit} is the limit after this change."
-    return Change(recommendation.action, gain, more, how_words(recommendation))
+            after_change += f" {limit} is the limit after this change."
+    return Change(recommendation.action, gain, after_change, how_words(recommendation))
 
 
 def _note(analysis: Analysis) -> str:

@@ -1,4 +1,4 @@
-"""PURE. Several hosts on the page: a table for each kind of trial, and one of the hosts."""
+"""PURE. Several hosts on the page: tables of trials, and tables of the hosts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def notes(result: Result) -> list[str]:
     ]
 
 
-def rates(result: Result) -> tuple[HostPoint, list[Bar]] | None:
+def host_bars(result: Result) -> tuple[HostPoint, list[Bar]] | None:
     """The trial that represents the run, and a bar for each of its hosts, the slowest first."""
     point = leading_point(result)
     if point is None or point.hosts < 2:

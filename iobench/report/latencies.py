@@ -7,7 +7,7 @@ from iobench.analysis.repeats import Repeats, by_settings, median_of
 from iobench.report.tables import Table
 from iobench.results.numbers import duration, number
 from iobench.results.result import Result
-from iobench.results.statistics import QUANTILES, missing
+from iobench.results.statistics import QUANTILES, missing_values
 from iobench.results.wording import params_words
 
 _SHOWN_QUANTILES = ("p50", "p90", "p99")
@@ -30,8 +30,8 @@ def _steps(result: Result) -> Table:
         steps_text = number(steps) if steps is not None else ""
         rows.append([str(params.get("group")), str(params.get("input")), steps_text, *cells])
     note = (
-        "The latencies are medians over repeats. The number of steps is that of the repeat with "
-        "the fewest, without the first step of each epoch. Set training.steps to measure more."
+        "The latencies are medians over repeats. The number of steps is the minimum over repeats, "
+        "without the first step of each epoch. Set training.steps to measure more steps."
     )
     columns = ("loop", "input", "steps", "median", "p90", "p99")
     return Table("Steps", columns, rows, note)
@@ -64,8 +64,8 @@ def _quantile(repeats: Repeats, metric: str, name: str, count: int | None, unit:
     quantile_s = median_of(repeats, metric)
     if quantile_s is not None:
         return duration(quantile_s)
-    lacking = missing(count, QUANTILES[name]) if count is not None else 0
-    return f"needs {counted(lacking, f'more {unit}')}" if lacking else ""
+    missing = missing_values(count, QUANTILES[name]) if count is not None else 0
+    return f"needs {counted(missing, f'more {unit}')}" if missing else ""
 
 
 def _gets(result: Result) -> Table:

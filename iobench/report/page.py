@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from iobench.analysis.analyse import analyse
 from iobench.report.appendix import sections
 from iobench.report.evidence import cards
-from iobench.report.front import feeds_cell, front, how_fed
+from iobench.report.front import feeds_basis, feeds_cell, front
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.report.typesetting import typeset
 from iobench.results.result import Result
@@ -77,10 +77,10 @@ def _environment() -> Environment:
     environment.filters["is_number"] = _is_number
     environment.filters["typeset"] = typeset
     environment.globals["feeds_cell"] = feeds_cell
-    environment.globals["how_fed"] = how_fed
+    environment.globals["feeds_basis"] = feeds_basis
     return environment
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell holds a number, perhaps with its unit and interval."""
+    """Whether a cell of a table is a number, perhaps with its unit and interval."""
     return bool(_NUMBER_WITH_UNITS.match(cell))

@@ -1,4 +1,4 @@
-"""The series of a run: from its table to columns for each trial."""
+"""Divide the tables of steps and readings of a run by trial."""
 
 from __future__ import annotations
 

@@ -21,15 +21,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A collapsed part of the appendix.
+    """A section of the appendix, which is collapsed at first.
 
     Args:
-        id: the name by which links lead to the section.
+        id: the anchor of the section in links.
         title: its heading.
         tables: its tables.
         lines: sentences below the tables.
-        code: text that is shown as it is, such as a config.
-        terms: definitions by their term.
+        code: text in a fixed-width font, such as a config.
+        terms: terms with their definitions; None if the section has none.
     """
 
     id: str

@@ -5,10 +5,11 @@ a JSON object whose ``traceEvents`` are complete events (``X``), counters (``C``
 processes and threads (``M``). Each trial is a process of the trace, and each of its tracks is a
 thread.
 
-Times are microseconds since ``baseTimeNanoseconds``. This moment is chosen as in torch.profiler: it
-is the begin of the current interval of 7,889,238 s since 1970. So traces of both programs can be
-joined without a shift. Times are multiples of 125 ns, which are exact both in nanoseconds and as
-binary fractions of microseconds. Slices that touch each other therefore never overlap in a viewer.
+Times are microseconds since ``baseTimeNanoseconds``. As in torch.profiler, this moment is the last
+multiple of 7,889,238 s since 1970. Therefore traces of both programs can be joined without
+shifting their times. All times are multiples of 125 ns. Such a time is exact both as a number of
+nanoseconds and as a binary fraction of microseconds, so that rounding in a viewer never makes
+neighbouring slices overlap.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _BASE_S = 7_889_238
 """Timestamps count from a multiple of this number of seconds, as in libkineto's output_json."""
 _TICKS_PER_S = 8_000_000
 _TICKS_PER_US = 8
+"""A tick is 125 ns."""
 _FIRST_PROCESS = 10_000_000
 """Larger than any process id of Linux, so that a trace can be joined with one of real processes."""
 
@@ -70,7 +72,7 @@ class Trace:
     Attributes:
         base_s: the moment from which timestamps count, in seconds since 1970.
         events: the events in the format of Chrome's trace viewer.
-        lacking: sentences that say what the runs did not store.
+        lacking: sentences about data that the runs did not store.
     """
 
     base_s: int
@@ -95,7 +97,10 @@ class Trace:
 
 
 class _Slice(NamedTuple):
-    """A part of a track, with the slices inside it. Its times are those of the trial's steps."""
+    """A part of a track, with the slices inside it.
+
+    Its times are on the same clock as the times of the trial's steps.
+    """
 
     begin_s: float
     end_s: float
@@ -130,7 +135,7 @@ class _SavedTrial:
 
 
 def trace_of(runs: Sequence[SavedRun]) -> Trace:
-    """The trace of all trials in saved runs that were started."""
+    """The trace of all trials that were started, of one or more saved runs."""
     saved_trials: list[_SavedTrial] = []
     for run in runs:
         saved_trials += _started_trials(run)
@@ -242,7 +247,7 @@ def _steps(saved: _SavedTrial) -> Iterator[_Slice]:
 
 
 def _first_steps(saved: _SavedTrial) -> Iterator[_Slice]:
-    """The steps before the counted ones, as far as they were stored."""
+    """The time before the first counted step: the wait for the first batch, and uncounted steps."""
     steps, metrics = saved.steps, saved.trial.metrics
     first_batch_s = metrics.get("time_to_first_batch_s")
     if not steps.get("time_s") or not first_batch_s:
@@ -284,14 +289,14 @@ def _slice_events(
     first: float,
     last: float,
 ) -> Iterator[Event]:
-    """The events of slices and of the slices inside them.
+    """The events of slices, each followed by the events of the slices inside it.
 
     Args:
         slices: the slices in the order of their begin.
         process, thread: the ids of the process and of the thread.
-        zero: the tick of time 0.
-        first, last: the ticks between which the events must be. If rounding makes neighbours
-            overlap, the later one is cut.
+        zero: the tick at which the times of the slices begin.
+        first, last: the first and the last tick of the slices. If two neighbours would overlap
+            because of rounding, the later one begins later.
     """
     for part in slices:
         begin = min(max(zero + _ticks(part.begin_s), first), last)

@@ -1,7 +1,7 @@
-"""PURE. Typographic signs for numbers on the page.
+"""PURE. Typography for numbers on the page.
 
-The texts of ``iobench.results.numbers`` are plain. On the page a number and its unit stay on one
-line, a minus sign is as wide as a plus sign, and an exponent is raised.
+The texts of ``iobench.results.numbers`` are plain. On the page, a no-break space keeps a number and
+its unit on one line, a minus sign replaces the hyphen, and exponents are raised.
 """
 
 from __future__ import annotations

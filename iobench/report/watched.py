@@ -16,7 +16,7 @@ from iobench.analysis.input_cost import (
     largest_gain,
 )
 from iobench.report import starts
-from iobench.report.charts import Bar, pile
+from iobench.report.charts import Bar, stacked_bar
 from iobench.results.numbers import duration, number, precise_percent
 from iobench.results.result import Finding
 from iobench.results.trial import Trial
@@ -64,11 +64,7 @@ def lead(entry: Mapping[str, Any]) -> str:
 
 
 def step_bar(entry: Mapping[str, Any]) -> Markup | None:
-    """How the time of a sample is divided between the loop and its loader.
-
-    Returns:
-        The bar; None if the loop has no loss.
-    """
+    """A bar with two parts of a step: the loop, and its loader; None if the loop has no loss."""
     rate = entry_median(entry, "samples_per_s")
     ceiling = entry_median(entry, "ceiling_samples_per_s")
     loss = entry_median(entry, "loss_share")
@@ -81,7 +77,7 @@ def step_bar(entry: Mapping[str, Any]) -> Markup | None:
         Bar("its loader", loader_ms, f"{number(loader_ms)} ms", "input"),
     ]
     shares = f"{precise_percent(1 - loss)} the loop, {precise_percent(loss)} its loader"
-    return pile(parts, f"How the time of a step is spent: {shares}")
+    return stacked_bar(parts, f"How the time of a step is spent: {shares}")
 
 
 def gain_words(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -110,14 +106,14 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 
 def actions(findings: Sequence[Finding]) -> list[str]:
-    """The advice of findings about causes and starts, that of the primary finding first."""
+    """The advice of findings about causes and starts. The primary finding comes first."""
     causes = [finding for finding in findings if RULES[finding.code].kind in _KINDS_WITH_ADVICE]
     causes.sort(key=lambda finding: (not finding.primary, finding.severity != "problem"))
     return list(dict.fromkeys(finding.advice for finding in causes if finding.advice))
 
 
 def notes(trials: Sequence[Trial]) -> Iterator[str]:
-    """Sentences that limit what the figures of each loop mean."""
+    """Sentences about the limits of the figures, for each loop."""
     watched = [trial for trial in trials if trial.kind == "watch" and trial.status == "done"]
     for trial in watched:
         prefix = f"{trial.params.get('loader', '')}: " if len(watched) > 1 else ""

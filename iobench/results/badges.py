@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iobench.results.numbers import percent_rounded_down
 from iobench.results.trial import FIRST_EPOCH_COLD, HOST_ONLY, Cold
 
 NOT_PROVED = "cold requested, not proved"
 
-_FROM_STORAGE = 0.05
-"""Share from storage above which the badge of a warm figure names it."""
-_FROM_DEVICE = 0.95
-"""Share from storage below which the badge of a direct figure names it."""
-_AMPLIFIED = 1.05
-"""Bytes from storage / bytes that were read, above which the badge names the amplification."""
+_MAX_WARM_SHARE = 0.05
+"""The badge of a warm figure has the share of bytes from storage if it is larger than this."""
+_MIN_DIRECT_SHARE = 0.95
+"""The badge of a direct figure has the share of bytes from storage if it is smaller than this."""
+_MIN_AMPLIFICATION = 1.05
+"""Amplification is bytes from storage / bytes read. The badge has it if it is larger than this."""
 
 
 def badge(repeats: Sequence[Cold]) -> str:
-    """Return the badge of a figure.
+    """Return the badge of a figure: the state of the page cache in all its repeats.
 
-    It is ``cold 100 %``, ``warm``, ``direct``, ``server cache unknown`` or ``cold requested, not
-    proved``. ``cold`` names the share of the bytes read that came from storage, the minimum over
-    repeats, or the amplification by read-ahead. ``warm`` names that share if it is above 5 %. A
-    single repeat that was requested cold and not proved decides for all. On NFS, Lustre, FUSE and
-    others, ``cold`` is ``cold on this host; server cache unknown``.
+    - ``cold 100 %``: every repeat was proved cold. The percentage is the share of the bytes read
+      that came from storage, the minimum over repeats. If read-ahead made storage give more bytes
+      than were read, the badge has the amplification instead.
+    - ``cold on this host; server cache unknown``: the same on NFS, Lustre, FUSE and other file
+      systems with a server.
+    - ``cold requested, not proved``: at least one repeat that should have been cold was not proved
+      cold.
+    - ``warm`` or ``warm, 12 % from storage``: the second form is for shares above 5 %.
+    - ``direct``: the reads bypassed the page cache.
 
     Args:
-        repeats: the proofs of all repeats.
+        repeats: the states of the page cache in all repeats.
 
     Returns:
-        The badge; empty if nothing is known.
+        The badge; empty if the state is unknown.
     """
     colds = [cold for cold in repeats if cold.label != "not applicable"]
     if not colds:
@@ -48,15 +53,15 @@ def badge(repeats: Sequence[Cold]) -> str:
     if label == FIRST_EPOCH_COLD:
         return f"{label}{_amplification_words(colds) or _epoch_words(colds)}"
     shares = _storage_shares(colds)
-    if label == "direct" and min(shares, default=1.0) < _FROM_DEVICE:
-        return f"direct, {_percent_rounded_down(min(shares))} counted from a device"
-    if label == "warm" and max(shares, default=0.0) > _FROM_STORAGE:
-        return f"warm, {_percent_rounded_down(max(shares))} from storage"
+    if label == "direct" and min(shares, default=1.0) < _MIN_DIRECT_SHARE:
+        return f"direct, {percent_rounded_down(min(shares))} counted from a device"
+    if label == "warm" and max(shares, default=0.0) > _MAX_WARM_SHARE:
+        return f"warm, {percent_rounded_down(max(shares))} from storage"
     return label
 
 
 def trial_badge(cold: Cold | None) -> str:
-    """Return the badge of one trial: ``cold 100 %, cache-resident``; empty without a proof."""
+    """Return the badge of one trial: ``cold 100 %, cache-resident``; empty for ``None``."""
     return "" if cold is None else badge_with_reason([cold])
 
 
@@ -77,11 +82,15 @@ def badge_with_residency(repeats: Sequence[Cold], reason: str = "") -> str:
 
 
 def _storage_words(colds: Sequence[Cold]) -> str:
-    """Return the share from storage, or the amplification for reads of single samples."""
+    """Return how coldness was proved: by residency, by amplification or by a share.
+
+    The share of bytes from storage is not known for every repeat. Coldness was then proved only by
+    the pages that were in memory before the trial.
+    """
     shares = _storage_shares(colds)
     if len(shares) < len(colds):
         return ", by residency"
-    return _amplification_words(colds) or f" {_percent_rounded_down(min(shares))}"
+    return _amplification_words(colds) or f" {percent_rounded_down(min(shares))}"
 
 
 def _epoch_words(colds: Sequence[Cold]) -> str:
@@ -89,19 +98,18 @@ def _epoch_words(colds: Sequence[Cold]) -> str:
     shares = _storage_shares(colds)
     if len(shares) < len(colds):
         return ""
-    return f", {_percent_rounded_down(min(shares))} of all bytes from storage"
+    return f", {percent_rounded_down(min(shares))} of all bytes from storage"
 
 
 def _amplification_words(colds: Sequence[Cold]) -> str:
+    """Return the largest amplification by read-ahead; empty if there is none worth a mention."""
     amplification = max((cold.amplification or 0.0 for cold in colds), default=0.0)
-    return f", amplification {amplification:.3g}" if amplification > _AMPLIFIED else ""
+    return f", amplification {amplification:.3g}" if amplification > _MIN_AMPLIFICATION else ""
 
 
 def _storage_shares(colds: Sequence[Cold]) -> list[float]:
-    """Return the shares from storage, at most 1: workers may have read ahead more than was used."""
+    """Return the shares of bytes that came from storage.
+
+    A share is at most 1, although workers may have read more ahead than was used.
+    """
     return [min(1.0, cold.physical_ratio) for cold in colds if cold.physical_ratio is not None]
-
-
-def _percent_rounded_down(share: float) -> str:
-    """Return a share in percent, rounded down, because 99.97 % is not 100 %."""
-    return f"{int(share * 1000) / 10:g} %"

@@ -14,7 +14,7 @@ RATE_METRICS = (
     "requests_per_s",
     "iops",
 )
-"""Metrics that can be summed over hosts. Hosts are compared by the first of them that they have."""
+"""Metrics that can be summed over hosts. Hosts are compared by the first metric that they have."""
 
 
 def combine_host_parts(hosts: int, parts: Sequence[HostPart]) -> Together:

@@ -16,6 +16,7 @@ _SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BINARY_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _DECIMAL_UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 _WHOLE_PERCENTS_FROM = 0.095
+"""From this share on, ``percent`` shows no decimals: it rounds to 10 % or more."""
 
 
 def number(value: float) -> str:

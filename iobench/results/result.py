@@ -1,16 +1,24 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
-The number of the schema is 1. Later versions added keys, which may be missing in older files:
-``forecast``, ``references``, ``rates``, ``run_id`` and ``hosts``; ``hosts`` and ``time_zero_s`` of
-a trial; ``amplification`` and ``limits`` of its ``cold``; ``title``, ``threshold``, ``share`` and
-``primary`` of a finding. A reader ignores unknown keys, so that a new version can add keys that
-older versions do not read. A version that removes a key or changes its meaning must raise the
-number; older versions then refuse its files.
+The number of the schema is 1. Newer versions of iobench added keys, which older files lack:
 
-``trials.jsonl`` is the log of a run. Each trial writes a line when it ends. A line with the key
-``name`` describes the run as in ``result.json``, but without its trials; the last such line counts.
-A line with the key ``trial`` has the trial, its ``series``, its ``samples`` and, in newer files,
-its ``spans``. If the last line is incomplete, the run was killed while it wrote the line.
+- of the result: ``forecast``, ``references``, ``rates``, ``run_id`` and ``hosts``;
+- of a trial: ``hosts`` and ``time_zero_s``;
+- of a trial's ``cold``: ``amplification`` and ``limits``;
+- of a finding: ``title``, ``threshold``, ``share`` and ``primary``.
+
+A reader ignores keys that it does not know. A new version may therefore add keys. A version that
+removes a key, or changes the meaning of one, must raise the number of the schema. Older versions
+then refuse its files.
+
+``trials.jsonl`` is the log of a run. It has two kinds of lines:
+
+- A line with the key ``name`` describes the run as in ``result.json``, but without its trials. If
+  there are several of these lines, the last one counts.
+- A line with the key ``trial`` is written when a trial ends. It has the trial, its ``series``, its
+  ``samples`` and, in newer files, its ``spans``.
+
+If the last line is incomplete, the run was killed while it wrote the line.
 """
 
 from __future__ import annotations
@@ -32,10 +40,11 @@ SCHEMA = 1
 RESULT = "result.json"
 LOG = "trials.jsonl"
 STEADY_STATE = "steady-state"
-"""The rule by which this version measures the rates of loops and loaders (``Result.rates``)."""
+"""The name of the rule by which this version measures rates of loops and loaders. Results of this
+version have it in ``Result.rates``."""
 
-# Keys that a later version added. They are left out if they are empty, as in older files.
-_LATER_KEYS_OF_COLD = ("amplification", "limits")
+_ADDED_KEYS_OF_COLD = ("amplification", "limits")
+"""Keys of ``cold`` that newer versions added. An empty one is not written, as in older files."""
 
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
 """Columns of equal length by their name."""
@@ -46,7 +55,7 @@ class Finding:
     """A sentence about the run, with its evidence.
 
     Attributes:
-        code: the name of the rule that found it.
+        code: the code of its rule in ``iobench.analysis.finding_rules``.
         severity: ``info``, ``warning`` or ``problem``.
         evidence: the figures on which it is based, with their intervals.
         advice: a sentence that says what to do.
@@ -97,7 +106,7 @@ class Result:
         config: the config with all defaults.
         trials: all trials that have ended.
         summary: the analysed figures; empty until trials are done.
-        findings: the findings, in no particular order.
+        findings: the findings, in any order.
         run_id: a part of the names of files and objects that the probes write. It stays the same
             after ``--resume``. Empty in results of older versions and of ``iobench.watch``.
         forecast: the estimated time and cost before the run; empty if there was no estimate.
@@ -167,7 +176,7 @@ def trial_content(trial: Trial) -> dict[str, Any]:
         del content["hosts"]
     cold = content["cold"]
     if cold:
-        for key in _LATER_KEYS_OF_COLD:
+        for key in _ADDED_KEYS_OF_COLD:
             if cold[key] in (None, ()):
                 del cold[key]
     if not trial.time_zero_s:
@@ -176,11 +185,11 @@ def trial_content(trial: Trial) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def usable(*runs: Path) -> Iterator[None]:
-    """Turn errors that are caused by the content of saved runs into one that names the runs.
+def errors_naming(*runs: Path) -> Iterator[None]:
+    """Name the saved runs in the error message if their content has an unexpected form.
 
     Raises:
-        ResultError: a run has an unexpected form. The error has its cause.
+        ResultError: replaces a ``KeyError``, ``TypeError`` or the like that the content caused.
     """
     try:
         yield
@@ -216,8 +225,8 @@ def read_result(file: Path, run: Path) -> Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
-    """The content of a log.
+class RunLog:
+    """The content of ``trials.jsonl``.
 
     Attributes:
         result: the run with its trials.
@@ -251,7 +260,7 @@ def trial_line(
     return _line(content)
 
 
-def read_log(data: bytes, name: str) -> Logged:
+def read_log(data: bytes, name: str) -> RunLog:
     """Read a log. If a trial ran again, only its last outcome counts.
 
     Args:
@@ -285,7 +294,7 @@ def read_log(data: bytes, name: str) -> Logged:
                 samples[trial_id] = content["samples"]
             if content.get("spans"):
                 spans[trial_id] = typed(list[Span], content["spans"])
-    return Logged(result, series, samples, spans)
+    return RunLog(result, series, samples, spans)
 
 
 def _without_nan(columns: Columns) -> dict[str, list[float | None]]:

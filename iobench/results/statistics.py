@@ -1,18 +1,27 @@
-"""PURE. Medians with intervals, quantiles, ratios of pairs, ratios and tests of two runs.
+"""PURE. Medians with their intervals, quantiles, and ratios and tests of two runs.
 
-The unit of repetition is a trial in a process of its own, not a step. Intervals of a median are
-order-statistic intervals: exact for any continuous distribution (e.g. Conover, "Practical
-Nonparametric Statistics", 3rd ed., section 3.2).
+The unit of repetition is a trial in a process of its own, not a step.
 
-Runs that were not interleaved have no pairs. Their ratio is that of the medians. Its interval
-inverts the Mann-Whitney test: its ends are two of the ratios of every repeat of one run to every
-repeat of the other (Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd ed.,
-sections 4.2 and 4.3, there as differences). Its coverage is exact if both runs have the same
-continuous distribution up to a factor. It is larger where repeats have equal values, and where the
-interval had to be extended to include the ratio of the medians. For 6 repeats against 6 with normal
-logarithms the coverage is 95.9 %, and above 94.5 % if one run scatters ten times as much as the
-other (``tests/iobench/results/test_two_samples.py`` simulates both). If the shapes differ too, the
-interval is that of the median of all those ratios, which need not be the ratio of the medians.
+``estimate`` gives a median with an order-statistic interval. This interval is exact for any
+continuous distribution (e.g. Conover, "Practical Nonparametric Statistics", 3rd ed., section 3.2).
+
+``ratio`` is for two settings whose repeats ran in turns: the repeats of one round are a pair.
+
+``unpaired_ratio`` is for two runs that did not run in turns, so that there are no pairs. It is the
+ratio of the two medians. Its interval inverts the Mann-Whitney test: divide every repeat of the new
+run by every repeat of the base run; the ends of the interval are two of these ratios (Hollander,
+Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd ed., sections 4.2 and 4.3, which use
+differences). The coverage of the interval is
+
+- exact if the two runs have the same continuous distribution, except for a factor;
+- larger if some repeats have equal values, or if the interval had to be extended to include the
+  ratio of the medians;
+- 95.9 % for 6 repeats against 6 with normally distributed logarithms, and still above 94.5 % if one
+  run varies ten times as much as the other (``tests/iobench/results/test_two_samples.py`` simulates
+  both).
+
+If the distributions also have different shapes, the interval covers the median of all these ratios,
+which may differ from the ratio of the medians.
 
 ``p_value`` is the test that belongs to this interval. ``holm`` corrects p-values for their number.
 """
@@ -34,14 +43,16 @@ SIGNIFICANCE = 0.05
 """A change whose p-value is at most this is significant: the complement of ``COVERAGE``."""
 
 MOST_REPEATS = 1000
-"""Maximum number of repeats in a config; beyond it, a quieter machine helps more."""
+"""Maximum number of repeats in a config. If more seem necessary, a quieter machine helps more."""
 
 _LARGEST = 1e100
+"""Figures from here on are left out of ratios, because products of them could overflow."""
 _MAX_COUNTED = 2_500
-"""Number of ratios above which the normal approximation is as good as counting."""
+"""Maximum number of ratios for which orders of repeats are counted. For more ratios the normal
+approximation is accurate enough."""
 _NORMAL = NormalDist()
-_EFFICIENCY = 3 / math.pi
-"""Efficiency of ranks compared with means, for normal data."""
+_RANK_EFFICIENCY = 3 / math.pi
+"""Efficiency of a test by ranks compared with a test by means, for normally distributed data."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 """The quantiles that are reported, by name."""
 
@@ -54,9 +65,9 @@ class Estimate:
         median: the median of the values.
         low: the lower end of the interval.
         high: the upper end of the interval.
-        coverage: the probability with which the interval holds the true median. With too few
-            repeats for 0.95, the interval is from minimum to maximum, and its coverage is smaller
-            (0 for one value).
+        coverage: the probability that the interval contains the true median. If there are too few
+            values for 0.95, the interval is from the minimum to the maximum, and the coverage is
+            smaller; it is 0 for one value.
         repeats: the number of values.
     """
 
@@ -77,10 +88,11 @@ def median(values: Sequence[float]) -> float:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return the median and the narrowest symmetric interval that covers it with 0.95 or more.
+    """Return the median with its interval of 95 %.
 
-    The ends of the interval are two of the values. With too few values for 0.95 they are the
-    minimum and the maximum.
+    The ends of the interval are two of the values, equally far from the middle of their order. It
+    is the narrowest such interval with a coverage of at least 0.95. If there are too few values for
+    0.95, the ends are the minimum and the maximum.
 
     Raises:
         ValueError: there are no values.
@@ -123,20 +135,25 @@ def quantile(values: Sequence[float] | NDArray[np.float64], q: float) -> float:
 
 
 def quantiles(values: Sequence[float] | NDArray[np.float64]) -> Mapping[str, float]:
-    """Return the quantiles ``p50``, ``p90``, ``p95``, ``p99`` and ``p999`` by name.
+    """Return the quantiles of ``QUANTILES`` by name, without those that lack values.
 
-    Quantiles for which there are too few values are left out. All percentiles of latencies and of
-    step times are computed here.
+    All percentiles of latencies and of step times are computed here.
     """
-    return {name: quantile(values, q) for name, q in QUANTILES.items() if enough(len(values), q)}
+    count = len(values)
+    return {
+        name: quantile(values, q) for name, q in QUANTILES.items() if has_enough_values(count, q)
+    }
 
 
-def enough(count: int, q: float) -> bool:
-    """Return whether ``count`` values are enough for the quantile ``q``: at least 10 / (1 - q)."""
+def has_enough_values(count: int, q: float) -> bool:
+    """Return whether ``count`` values are enough for the quantile ``q``.
+
+    The quantile needs at least 10 / (1 - q) values, so that about ten of them lie above it.
+    """
     return count * (1 - q) >= 10 - 1e-9
 
 
-def missing(count: int, q: float) -> int:
+def missing_values(count: int, q: float) -> int:
     """Return how many more values the quantile ``q`` needs; 0 if there are enough."""
     return max(0, math.ceil((10 - 1e-9) / (1 - q)) - count)
 
@@ -149,9 +166,9 @@ class Ratio:
         ratio: the ratio of the medians.
         low: the lower end of the interval.
         high: the upper end of the interval.
-        coverage: the probability with which the interval holds the true ratio. With too few repeats
-            for 0.95, the interval is from the minimum to the maximum of all ratios, and its
-            coverage is smaller (0 for one repeat against one).
+        coverage: the probability that the interval contains the true ratio. If there are too few
+            repeats for 0.95, the interval is from the minimum to the maximum of all ratios, and the
+            coverage is smaller; it is 0 for one repeat against one.
         base_repeats: the number of repeats of the base run.
         new_repeats: the number of repeats of the new run.
     """
@@ -169,8 +186,8 @@ class Ratio:
         return self.coverage >= COVERAGE
 
     @property
-    def leaves_1_out(self) -> bool:
-        """Whether 1 is outside the interval."""
+    def excludes_1(self) -> bool:
+        """Whether 1, which is no change, is outside the interval."""
         return not self.low <= 1 <= self.high
 
 
@@ -180,8 +197,8 @@ class MoreRepeats:
 
     Attributes:
         repeats: the number of further repeats.
-        at_least: whether more may be needed: the spread of the repeats is unknown, or so large that
-            more than ``MOST_REPEATS`` would be needed.
+        at_least: whether even more may be needed. This is so if the spread of the repeats is
+            unknown, or if it is so large that ``MOST_REPEATS`` are not enough.
     """
 
     repeats: int
@@ -193,8 +210,8 @@ def has_ratio(value: float) -> bool:
     return 1 / _LARGEST < value < _LARGEST
 
 
-def ratio_apart(base: Sequence[float], new: Sequence[float]) -> Ratio:
-    """Return the ratio of ``new`` to ``base`` with the narrowest interval that covers 0.95 or more.
+def unpaired_ratio(base: Sequence[float], new: Sequence[float]) -> Ratio:
+    """Return the ratio of the medians of two runs, with its interval of 95 %.
 
     Raises:
         ValueError: a side is empty, or ``has_ratio`` refuses a value.
@@ -204,22 +221,26 @@ def ratio_apart(base: Sequence[float], new: Sequence[float]) -> Ratio:
     if not all(has_ratio(value) for value in (*base, *new)):
         raise ValueError("a ratio takes figures above 0")
     ratios = sorted(after / before for before in base for after in new)
-    cut, covered = _cut(len(base), len(new))
-    middle = median(new) / median(base)
-    low, high = min(ratios[cut], middle), max(ratios[len(ratios) - 1 - cut], middle)
-    return Ratio(middle, low, high, covered, len(base), len(new))
+    cut, coverage = _cut(len(base), len(new))
+    ratio_of_medians = median(new) / median(base)
+    low = min(ratios[cut], ratio_of_medians)
+    high = max(ratios[len(ratios) - 1 - cut], ratio_of_medians)
+    return Ratio(ratio_of_medians, low, high, coverage, len(base), len(new))
 
 
 def p_value(base: Sequence[float], new: Sequence[float]) -> float:
-    """Return the p-value of the two-sided Mann-Whitney test that two runs have one distribution.
+    """Return the p-value of the two-sided Mann-Whitney test.
 
-    A pair is a repeat of each run. ``U`` is the number of pairs that do not support the change:
-    their values are equal, or differ in the other direction. The p-value is twice the
-    probability that ``U`` is at most this under the hypothesis, counted over all orders of repeats
-    (Mann and Whitney, "On a test of whether one of two random variables is stochastically larger
-    than the other", Annals of Mathematical Statistics 18, 1947). Equal values count against the
-    change, so that the p-value is never too small. It is at most 0.05 exactly where the interval of
-    ``ratio_apart``, before it is extended to the ratio of the medians, leaves 1 out.
+    The hypothesis is that both runs have the same distribution. Compare every repeat of one run
+    with every repeat of the other. ``U`` is the number of pairs that contradict the change, because
+    their values are equal or differ in the other direction. The p-value is twice the probability
+    that ``U`` is as small as it is, or smaller, if the hypothesis is true. This probability is
+    counted over all orders of the repeats (Mann and Whitney, "On a test of whether one of two
+    random variables is stochastically larger than the other", Annals of Mathematical Statistics 18,
+    1947). Equal values count against the change, so that the p-value is never too small.
+
+    The p-value is at most 0.05 exactly if the interval of ``unpaired_ratio`` excludes 1. This
+    refers to the interval before it is extended to the ratio of the medians.
 
     Raises:
         ValueError: a side is empty.
@@ -244,11 +265,13 @@ def smallest_p_value(base: int, new: int) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that are adjusted for their number, in the same order.
 
-    A change is significant if its adjusted p-value is at most ``SIGNIFICANCE``. If there is no
-    change at all, any of them is significant with at most that probability, however the figures
-    depend on each other. The smallest of n p-values is multiplied by n, the next by n - 1 and so
-    on; none is adjusted to less than a smaller one (Holm, "A simple sequentially rejective multiple
-    test procedure", Scandinavian Journal of Statistics 6, 1979).
+    A change is significant if its adjusted p-value is at most ``SIGNIFICANCE``. Suppose that no
+    figure changed. The probability that at least one of them is called significant is then at most
+    ``SIGNIFICANCE``, however the figures depend on each other.
+
+    The smallest of n p-values is multiplied by n, the next by n - 1, and so on. The adjusted
+    p-values keep the order of the p-values (Holm, "A simple sequentially rejective multiple test
+    procedure", Scandinavian Journal of Statistics 6, 1979).
     """
     adjusted = [1.0] * len(p_values)
     largest = 0.0
@@ -260,7 +283,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def more_to_cover(base: int, new: int, significance: float = SIGNIFICANCE) -> int:
+def more_repeats_to_be_significant(base: int, new: int, significance: float = SIGNIFICANCE) -> int:
     """Return how many more repeats each run needs so that a change can be significant at all.
 
     With the default significance this is also the minimum for an interval of 95 %.
@@ -271,28 +294,28 @@ def more_to_cover(base: int, new: int, significance: float = SIGNIFICANCE) -> in
     return more
 
 
-def more_to_tell(
+def more_repeats_to_detect(
     base: Sequence[float],
     new: Sequence[float],
     threshold: float,
     significance: float = SIGNIFICANCE,
 ) -> MoreRepeats:
-    """Return how many more repeats each run needs to tell a change of ``threshold`` from no change.
+    """Return how many more repeats each run needs to detect a change of ``threshold``.
 
-    With this number of repeats, the interval that covers ``1 - significance`` is narrower than the
-    distance from 1 to ``1 + threshold``, so that it cannot hold both. Its width is predicted from
-    ``s``, the pooled standard deviation of the logarithms within the runs:
-    ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width of the interval for normal
-    data (Lehmann, "Nonparametrics", revised ed., section 2.5). Few values estimate their spread
-    badly, so the number is a guide.
+    With this number of repeats, the interval with the coverage ``1 - significance`` is narrower
+    than the distance from 1 to ``1 + threshold``, so that it cannot contain both. The width of the
+    interval is predicted as ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``. Here ``s`` is the pooled
+    standard deviation of the logarithms within the runs. This is the width for many values with a
+    normal distribution (Lehmann, "Nonparametrics", revised ed., section 2.5). The spread of a few
+    values is not known well, so that the number is only a guide.
     """
-    fewest = max(1, more_to_cover(len(base), len(new), significance))
+    fewest = max(1, more_repeats_to_be_significant(len(base), len(new), significance))
     freedom = len(base) + len(new) - 2
     if freedom < 1:
         return MoreRepeats(fewest, at_least=True)
     squares = sum(len(side) * float(np.var(np.log(side))) for side in (base, new))
     reach = _NORMAL.inv_cdf(1 - significance / 2)
-    unit_width = 2 * reach * math.sqrt(squares / freedom / _EFFICIENCY)
+    unit_width = 2 * reach * math.sqrt(squares / freedom / _RANK_EFFICIENCY)
     max_width = math.log1p(threshold)
     for more in range(fewest, MOST_REPEATS + 1):
         width = unit_width * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more))
@@ -303,18 +326,23 @@ def more_to_tell(
 
 @cache
 def _cut(base: int, new: int) -> tuple[int, float]:
-    """Return how many ratios to leave out at each end, and the coverage of the others."""
+    """Return how many ratios are outside the interval at each end, and the interval's coverage.
+
+    Args:
+        base: the number of repeats of the base run.
+        new: the number of repeats of the new run.
+    """
     if base * new > _MAX_COUNTED:  # Normal approximation with continuity correction.
         mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
         reach = _NORMAL.inv_cdf((1 + COVERAGE) / 2) * deviation
         cut = max(0, math.floor(mean - reach - 0.5))
         return cut, max(0.0, 1 - 2 * _NORMAL.cdf((cut + 0.5 - mean) / deviation))
-    outside = _ways_up_to(*sorted((base, new)))
-    total = math.comb(base + new, base)
+    ways_outside = _ways_up_to(*sorted((base, new)))
+    all_ways = math.comb(base + new, base)
     cut = 0
-    while 2 * (cut + 1) < base * new and 1 - 2 * outside[cut + 1] / total >= COVERAGE:
+    while 2 * (cut + 1) < base * new and 1 - 2 * ways_outside[cut + 1] / all_ways >= COVERAGE:
         cut += 1
-    return cut, max(0.0, 1 - 2 * outside[cut] / total)
+    return cut, max(0.0, 1 - 2 * ways_outside[cut] / all_ways)
 
 
 def _share_up_to(u: int, base: int, new: int) -> float:
@@ -334,9 +362,9 @@ def _ways_up_to(fewer: int, others: int) -> tuple[int, ...]:
 def _ways(fewer: int, others: int) -> list[int]:
     """Return in how many orders of two equal samples U is exactly 0, 1, ..., fewer * others.
 
-    These numbers are the coefficients of the Gaussian binomial. They are computed by multiplying
-    with each factor ``(1 - q^(others + i)) / (1 - q^i)`` in place (Mann and Whitney, 1947, count
-    the same by recursion).
+    These numbers are the coefficients of the Gaussian binomial, which is the product of the factors
+    ``(1 - q^(others + i)) / (1 - q^i)``. Each turn of the loop multiplies by one factor, in place.
+    Mann and Whitney (1947) count the same numbers by recursion.
     """
     size = fewer * others + 1
     ways = [1] + [0] * (size - 1)

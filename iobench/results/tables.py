@@ -66,17 +66,15 @@ def spans_of(table: pd.DataFrame) -> dict[str, list[Span]]:
     return spans
 
 
-def all_series(
-    tables: Sequence[pd.DataFrame], columns: Sequence[str] = SERIES_COLUMNS
-) -> pd.DataFrame:
-    """Join the tables of trials. Without tables, the result has ``columns`` and no rows."""
+def joined(tables: Sequence[pd.DataFrame], columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFrame:
+    """Join the tables of all trials. Without tables, the result has ``columns`` and no rows."""
     if tables:
         return pd.concat(tables, ignore_index=True)
     return pd.DataFrame({name: [] for name in columns})
 
 
-def read_series(path: Path, columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFrame:
-    """Read the table in a file. If there is no file, the table has no rows.
+def read_table(path: Path, columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFrame:
+    """Read a table of steps, readings or spans. If the file does not exist, it has no rows.
 
     Raises:
         ResultError: the file cannot be read.
@@ -84,7 +82,7 @@ def read_series(path: Path, columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataF
     import pyarrow.parquet as pq
 
     if not path.exists():
-        return all_series([], columns)
+        return joined([], columns)
     try:
         # The path is given, because Arrow's threads release a Python file too late
         # (dataprep.output.samples_table).
@@ -132,5 +130,8 @@ def _cell(value: Any) -> Any:
 
 
 def _text(value: str) -> str:
-    """Escape lone surrogates as ``\\udcff``, because Parquet stores only UTF-8."""
+    """Escape lone surrogates as ``\\udcff``, because Parquet stores only UTF-8.
+
+    Lone surrogates stand for bytes of a file name that are not UTF-8.
+    """
     return value.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Trials: the parameters of a measurement, what it gets, and its outcome."""
+"""A trial is one measurement: its parameters, its context and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Metrics: TypeAlias = Mapping[str, Any]
 Status = Literal["done", "failed", "skipped"]
 
 GIVE_UP_SHARE = 0.8
-"""A trial ends by itself after this share of ``trial_timeout_s``, and says why."""
+"""A trial gives up after this share of ``trial_timeout_s``, so that its result has the reason."""
 
 ANY_FORMAT = ""
 """The format of a data set for a loader that reads any format."""
@@ -24,10 +24,10 @@ ANY_FORMAT = ""
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """One measurement that is planned.
+    """A planned trial.
 
-    ``params`` are JSON values that describe it fully. They hold names of data, never paths or
-    addresses.
+    ``params`` describe the measurement completely, as JSON values. They have the names of data, but
+    never paths or addresses.
     """
 
     kind: str
@@ -76,7 +76,8 @@ HOST_ONLY = (
     "cold on this host; server cache unknown: the file system has a server or a FUSE program, "
     "whose cache cannot be seen from here"
 )
-"""Limit of a cold trial on NFS, Lustre, FUSE and other file systems that have a server."""
+"""This sentence is in the ``limits`` of a cold trial on NFS, Lustre, FUSE and other file systems
+that have a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Cold:
             may be read from the page cache.
         why: the reason for the label.
         amplification: the physical ratio if parts of files were read; read-ahead increases it.
-        limits: what could not be done or observed on this machine.
+        limits: sentences about what this machine did not allow to do or to observe.
     """
 
     asked: str
@@ -110,12 +111,12 @@ class Cold:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a trial with its duration: an epoch, a batch in a worker, or a step of a rank.
+    """A period of a trial: an epoch, a batch of a worker, or a step of a rank.
 
     Attributes:
         track: the row of the timeline, such as ``worker 0``. Spans of a track do not overlap.
         name: its name, such as ``epoch 2``.
-        begin_s: its begin, on the clock of a series' ``time_s``.
+        begin_s: its begin, on the same clock as ``time_s`` of a series.
         seconds: its duration.
         wait_s: how long it waited for data at its begin.
     """
@@ -161,7 +162,7 @@ def begin_at_once() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a trial gets in addition to its parameters.
+    """The data, the clock and the callbacks of a trial, which are not part of its parameters.
 
     Attributes:
         locations: the locations of data by the names that the parameters use.
@@ -169,11 +170,11 @@ class Context:
         progress: called as ``progress(amount, unit)`` with the amount done so far; ``unit`` is
             ``samples`` or ``bytes``, for instance. It may be called at any rate.
         scratch: a folder that is removed after the trial; None if the trial needs none.
-        give_up_s: the moment on ``clock`` after which the trial ends by itself and says why. Soon
-            after it the trial would be killed.
-        begin: called once, between the preparation and the measurement. On several hosts, all
-            begin together. It returns the seconds that the trial waited for the other hosts.
-            ``give_up_s`` is later by this time.
+        give_up_s: the moment on ``clock`` after which the trial gives up with a reason. A trial
+            that goes on is killed soon after this moment.
+        begin: called once, between the preparation and the measurement. If there are several hosts,
+            it waits until all of them are ready, and returns the seconds of waiting. The trial may
+            then run this much longer than ``give_up_s``.
     """
 
     locations: Mapping[str, Location]

@@ -19,9 +19,7 @@ _MODELS = {
     "lenet": "LeNet",
     "retinanet": "RetinaNet",
 }
-
-
-_LOADER_KEYS_SHOWN = {
+_LOADER_KEYS_NOT_APPENDED = {
     "loader",
     "data",
     "cache",
@@ -30,11 +28,12 @@ _LOADER_KEYS_SHOWN = {
     "prefetch",
     "seconds",
 }
-"""Parameters of a loader that its description has already, or leaves out."""
+"""Parameters of a loader that are not appended to its description as ``key=value``. The description
+has them in another form, or leaves them out."""
 
 _LADDER_COLUMNS = ("rung", "s/1,000 samples", "adds", "between", "share", "cache")
 _TEXT_COLUMNS = (0, len(_LADDER_COLUMNS) - 1)
-"""Columns of the ladder that are aligned to the left."""
+"""Indices of the ladder's columns that are aligned to the left."""
 
 
 def point_words(spec: TrialSpec) -> str:
@@ -60,15 +59,13 @@ def result_words(trial: Trial) -> str:
     point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
-    has_hosts = trial.hosts is not None and trial.hosts.hosts > 1
     figures: list[str] = []
-    if trial.hosts is not None and has_hosts:
-        figures += _hosts_words(trial.hosts)
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
         figures.append(rate_with_unit(trial.metrics["mb_per_s"] * 1e6, "bytes"))
-    if has_hosts:
+    if trial.hosts is not None and trial.hosts.hosts > 1:
+        figures = [*_hosts_words(trial.hosts), *figures]
         figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
     if badge := badges.trial_badge(trial.cold):
@@ -115,7 +112,7 @@ def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | N
 
 
 def _hosts_words(hosts: Together) -> Iterator[str]:
-    """Yield the sum over hosts, the slowest host, and the spread of their starts."""
+    """Yield the sum over hosts, the rate of the slowest host, and the spread of the starts."""
     measured = [part for part in hosts.parts if part.status == "done"]
     missing = f" of {hosts.hosts}" if hosts.missing else ""
     yield f"{len(measured)}{missing} hosts together {rates_words(hosts.sums)}"
@@ -169,7 +166,7 @@ def ladder_table(entry: Mapping[str, Any]) -> str:
 
 
 def _rung_cells(rung: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a rung. A question mark is behind a cost that may be zero."""
+    """Return the cells of a rung. '?' marks a cost that cannot be distinguished from zero."""
     part, share = rung["part"], rung["share"]
     adds = between = ""
     if part:
@@ -218,7 +215,7 @@ def _loader(params: Params) -> str:
         text += f" {params['data']} {params['cache']}"
     text += f" workers={params['workers']} batch={params['batch_size']}"
     for key, value in params.items():
-        if key not in _LOADER_KEYS_SHOWN:
+        if key not in _LOADER_KEYS_NOT_APPENDED:
             text += f" {key}={_value_words(value)}"
     return text
 

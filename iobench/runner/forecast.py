@@ -44,7 +44,7 @@ from iobench.loaders.samples_in_memory import MAX_THREADS
 from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.probes.object_store import objects as probe_objects
 from iobench.results.numbers import rough_duration, rough_duration_range
-from iobench.results.result import STEADY_STATE, Result, usable
+from iobench.results.result import STEADY_STATE, Result, errors_naming
 from iobench.results.trial import Params, Trial, TrialSpec
 from iobench.results.wording import point_words
 from iobench.runner.run_folder import differing_machine, holds_run, read
@@ -305,7 +305,7 @@ def forecast(
                 "loops are not used"
             )
     folders = [folder for folder in (like, resumed) if folder is not None]
-    with usable(*folders):
+    with errors_naming(*folders):
         earlier = _EarlierRuns([run for run in (like_run, resumed_run) if run is not None])
     data = ExpectedData(config.data)
     timeout_s = config.trial_timeout_s

@@ -28,7 +28,14 @@ from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import NothingRan
 from iobench.machine.environment import describe
 from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_of
-from iobench.results.result import STEADY_STATE, HostFacts, Result, run_line, trial_line, usable
+from iobench.results.result import (
+    STEADY_STATE,
+    HostFacts,
+    Result,
+    errors_naming,
+    run_line,
+    trial_line,
+)
 from iobench.results.trial import Outcome, Trial, TrialSpec
 from iobench.runner.hosts.leader import Leader
 from iobench.runner.locations import Locations
@@ -182,7 +189,7 @@ class _RemainingTrials:
         fingerprints: dict[str, str] = {}
         # Without kept trials, the data may have changed since the run was started.
         if result.trials:
-            with usable(folder):
+            with errors_naming(folder):
                 fingerprints = dict(references.get("fingerprints", {}))
         self._fingerprints = fingerprints
         self._runner = TrialRunner(config, locations, folder, display, fingerprints)

@@ -32,20 +32,20 @@ from iobench.results.result import (
     LOG,
     RESULT,
     Columns,
-    Logged,
     Result,
+    RunLog,
+    errors_naming,
     read_log,
     read_result,
     run_line,
     trial_line,
-    usable,
 )
 from iobench.results.tables import (
     SAMPLE_COLUMNS,
     SPAN_COLUMNS,
-    all_series,
     as_csv,
-    read_series,
+    joined,
+    read_table,
     samples_table,
     series_table,
     spans_of,
@@ -111,7 +111,7 @@ def open_run(
         raise ResultError(
             f"{folder}: {saved.run_id!r} is not a run_id: the run was changed by hand"
         )
-    with usable(folder):
+    with errors_naming(folder):
         config_keys = differing_config(saved.config, config)
         machine_keys = _machine_differences(saved.environment, environment)
     if config_keys:
@@ -141,7 +141,7 @@ def open_run(
             f"{folder} already holds a run: continue it with --resume, or use another --output to "
             "start again"
         )
-    with usable(folder):
+    with errors_naming(folder):
         summarised(saved)  # If the run is damaged, fail now and not at the end of the new trials.
     shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # A killed run may have left it.
     write_file(folder / CONFIG, dump(config).encode())
@@ -198,7 +198,7 @@ def write_results(folder: Path, result: Result) -> None:
     write_file(folder / TRIALS, trials_table(result.trials).to_parquet())
     write_file(folder / SERIES, series.to_parquet())
     write_file(folder / SAMPLES, samples.to_parquet())
-    write_file(folder / SPANS, all_series(spans, SPAN_COLUMNS).to_parquet())
+    write_file(folder / SPANS, joined(spans, SPAN_COLUMNS).to_parquet())
 
 
 @contextlib.contextmanager
@@ -300,8 +300,8 @@ def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         logged = _read_log_of(folder)
         steps = [series_table(trial, columns) for trial, columns in logged.series.items()]
         readings = [samples_table(trial, columns) for trial, columns in logged.samples.items()]
-        return all_series(steps), all_series(readings, SAMPLE_COLUMNS)
-    return read_series(folder / SERIES), read_series(folder / SAMPLES, SAMPLE_COLUMNS)
+        return joined(steps), joined(readings, SAMPLE_COLUMNS)
+    return read_table(folder / SERIES), read_table(folder / SAMPLES, SAMPLE_COLUMNS)
 
 
 def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
@@ -315,7 +315,7 @@ def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
     """
     if (folder / LOG).exists():
         return _read_log_of(folder).spans
-    return spans_of(read_series(folder / SPANS, SPAN_COLUMNS))
+    return spans_of(read_table(folder / SPANS, SPAN_COLUMNS))
 
 
 def run_trace(folder: Path) -> Trace:
@@ -367,7 +367,7 @@ def run_csv(folder: Path, table: Table = "trials") -> bytes:
     return as_csv(series if table == "series" else samples)
 
 
-def _read_log_of(folder: Path) -> Logged:
+def _read_log_of(folder: Path) -> RunLog:
     """Read the log of a run."""
     path = folder / LOG
     try:

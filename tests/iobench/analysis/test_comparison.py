@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.analysis.comparison import Comparison, Saved, compare, with_verdict
-from iobench.analysis.regressions import Figure, Judgement, Sides, judge
+from iobench.analysis.comparison import Comparison, LabelledRun, compare, with_verdict
+from iobench.analysis.regressions import Figure, FigureValues, Judgement, judge
 from iobench.errors import NotComparable
 from iobench.results.result import HostFacts, Result
-from iobench.results.statistics import ratio_apart
+from iobench.results.statistics import unpaired_ratio
 from iobench.results.trial import Trial
 from tests.iobench.analysis.made import GPU, WARM, done, loader, loop, run
 from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
@@ -24,7 +24,7 @@ from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 
 def compared(base: Result, new: Result, **how: Any) -> Comparison:
     """Them, by names."""
-    return compare(Saved("base", base), Saved("new", new), 0.05, **how)
+    return compare(LabelledRun("base", base), LabelledRun("new", new), 0.05, **how)
 
 
 def refused(base: Result, new: Result) -> str:
@@ -352,9 +352,9 @@ def test_points_of_one_run_alone_are_listed() -> None:
 def test_cold_is_not_compared_with_warm() -> None:
     """What the cache was shown to hold belongs to the point."""
     base, new = loader(100, 1, cache="cold"), loader(300, 1, cache="cold")
-    doubted = [replace(t, cold=replace(t.cold, label="warm")) for t in new if t.cold]
+    doubts = [replace(t, cold=replace(t.cold, label="warm")) for t in new if t.cold]
     with pytest.raises(NotComparable):
-        compared(run(base), run(doubted))
+        compared(run(base), run(doubts))
 
 
 def test_the_device_is_named() -> None:
@@ -366,8 +366,8 @@ def test_the_device_is_named() -> None:
 def judged(base: Sequence[float], new: Sequence[float], *, higher: bool) -> Judgement:
     """The judgement of a figure that does not decide, with a threshold of 5 %."""
     figure = Figure("samples_per_s", "samples/s", higher_is_better=higher)
-    sides = Sides("loader", "a loader", figure, base, new, is_main=True)
-    return judge(sides, ratio_apart(base, new), 0.05)
+    values = FigureValues("loader", "a loader", figure, base, new, is_main=True)
+    return judge(values, unpaired_ratio(base, new), 0.05)
 
 
 @given(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iobench.analysis.analyse import analyse
-from iobench.cli.advise import Advised
+from iobench.cli.advise import SavedAdvice
 from iobench.errors import NoAdvice
 from iobench.results.trial import Cold, Trial
 from tests.iobench.analysis.made import (
@@ -106,7 +106,7 @@ def test_a_fault_is_not_advised_upon(tmp_path: Any) -> None:
     """The message says what to do instead."""
     found = analyse(run(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED))
     with pytest.raises(NoAdvice, match=r"are not reliable .* measure again with more images"):
-        _ = Advised(tmp_path, found).text
+        _ = SavedAdvice(tmp_path, found).text
 
 
 def test_a_loader_and_a_loop_faster_than_their_disk() -> None:

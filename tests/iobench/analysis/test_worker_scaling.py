@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.analysis.worker_scaling import Scalability, at_workers, fitted
+from iobench.analysis.worker_scaling import Scalability, fitted, rate_at_workers
 from iobench.results.statistics import Estimate
 
 laws = st.builds(Scalability, st.floats(1, 1e4), st.floats(0, 0.5), st.floats(0, 0.02))
@@ -33,7 +33,7 @@ def test_the_law_is_found_again(law: Scalability, counts: list[int]) -> None:
 def test_the_interval_of_an_extrapolation_holds_the_truth(law: Scalability, width: float) -> None:
     """It is wider than those of the rates that were measured."""
     points = measured({count: law.rate(count) for count in (1, 2, 4)}, width)
-    found = at_workers(points, 8, None)
+    found = rate_at_workers(points, 8, None)
     assert found is not None
     assert found.low <= law.rate(8) * 1.0001
     assert found.high >= law.rate(8) * 0.9999
@@ -45,32 +45,32 @@ def test_the_interval_of_an_extrapolation_holds_the_truth(law: Scalability, widt
 @pytest.mark.parametrize("rates", [{1: 100.0}, {0: 100.0}, {1: 100.0, 2: 200.0}])
 def test_one_or_two_counts_predict_nothing_beyond_them(rates: dict[int, float]) -> None:
     """Growth is not known."""
-    assert at_workers(measured(rates), 4, None) is None
-    assert at_workers(measured(rates), 4, 8) is None
+    assert rate_at_workers(measured(rates), 4, None) is None
+    assert rate_at_workers(measured(rates), 4, 8) is None
 
 
 def test_no_prediction_goes_beyond_twice_the_largest_count() -> None:
     """Four were measured: eight are predicted, nine are not."""
     points = measured({1: 100.0, 2: 195.0, 4: 370.0})
-    assert at_workers(points, 8, None) is not None
-    assert at_workers(points, 9, None) is None
+    assert rate_at_workers(points, 8, None) is not None
+    assert rate_at_workers(points, 9, None) is None
 
 
 def test_more_workers_than_processors_bring_nothing() -> None:
     """Where workers compute."""
     points = measured({1: 100.0, 2: 195.0, 4: 370.0})
-    assert at_workers(points, 8, 4) == points[4]
-    six = at_workers(points, 6, 6)
-    assert six == at_workers(points, 8, 6)
+    assert rate_at_workers(points, 8, 4) == points[4]
+    six = rate_at_workers(points, 6, 6)
+    assert six == rate_at_workers(points, 8, 6)
 
 
 def test_a_curve_that_does_not_follow_the_law_is_not_extended() -> None:
     """Such as one that grows faster than its workers."""
-    assert at_workers(measured({1: 100.0, 2: 400.0, 4: 500.0}), 8, None) is None
+    assert rate_at_workers(measured({1: 100.0, 2: 400.0, 4: 500.0}), 8, None) is None
 
 
 def test_between_two_counts_the_rate_is_interpolated() -> None:
     """Also where only two were measured."""
-    found = at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
+    found = rate_at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
     assert found is not None
     assert found.median == pytest.approx(150)

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from dataprep.errors import ConfigError
-from iobench.cli.compare import compare_saved, label, page_name, threshold_share
+from iobench.cli.compare import compare_saved, label, require_page_name, threshold_share
 from iobench.errors import ResultError
 from iobench.results.result import Result
 from tests.iobench.analysis.made import loader, run
-
-pytestmark = pytest.mark.slow
 
 
 def stored(folder: Path, factor: float = 1.0) -> Path:
@@ -165,8 +163,8 @@ def test_other_thresholds_are_refused(text: str) -> None:
         threshold_share(text)
 
 
-def test_page_names() -> None:
+def test_require_page_names() -> None:
     """In any case of letters."""
-    page_name(Path("a.HTML"))
+    require_page_name(Path("a.HTML"))
     with pytest.raises(ConfigError, match=r"--html result\.json"):
-        page_name(Path("result.json"))
+        require_page_name(Path("result.json"))

@@ -95,7 +95,7 @@ class TestRun:
         done = invoked("run", configs.write(loaders=NULL), "--output", folder)
         assert done.exit_code == 0, done.output
         verdict, report = done.stdout.splitlines()
-        assert verdict.startswith("Measured; ")
+        assert verdict.startswith("The run has no training loop")
         assert report == str(folder / "report.html")
         assert done.stderr.splitlines()[-1] == "1 trial done"
 
@@ -212,7 +212,7 @@ class TestCost:
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
         """Asked once; what is begun ends here for want of credentials."""
-        monkeypatch.setattr("iobench.cli.main._is_on_a_terminal", lambda: True)
+        monkeypatch.setattr("iobench.cli.commands.run._is_on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
         assert "Start? [y/N]" in done.output
@@ -553,5 +553,5 @@ def test_the_demo_keeps_a_folder_that_exists(
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()
     assert demo.main() == 2
-    assert "demo/ exists: remove it first" in capsys.readouterr().out
+    assert "demo/ already exists: remove it" in capsys.readouterr().out
     assert Path("demo").is_dir()

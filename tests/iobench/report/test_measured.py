@@ -138,7 +138,7 @@ def test_dropped_samples_and_loaders_without_a_count_are_named() -> None:
     uncounted = {k: v for k, v in STEADY.items() if not k.startswith(("fetched", "balance"))}
     said = part(run(loop("warm", 500, metrics=uncounted)), "counted")
     assert "at least 20 rounds 15,000 samples, 600 MB" in said
-    assert "A cell is empty if the loader does not count what it fetches." in said
+    assert "A cell is empty if the loader does not count the fetched samples." in said
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.25, "25.0 %"), (1.0, ""), (None, "")])

@@ -178,6 +178,23 @@ def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
     assert len(text) < 300_000
 
 
+def test_the_legend_names_the_gpu_and_the_disk_of_a_curve() -> None:
+    """A GPU's curve has its number, such as ``GPU 0 utilisation``."""
+    trials = [*loop("synthetic", 2000), *loop("warm", 900)]
+    columns = {
+        "cpu.user_share": 0.5,
+        "gpu.0_utilisation_share": 0.9,
+        "gpu.1_utilisation_share": 0.8,
+        "gpu.0_memory_bytes": 1e9,
+        "disk.read_bytes_per_s": 2e6,
+    }
+    samples = pd.DataFrame({"trial": trials[6].id, "time_s": [0.0, 1.0, 2.0], **columns})
+    text = render(run(trials), None, samples).decode()
+    drawn = text[text.index("<h2>During the trial</h2>") :]
+    names = [re.sub("<[^>]+>", "", item) for item in re.findall("<li>(.*?)</li>", drawn)]
+    assert names[:4] == ["user", "GPU 0 utilisation", "GPU 1 utilisation", "disk, read"]
+
+
 def test_no_line_is_drawn_where_the_loop_made_no_steps() -> None:
     """Such as during a replay: the curves of steps have two parts each."""
     trials = loop("warm", 90, repeats=1)

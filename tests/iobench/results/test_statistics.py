@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from iobench.results.statistics import (
     QUANTILES,
     Estimate,
-    enough,
     estimate,
+    has_enough_values,
     median,
-    missing,
+    missing_values,
     quantile,
     quantiles,
     ratio,
@@ -168,9 +168,9 @@ def test_what_a_quantile_lacks_is_exactly_what_makes_it_enough() -> None:
     """For every quantile and number of samples."""
     for q in QUANTILES.values():
         for count in (0, 1, 19, 20, 99, 100, 101, 999, 1_000, 9_999, 10_000):
-            lacking = missing(count, q)
-            assert enough(count + lacking, q)
-            assert lacking == 0 or not enough(count + lacking - 1, q)
+            lacking = missing_values(count, q)
+            assert has_enough_values(count + lacking, q)
+            assert lacking == 0 or not has_enough_values(count + lacking - 1, q)
 
 
 @given(st.lists(figures, min_size=1, max_size=60), st.floats(0, 1), st.floats(0, 1))

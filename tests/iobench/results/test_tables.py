@@ -8,7 +8,7 @@ from iobench.results.host_sums import combine_host_parts
 from iobench.results.tables import (
     SAMPLE_COLUMNS,
     SERIES_COLUMNS,
-    all_series,
+    joined,
     samples_table,
     series_table,
     trials_table,
@@ -20,22 +20,22 @@ SERIES = {"step_end_s": (0.1, 0.3), "wait_s": (0.0, 0.1), "compute_s": (0.1, 0.1
 
 def test_series_have_a_row_a_step() -> None:
     """Of all trials in one table, whose columns are there without a row as well."""
-    table = all_series([series_table("a/0", SERIES), series_table("b/0", SERIES)])
+    table = joined([series_table("a/0", SERIES), series_table("b/0", SERIES)])
     assert list(table.columns) == list(SERIES_COLUMNS)
     assert list(table["trial"]) == ["a/0", "a/0", "b/0", "b/0"]
     assert list(table["step"]) == [0, 1, 0, 1]
-    assert list(all_series([]).columns) == list(SERIES_COLUMNS)
+    assert list(joined([]).columns) == list(SERIES_COLUMNS)
 
 
 def test_samples_have_a_row_a_reading() -> None:
     """What a sampler did not say is no number; columns of one trial are empty for the other."""
     first = samples_table("a/0", {"time_s": [0.0, 0.5], "cpu.user_share": [None, 0.5]})
     second = samples_table("b\udcff/0", {"time_s": [0.0], "gpu.0_power_w": [250.0]})
-    table = all_series([first, second], SAMPLE_COLUMNS)
+    table = joined([first, second], SAMPLE_COLUMNS)
     assert list(table.columns) == ["trial", "time_s", "cpu.user_share", "gpu.0_power_w"]
     assert list(table["trial"]) == ["a/0", "a/0", "b\\udcff/0"]
     assert [value for value in table["cpu.user_share"] if not math.isnan(value)] == [0.5]
-    assert list(all_series([], SAMPLE_COLUMNS).columns) == list(SAMPLE_COLUMNS)
+    assert list(joined([], SAMPLE_COLUMNS).columns) == list(SAMPLE_COLUMNS)
 
 
 def test_trials_of_several_hosts_have_their_sums() -> None:

@@ -18,11 +18,11 @@ from iobench.results.statistics import (
     has_ratio,
     holm,
     median,
-    more_to_cover,
-    more_to_tell,
+    more_repeats_to_be_significant,
+    more_repeats_to_detect,
     p_value,
-    ratio_apart,
     smallest_p_value,
+    unpaired_ratio,
 )
 
 figures = st.floats(1e-6, 1e6)
@@ -48,7 +48,7 @@ def outside(base: int, new: int, cut: int) -> float:
 def test_the_interval_is_the_narrowest_that_covers(base: int, new: int) -> None:
     """Of all orders in which two like samples can lie at most 5 % leave their shift out."""
     before, after = [2.0**i for i in range(base)], [2.0 ** (20 * i) for i in range(new)]
-    found = ratio_apart(before, after)
+    found = unpaired_ratio(before, after)
     ratios = sorted(b / a for a in before for b in after)
     cut = ratios.index(found.low)
     assert found.high == ratios[-1 - cut]
@@ -71,7 +71,7 @@ def test_the_interval_is_the_narrowest_that_covers(base: int, new: int) -> None:
 )
 def test_known_coverages(base: int, new: int, coverage: float) -> None:
     """As tables of the Mann-Whitney test give them: at 6 against 6 its critical value is 5."""
-    found = ratio_apart([1.0] * base, [2.0] * new)
+    found = unpaired_ratio([1.0] * base, [2.0] * new)
     assert found.coverage == pytest.approx(coverage, abs=1e-12)
     assert (found.base_repeats, found.new_repeats) == (base, new)
     assert found.has_full_coverage == (coverage >= 0.95)
@@ -79,8 +79,8 @@ def test_known_coverages(base: int, new: int, coverage: float) -> None:
 
 def test_the_normal_law_goes_on_where_counting_ends() -> None:
     """51 against 50 are no different from 50 against 50 but for one repeat."""
-    counted = ratio_apart([1.0 + i / 500 for i in range(50)], [1.0 + i / 500 for i in range(50)])
-    further = ratio_apart([1.0 + i / 500 for i in range(50)], [1.0 + i / 500 for i in range(51)])
+    counted = unpaired_ratio([1.0 + i / 500 for i in range(50)], [1.0 + i / 500 for i in range(50)])
+    further = unpaired_ratio([1.0 + i / 500 for i in range(50)], [1.0 + i / 500 for i in range(51)])
     assert further.coverage == pytest.approx(counted.coverage, abs=5e-4)
     assert further.high - further.low == pytest.approx(counted.high - counted.low, rel=0.05)
 
@@ -88,7 +88,7 @@ def test_the_normal_law_goes_on_where_counting_ends() -> None:
 def held(draw: Callable[[random.Random], tuple[list[float], list[float]]], shift: float) -> float:
     """Of 4,000 pairs of runs, the share whose interval holds ``shift``."""
     source = random.Random(20261122)
-    found = (ratio_apart(*draw(source)) for _ in range(4000))
+    found = (unpaired_ratio(*draw(source)) for _ in range(4000))
     return sum(each.low <= shift <= each.high for each in found) / 4000
 
 
@@ -99,7 +99,7 @@ def scattered(source: random.Random, middle: float, deviation: float) -> list[fl
 
 def test_coverage_at_six_against_six() -> None:
     """What is stated, 95.9 %, is what a simulation finds, for a narrow law and a skewed one."""
-    stated = ratio_apart([1.0] * 6, [1.0] * 6).coverage
+    stated = unpaired_ratio([1.0] * 6, [1.0] * 6).coverage
     tolerance = 3.3 * math.sqrt(stated * (1 - stated) / 4000)
     for draw in (
         lambda source: (scattered(source, 3, 0.02), scattered(source, 2.7, 0.02)),
@@ -117,10 +117,10 @@ def test_coverage_where_one_run_scatters_ten_times_as_much() -> None:
 @given(samples)
 def test_a_run_against_itself_has_not_changed(values: list[float]) -> None:
     """The ratio is 1, and 1 lies within."""
-    found = ratio_apart(values, values)
+    found = unpaired_ratio(values, values)
     assert found.ratio == pytest.approx(1, abs=1e-12)
     assert found.low <= 1 <= found.high
-    assert not found.leaves_1_out
+    assert not found.excludes_1
 
 
 @given(samples, samples, st.integers(-20, 20))
@@ -129,7 +129,10 @@ def test_scaling_moves_the_ratio_by_as_much(
 ) -> None:
     """By the factor itself, at both ends too; the coverage stays."""
     factor = 2.0**power
-    found, scaled = ratio_apart(base, new), ratio_apart(base, [value * factor for value in new])
+    found, scaled = (
+        unpaired_ratio(base, new),
+        unpaired_ratio(base, [value * factor for value in new]),
+    )
     assert scaled.ratio == pytest.approx(found.ratio * factor, rel=1e-9)
     assert (scaled.low, scaled.high) == (found.low * factor, found.high * factor)
     assert scaled.coverage == found.coverage
@@ -138,7 +141,7 @@ def test_scaling_moves_the_ratio_by_as_much(
 @given(samples, samples)
 def test_swapping_turns_everything_round(base: list[float], new: list[float]) -> None:
     """Base against new is one over new against base."""
-    found, turned = ratio_apart(base, new), ratio_apart(new, base)
+    found, turned = unpaired_ratio(base, new), unpaired_ratio(new, base)
     assert turned.ratio == pytest.approx(1 / found.ratio, rel=1e-9)
     assert turned.low == pytest.approx(1 / found.high, rel=1e-9)
     assert turned.high == pytest.approx(1 / found.low, rel=1e-9)
@@ -148,16 +151,16 @@ def test_swapping_turns_everything_round(base: list[float], new: list[float]) ->
 @given(samples, samples)
 def test_the_ratio_lies_within_its_interval(base: list[float], new: list[float]) -> None:
     """It is that of the medians, and the interval lies within what was measured."""
-    found = ratio_apart(base, new)
+    found = unpaired_ratio(base, new)
     assert found.ratio == median(new) / median(base)
     assert min(new) / max(base) <= found.low <= found.ratio <= found.high <= max(new) / min(base)
 
 
 def test_an_interval_is_widened_to_hold_the_ratio() -> None:
     """Of runs with two modes the medians can jump where one repeat in fifty moved."""
-    found = ratio_apart([1.0] * 25 + [9.0] * 24, [1.0] * 24 + [9.0] * 25)
+    found = unpaired_ratio([1.0] * 25 + [9.0] * 24, [1.0] * 24 + [9.0] * 25)
     assert (found.low, found.ratio, found.high) == (1.0, 9.0, 9.0)
-    assert not found.leaves_1_out
+    assert not found.excludes_1
 
 
 @pytest.mark.parametrize("values", [[], [0.0], [-1.0], [math.inf], [math.nan], [1e200]])
@@ -166,7 +169,7 @@ def test_what_has_no_ratio_is_refused(values: Sequence[float]) -> None:
     assert not all(map(has_ratio, values)) or not values
     for pair in ((values, [1.0]), ([1.0], values)):
         with pytest.raises(ValueError, match=r"no values|above 0"):
-            ratio_apart(*pair)
+            unpaired_ratio(*pair)
 
 
 @pytest.mark.parametrize(
@@ -174,10 +177,10 @@ def test_what_has_no_ratio_is_refused(values: Sequence[float]) -> None:
 )
 def test_more_repeats_until_an_interval_covers(base: int, new: int, more: int) -> None:
     """The fewest: one less in each does not reach 95 %."""
-    assert more_to_cover(base, new) == more
-    assert ratio_apart([1.0] * (base + more), [1.0] * (new + more)).has_full_coverage
+    assert more_repeats_to_be_significant(base, new) == more
+    assert unpaired_ratio([1.0] * (base + more), [1.0] * (new + more)).has_full_coverage
     if more:
-        assert not ratio_apart(
+        assert not unpaired_ratio(
             [1.0] * (base + more - 1), [1.0] * (new + more - 1)
         ).has_full_coverage
 
@@ -187,9 +190,9 @@ def test_more_repeats_are_asked_for_within_bounds(
     base: list[float], new: list[float], threshold: float
 ) -> None:
     """One at least, and never more than a config takes."""
-    found = more_to_tell(base, new, threshold)
+    found = more_repeats_to_detect(base, new, threshold)
     assert 1 <= found.repeats <= MOST_REPEATS
-    assert found.repeats >= more_to_cover(len(base), len(new))
+    assert found.repeats >= more_repeats_to_be_significant(len(base), len(new))
 
 
 @given(samples, samples, st.floats(0.001, 0.3), st.floats(1.1, 3))
@@ -197,8 +200,8 @@ def test_a_finer_threshold_takes_more_repeats(
     base: list[float], new: list[float], threshold: float, times: float
 ) -> None:
     """Or as many."""
-    coarse = more_to_tell(base, new, threshold * times)
-    assert more_to_tell(base, new, threshold).repeats >= coarse.repeats
+    coarse = more_repeats_to_detect(base, new, threshold * times)
+    assert more_repeats_to_detect(base, new, threshold).repeats >= coarse.repeats
 
 
 @given(samples, samples, st.integers(-10, 10))
@@ -207,31 +210,36 @@ def test_the_change_itself_has_no_say_in_more_repeats(
 ) -> None:
     """Only how much each run scatters has."""
     other = [value * 2.0**power for value in new]
-    found, moved = more_to_tell(base, new, 0.05), more_to_tell(base, other, 0.05)
+    found, moved = (
+        more_repeats_to_detect(base, new, 0.05),
+        more_repeats_to_detect(base, other, 0.05),
+    )
     assume(found.repeats < MOST_REPEATS)
     assert moved.repeats == pytest.approx(found.repeats, abs=1)
 
 
 def test_one_repeat_each_knows_no_spread() -> None:
     """So that the number is a least one."""
-    assert more_to_tell([1.0], [1.1], 0.05) == MoreRepeats(3, at_least=True)
+    assert more_repeats_to_detect([1.0], [1.1], 0.05) == MoreRepeats(3, at_least=True)
 
 
 def test_a_wild_spread_is_not_healed_by_repeats() -> None:
     """The number is bounded, and says so."""
-    assert more_to_tell([1.0, 100.0], [1.0, 50.0], 0.05) == MoreRepeats(MOST_REPEATS, at_least=True)
+    assert more_repeats_to_detect([1.0, 100.0], [1.0, 50.0], 0.05) == MoreRepeats(
+        MOST_REPEATS, at_least=True
+    )
 
 
 def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
     """Of runs that scatter by 4 %, six repeats cannot, and with those asked for nine in ten can."""
     source = random.Random(7)
     six = [math.exp(0.04 * z) for z in (-1.43, -0.72, -0.23, 0.23, 0.72, 1.43)]
-    asked = more_to_tell(six, six, 0.05)
+    asked = more_repeats_to_detect(six, six, 0.05)
     assert 10 <= asked.repeats <= 30
 
     def blurred(count: int) -> float:
         pairs = (
-            ratio_apart(*([math.exp(source.gauss(0, 0.04)) for _ in range(count)] for _ in "ab"))
+            unpaired_ratio(*([math.exp(source.gauss(0, 0.04)) for _ in range(count)] for _ in "ab"))
             for _ in range(400)
         )
         return sum(_holds_both(each) for each in pairs) / 400
@@ -241,7 +249,7 @@ def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
 
 
 def _holds_both(found: Ratio) -> bool:
-    return not found.leaves_1_out and (found.low <= 0.95 or found.high >= 1.05)
+    return not found.excludes_1 and (found.low <= 0.95 or found.high >= 1.05)
 
 
 @pytest.mark.parametrize(("base", "new"), [(1, 1), (2, 3), (3, 3), (2, 6), (4, 5), (5, 5)])
@@ -274,16 +282,16 @@ whole = st.lists(st.integers(1, 30).map(float), min_size=1, max_size=9)
 
 
 @given(whole, whole)
-def test_a_change_is_significant_where_the_interval_leaves_1_out(
+def test_a_change_is_significant_where_the_interval_excludes_1(
     base: list[float], new: list[float]
 ) -> None:
     """Test and interval agree, also with equal values, unless the interval had to be extended."""
-    found = ratio_apart(base, new)
+    found = unpaired_ratio(base, new)
     assume(found.has_full_coverage)
     significant = p_value(base, new) <= 0.05
-    assert significant or not found.leaves_1_out
+    assert significant or not found.excludes_1
     if found.low < found.ratio < found.high:
-        assert significant == found.leaves_1_out
+        assert significant == found.excludes_1
 
 
 def test_p_values_of_many_repeats_follow_the_normal_law() -> None:
@@ -318,8 +326,8 @@ def test_a_correction_keeps_the_order(p_values: list[float]) -> None:
 @pytest.mark.parametrize(("repeats", "most"), [(4, 1), (5, 6), (6, 23), (7, 85)])
 def test_so_many_figures_can_be_corrected(repeats: int, most: int) -> None:
     """At 6 against 6 a change of one of 23 figures can be significant, of 24 none."""
-    assert more_to_cover(repeats, repeats, 0.05 / most) == 0
-    assert more_to_cover(repeats, repeats, 0.05 / (most + 1)) == 1
+    assert more_repeats_to_be_significant(repeats, repeats, 0.05 / most) == 0
+    assert more_repeats_to_be_significant(repeats, repeats, 0.05 / (most + 1)) == 1
     assert holm([smallest_p_value(repeats, repeats), *[1.0] * (most - 1)])[0] <= 0.05
     assert holm([smallest_p_value(repeats, repeats), *[1.0] * most])[0] > 0.05
 
@@ -329,5 +337,5 @@ def test_more_figures_take_more_repeats(
     base: list[float], new: list[float], threshold: float, figures: int
 ) -> None:
     """Or as many."""
-    among_many = more_to_tell(base, new, threshold, 0.05 / figures)
-    assert among_many.repeats >= more_to_tell(base, new, threshold).repeats
+    among_many = more_repeats_to_detect(base, new, threshold, 0.05 / figures)
+    assert among_many.repeats >= more_repeats_to_detect(base, new, threshold).repeats
