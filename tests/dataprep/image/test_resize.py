@@ -22,7 +22,7 @@ from PIL import Image
 from dataprep.drawn.drawing import draw_image
 from dataprep.errors import ImageTooLarge
 from dataprep.image import resize
-from dataprep.image.geometry import Geometry, Pixels, falls_short, plan_geometry, require_feasible
+from dataprep.image.geometry import Geometry, Pixels, is_below_size, plan_geometry, require_feasible
 from dataprep.image.policy import Filter, ImagePolicy, Mode
 from dataprep.image.resize import bgrx, fit
 from tests.strategies import image_policies, sides
@@ -294,7 +294,7 @@ def test_the_asked_side_is_met(width: int, height: int, policy: ImagePolicy) -> 
         "crop": cut == box,
     }
     assert asked[policy.mode]
-    assert not falls_short(geometry, policy)
+    assert not is_below_size(geometry, policy)
 
 
 @given(width=sides, height=sides, policy=image_policies())
@@ -305,7 +305,7 @@ def test_falling_short_is_what_upscaling_would_change(
     policy = policy.model_copy(update={"upscale": False})
     grown = policy.model_copy(update={"upscale": True})
     geometry = plan_geometry(width, height, policy)
-    assert falls_short(geometry, policy) == (
+    assert is_below_size(geometry, policy) == (
         geometry[2:] != plan_geometry(width, height, grown)[2:]
     )
 
@@ -316,7 +316,7 @@ def test_sides_that_an_encoding_does_not_have(encoding: str, most: int) -> None:
     policy = ImagePolicy.model_validate({"encoding": encoding})
     for width, height in ((most, 1), (1, most)):
         require_feasible(width, height, Geometry(width, height, width, height), policy)
-    with pytest.raises(ImageTooLarge, match=f"{encoding} holds at most {most:,} a side"):
+    with pytest.raises(ImageTooLarge, match=f"{encoding} allows at most {most:,} pixels per side"):
         require_feasible(1, 1, Geometry(1, most + 1, 1, most + 1), policy)
     require_feasible(1, 1, Geometry(1, most + 1, 1, most), policy)
 
