@@ -271,6 +271,7 @@ def _open_shard(store: Store, info: ObjectInfo, options: StoreOptions | None) ->
     """Open a shard. If several formats match its first bytes, ask the manifest of its output."""
 
     def format_in_manifest(candidates: Sequence[str]) -> str | None:
+        """The format under which the manifest lists the shard; None if there is no manifest."""
         split = keys.split_of_shard(info.key)
         parent, _, folder = store.uri.rstrip("/").rpartition("/")
         if split is None or not parent:

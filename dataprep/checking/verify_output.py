@@ -94,6 +94,7 @@ def verify(
 
 
 def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verification:
+    """Verify one split: its job, its shards with their receipts, its table and its manifest."""
     faults: list[Fault] = []
     job_key = keys.job(split)
     job = _load(job_key, faults, lambda: JobFile.from_json(store.get(job_key), job_key))

@@ -193,6 +193,7 @@ def _refused(property_name: str, kind: Refusal) -> RefusedImage:
 
 
 def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> DecodedImage:
+    """Decode an image that Pillow has opened. ``data`` is the content of its file."""
     container = opened.format or "unknown"
     mode = opened.mode
     notes = _header_notes(opened, data, policy)

@@ -145,6 +145,7 @@ def check(data: bytes) -> tuple[int, int, int]:
 
 
 def _convert(data: bytes, policy: ImagePolicy, name: str) -> Converted:
+    """Convert an image with the decoder for its format. Parameters as in ``convert``."""
     if not data:
         raise CorruptImage("empty file (0 bytes)")
     if len(data) > policy.max_source_bytes:

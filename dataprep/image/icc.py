@@ -98,6 +98,7 @@ def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, Note | Non
 
 
 def _converted(image: Image.Image, profile: bytes) -> Image.Image:
+    """Convert the colours of an image to sRGB. The alpha channel is set aside and put back."""
     mode = image.mode
     if mode in ("LA", "RGBA"):
         converted = _converted(image.convert(mode.removesuffix("A")), profile)

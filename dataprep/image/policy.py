@@ -158,6 +158,7 @@ class ImagePolicy(BaseModel):
 
     @model_validator(mode="after")
     def _check_combinations(self) -> ImagePolicy:
+        """Refuse values of several keys that contradict each other."""
         if self.mode == "none" and self.size is not None:
             raise ValueError("mode 'none' keeps the size as it is: leave 'size' out")
         if self.mode != "none" and self.size is None:

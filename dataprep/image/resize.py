@@ -97,6 +97,7 @@ def bgrx(pixels: Pixels) -> Pixels:
 
 
 def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
+    """Scale pixels with a filter. All channels are scaled independently."""
     if filter == "area":
         return _area_average(pixels, width, height)
     if filter == "lanczos":
@@ -107,6 +108,7 @@ def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
 
 
 def _convolve_by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    """Scale pixels with cykooz-resizer. RGB pixels are scaled in memory with four bytes each."""
     is_rgb = pixels.shape[2] == 3
     source = np.ascontiguousarray(bgrx(pixels) if is_rgb else pixels)
     target = np.empty((height, width, source.shape[2]), np.uint8)

@@ -148,10 +148,10 @@ class TestClasses:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"{", "its .json is not a JSON"),
-            (b"\xff\xfe{", "its .json is not a JSON"),
-            (b"[" * 4000, "its .json is not a JSON"),
-            (b"[1]", "its .json is not a JSON object"),
+            (b"{", "its .json is no JSON"),
+            (b"\xff\xfe{", "its .json is no JSON"),
+            (b"[" * 4000, "its .json is no JSON"),
+            (b"[1]", "its .json is no JSON object"),
             (b'{"lable": 1}', "its .json has no key 'label' (webdataset.label)"),
             (b'{"label": null}', "'label' of its .json is no whole number and no text"),
             (b'{"label": true}', "'label' of its .json is no whole number and no text"),
