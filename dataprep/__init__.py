@@ -6,8 +6,12 @@
 >>> dataprep.shard(config)                                          # doctest: +SKIP
 >>> dataprep.open("out")[0].label                                   # doctest: +SKIP
 
-Each name is imported when it is first used, so that ``import dataprep`` alone is fast.
+Each public name is imported from its module when it is first used. Therefore ``import dataprep``
+alone is fast.
 """
+
+# A docstring that begins with PURE marks a module that uses no files, network, clock, threads or
+# random numbers. Its functions depend on their arguments only.
 
 from __future__ import annotations
 
@@ -140,7 +144,6 @@ _MODULE_BY_NAME = {
     "RawRecord": "dataprep.formats.protocol",
     "ReadCounter": "dataprep.reading.read_counter",
     "ReadTotals": "dataprep.reading.read_counter",
-    "WindowsInUse": "dataprep.reading.read_counter",
     "RecordError": "dataprep.errors",
     "RecordFile": "dataprep.formats.record_file",
     "RecordIOWriter": "dataprep.formats.recordio",
@@ -174,6 +177,7 @@ _MODULE_BY_NAME = {
     "ValidationShare": "dataprep.job.report",
     "Verification": "dataprep.checking",
     "WebDatasetOptions": "dataprep.sources.options",
+    "WindowsInUse": "dataprep.reading.read_counter",
     "WorkerLost": "dataprep.errors",
     "convert": "dataprep.image",
     "finalize": "dataprep.job.finish",
@@ -192,7 +196,10 @@ _MODULE_BY_NAME = {
     "to_torch": "dataprep.reading.frameworks",
     "verify": "dataprep.checking",
 }
-"""The module of each public name; after a colon, the name there if it is another."""
+"""The module that defines each public name.
+
+If the object has a different name in its module, this name follows after a colon.
+"""
 
 __all__ = [
     "Augmentation",
@@ -297,6 +304,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
     if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'dataprep' has no attribute {name!r}")
     module, _, attribute = _MODULE_BY_NAME[name].partition(":")
@@ -306,4 +314,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """List the public names, also those that have not been imported yet."""
     return __all__

@@ -1,4 +1,4 @@
-"""``python -m dataprep``."""
+"""Run the command line with ``python -m dataprep``."""
 
 from dataprep.cli.main import main
 

@@ -1,3 +1,3 @@
-"""The version of the distribution, read by the build and by manifests."""
+"""The version of this package. The build reads it, and manifests contain it."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""PURE. Numbers with their nouns, and lists of names, for messages."""
+"""PURE. Write numbers with their nouns, and lists of names, in messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLURALS = {
     "prefix": "prefixes",
     "whole batch": "whole batches",
 }
-"""Plurals that do not only add an s."""
+"""The plurals that are not formed by adding an s. Some entries include a verb or an adjective."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -26,7 +26,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], max_names: int = _MAX_LISTED) -> str:
-    """Return names in quotes, separated by commas; ``...`` stands for those above the maximum."""
+    """Return names in quotes, separated by commas.
+
+    If there are more than ``max_names`` names, ``...`` stands for the remaining names.
+    """
     text = ", ".join(repr(name) for name in names[:max_names])
     if len(names) > max_names:
         text += ", ..."

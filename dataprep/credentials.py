@@ -1,30 +1,32 @@
-"""PURE. Credentials in addresses: refused in configs, and removed from messages.
+"""PURE. Refuse credentials in the addresses of a config, and remove them from messages.
 
-Configs, manifests, results and messages are stored, and are shown to other people.
+Configs, manifests, results and messages are stored and are shown to other people.
 """
 
 from __future__ import annotations
 
 import re
 
-_SIGNATURE = re.compile(
+# A parameter of a query or a fragment whose value is a signature, a token or a key.
+_SECRET_PARAMETER = re.compile(
     r"(?<=[?&#])(x-(?:amz|goog|ms)-[a-z-]+|awsaccesskeyid|googleaccessid|signature|sig|"
     r"(?:[a-z]+_)?token|(?:access_|secret_|api_)?key)=[^&#\s\"'<>]*",
     re.IGNORECASE,
 )
-_USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_USER_AND_PASSWORD = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 
 
 def check_no_credentials(address: str) -> str:
-    """Return ``address``, a path or a URI, if it contains no credentials.
+    """Return ``address``, which is a path or a URI, if it contains no credentials.
 
     Raises:
-        ValueError: it is a URI with a user, a password, a signature or a token.
+        ValueError: the address is a URI with a user, a password, a signature or a token.
     """
-    _, is_uri, rest = address.partition("://")
+    _, separator, rest = address.partition("://")
+    is_uri = bool(separator)
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     has_user = "@" in host
-    if is_uri and (has_user or _SIGNATURE.search(rest)):
+    if is_uri and (has_user or _SECRET_PARAMETER.search(rest)):
         raise ValueError(
             "must not carry a user, password, signature or token: credentials come from the "
             "environment or from a profile"
@@ -33,10 +35,10 @@ def check_no_credentials(address: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """Replace the credentials in the addresses of a message by stars.
+    """Replace the credentials in the addresses of a message with stars.
 
-    Configs contain none, since they are checked. But endpoints and proxies in environment variables
-    may contain some.
+    The addresses in a config contain no credentials, because they are checked. However, the
+    addresses of endpoints and proxies in environment variables may contain credentials.
     """
-    without_users = _USER.sub("***@", text)
-    return _SIGNATURE.sub(r"\1=***", without_users)
+    without_users = _USER_AND_PASSWORD.sub("***@", text)
+    return _SECRET_PARAMETER.sub(r"\1=***", without_users)

@@ -1,9 +1,9 @@
 """All errors of this package, as one tree, and the exit codes of commands.
 
-Each error is also the builtin exception that fits, and its message says what to do. Errors can be
-pickled, since most of them travel from a worker to the process that runs the job. The errors of
-other libraries (botocore, Pillow, pydantic) and OSError are translated once, where the library is
-called.
+Each error is also a subclass of the builtin exception that fits. Its message says what to do.
+Errors can be pickled, because most of them travel from a worker to the process that runs the job.
+OSError and the errors of other libraries (botocore, Pillow, pydantic) are translated once, where
+the library is called.
 
 ::
 
@@ -12,8 +12,8 @@ called.
     ├── SourceError            OSError            the source cannot be listed or read
     │   ├── SourceNotFound     FileNotFoundError  the source does not exist, or is empty
     │   ├── SourceChanged      RuntimeError       the source has changed since it was listed
-    │   ├── NotAnArchive                          a file that cannot be read as an archive
-    │   └── CorruptArchive                        an archive is damaged
+    │   ├── NotAnArchive                          the file cannot be read as an archive
+    │   └── CorruptArchive                        the archive is damaged
     │       └── TruncatedArchive EOFError         the archive ends inside a member
     ├── ImageError             ValueError         one sample cannot become an image
     │   ├── NotAnImage                            no codec recognises the bytes
@@ -21,10 +21,10 @@ called.
     │   ├── UnsupportedImage                      the image cannot be converted without guessing
     │   ├── RefusedImage                          the policy refuses images of this kind
     │   ├── UnreadableImage                       the file of this image may not be read
-    │   ├── DecoderCrashed                        the decoder crashes on it, each time
-    │   ├── DecoderHung                           the decoder does not return, each time
+    │   ├── DecoderCrashed                        the decoder crashes each time
+    │   ├── DecoderHung                           the decoder exceeds the time limit each time
     │   ├── ImageTooLarge                         the image exceeds a limit
-    │   └── ImageTooSmall                         a side is below a limit: skipped, no failure
+    │   └── ImageTooSmall                         a side is below the limit; the sample is skipped
     ├── RecordError            ValueError         a record file does not follow its format
     │   ├── CorruptRecord                         a checksum, magic or length is wrong
     │   └── TruncatedRecord    EOFError           the file ends inside a record
@@ -40,12 +40,12 @@ called.
     │   ├── SchemaTooNew                          a newer version of this package wrote it
     │   └── FormatMissing                         the data set lacks the requested format
     └── JobError               RuntimeError       the job cannot continue
-        ├── OutputConflict                        OUTPUT has another job, or another run writes it
+        ├── OutputConflict                        OUTPUT belongs to another job, or is in use
         ├── LeaseLost                             another run may have begun to write OUTPUT
-        ├── ShardsMissing                         not all shards of a split are stored
-        ├── TooManyFailures                       more failed samples than allowed
-        └── WorkerLost                            one shard has ended several workers
-            └── SampleLost                        one sample has ended several processes
+        ├── ShardsMissing                         some shards of a split are not stored yet
+        ├── TooManyFailures                       more samples failed than allowed
+        └── WorkerLost                            several workers died while they made a shard
+            └── SampleLost                        several processes died or hung over a sample
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ import contextlib
 from collections.abc import Iterator
 
 INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C, SIGTERM or SIGHUP has stopped; 128 + SIGINT."""
+"""The exit code of a command that Ctrl-C, SIGTERM or SIGHUP has stopped. It is 128 + SIGINT."""
 
 
 class DataprepError(Exception):
-    """Root of the tree.
+    """Base class of all errors of this package.
 
     Attributes:
         exit_code: the exit code of a command that fails with this error.
@@ -90,15 +90,15 @@ class SourceChanged(SourceError, RuntimeError):
 
 
 class NotAnArchive(SourceError):
-    """A file is no archive, or is an archive that cannot be read in place."""
+    """The file is not an archive, or its members cannot be read without unpacking it."""
 
 
 class CorruptArchive(SourceError):
-    """An archive is damaged."""
+    """The archive is damaged."""
 
 
 class TruncatedArchive(CorruptArchive, EOFError):
-    """An archive ends inside a member."""
+    """The archive ends inside a member."""
 
 
 class ImageError(DataprepError, ValueError):
@@ -124,16 +124,16 @@ class CorruptImage(ImageError):
 
 
 class UnsupportedImage(ImageError):
-    """The image is of a kind that cannot be converted without guessing."""
+    """The image cannot be converted without guessing, for example at the range of its samples."""
 
     kind = "unsupported"
 
 
 class RefusedImage(ImageError):
-    """The image is valid, but of a kind that the policy refuses.
+    """The image is valid, but the policy refuses images of this kind.
 
     Attributes:
-        kind: the kind, as the manifest counts it.
+        kind: the kind of the image, under which the manifest counts the failure.
     """
 
     kind = "refused"
@@ -150,25 +150,25 @@ class UnreadableImage(ImageError):
 
 
 class DecoderCrashed(ImageError):
-    """The decoder crashed its process while it converted this file, each time."""
+    """The process crashed each time it decoded this image."""
 
     kind = "crashed"
 
 
 class DecoderHung(ImageError):
-    """The decoder did not return within the time limit for this file, each time."""
+    """The decoder exceeded the time limit each time it decoded this image."""
 
     kind = "hung"
 
 
 class ImageTooLarge(ImageError):
-    """The image has more pixels, or the file more bytes, than the limit allows."""
+    """The image has more pixels than the limit allows, or its file has more bytes."""
 
     kind = "too_large"
 
 
 class ImageTooSmall(ImageError):
-    """The image has a side below the limit. It is skipped, which is no failure."""
+    """A side of the image is below the limit. The sample is skipped; this is not a failure."""
 
     kind = "too_small"
 
@@ -178,7 +178,7 @@ class RecordError(DataprepError, ValueError):
 
     Attributes:
         record: the number of the record, from 0; -1 if unknown.
-        offset: the byte at which the record begins; -1 if unknown.
+        offset: the byte offset at which the record begins; -1 if unknown.
     """
 
     def __init__(self, message: str, *, record: int = -1, offset: int = -1) -> None:
@@ -228,11 +228,11 @@ class DatasetError(DataprepError, ValueError):
 class ManifestMissing(FileNotFoundError, DatasetError):
     """There is no data set at this location, or it is not complete."""
 
-    # FileNotFoundError is the first base, since unpickling must use the __new__ of OSError.
+    # FileNotFoundError is the first base class, because unpickling must use OSError.__new__.
 
 
 class DatasetChanged(DatasetError, RuntimeError):
-    """The data set was made anew after it was opened, or is being made anew now."""
+    """The data set was written again after it was opened, or is being written again now."""
 
     exit_code = 1
 
@@ -250,42 +250,42 @@ class JobError(DataprepError, RuntimeError):
 
 
 class OutputConflict(JobError):
-    """OUTPUT has another job, or another run is writing to it."""
+    """OUTPUT belongs to another job, or another run is writing to it."""
 
     exit_code = 2
 
 
 class LeaseLost(JobError):
-    """This run has lost its lock on OUTPUT: it has expired, or another run has taken it over."""
+    """This run has lost its lock on OUTPUT. The lock expired, or another run took it over."""
 
 
 class ShardsMissing(JobError):
-    """A split cannot be finalized, since some of its shards are not stored yet."""
+    """A split cannot be finalized, because some of its shards are not stored yet."""
 
 
 class TooManyFailures(JobError):
     """More samples failed than ``max_failures`` allows.
 
     Attributes:
-        failures: the name of each failed sample, as far as known, and the reason.
+        failures: pairs of the name of a failed sample and the reason, as far as they are known.
     """
 
     failures: tuple[tuple[str, str], ...] = ()
 
 
 class WorkerLost(JobError):
-    """Several workers have ended while they made one shard."""
+    """Several workers died while they made the same shard."""
 
 
 class SampleLost(WorkerLost):
-    """Several processes were killed or did not return while they converted one sample."""
+    """Several processes died or did not return while they converted the same sample."""
 
 
 class Changes:
-    """Records whether a command has changed its output, which decides the exit code of an error.
+    """Records whether a command has changed its output.
 
-    The exit code 2 means that nothing was written. An error with this code gets the code 1 if it
-    occurs after the first change.
+    The exit code 2 means that nothing was written. If an error with this code occurs after the
+    first change, its code becomes 1.
     """
 
     def __init__(self) -> None:
@@ -306,13 +306,14 @@ class Changes:
             raise
         except OSError as error:
             if self._have_begun:
+                # The command line reads this attribute. OSError does not declare it.
                 vars(error)["exit_code"] = 1
             raise
 
 
 @contextlib.contextmanager
 def nothing_written() -> Iterator[None]:
-    """Give a StoreError the exit code 2, since nothing has been written yet."""
+    """Give a StoreError the exit code 2, because nothing has been written yet."""
     try:
         yield
     except StoreError as error:

@@ -1,10 +1,12 @@
-r"""Names of source files that survive every file they are written to.
+r"""PURE. Escape the names of source files, so that text files can store any name.
 
-A file name consists of bytes on Linux. It may contain tabs, line ends and bytes that are not UTF-8.
-In memory, a name is a ``str`` as ``os.fsdecode`` makes it. In Parquet, JSON and ``.lst`` files,
-which contain text or are separated by tabs and lines, a name is escaped: a backslash becomes
-``\\``. Each byte of a control character, of a line separator (U+0085, U+2028, U+2029) or of
-anything that is not UTF-8 becomes ``\xHH``. Every other name stays as it is.
+On Linux, a file name is a sequence of bytes. It may contain tabs, line ends and bytes that are not
+valid UTF-8. In memory, a name is the ``str`` that ``os.fsdecode`` returns.
+
+Parquet and JSON contain valid text only, and ``.lst`` files separate names by tabs and line ends.
+In these files, names are escaped. A backslash becomes ``\\``. The bytes of control characters, of
+line separators (U+0085, U+2028, U+2029) and bytes that are not valid UTF-8 become ``\xHH``. All
+other characters stay as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 CODEC = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-"""The arguments of ``str.encode`` that return the bytes of a name."""
+"""The encoding and the error handler with which ``str.encode`` returns the bytes of a name."""
 
 _ESCAPED = re.compile(rb"\\(\\|x[0-9a-f]{2})")
 
@@ -27,7 +29,7 @@ def escape(name: str) -> str:
 
 
 def escape_all(names: Sequence[str]) -> list[str]:
-    """Escape many names quickly, most of which contain nothing to escape."""
+    """Escape many names. This is fast if no name contains a character that must be escaped."""
     if _SPECIAL.search("".join(names)) is None:
         return [*names]
     return [escape(name) for name in names]
@@ -56,7 +58,7 @@ def unescape(text: str) -> str:
 
 
 def to_bytes(name: str) -> bytes:
-    """Return the bytes of a name. This takes a third of the time of ``os.fsencode``."""
+    """Return the bytes of a name, in a third of the time that ``os.fsencode`` takes."""
     return name.encode(*CODEC)
 
 

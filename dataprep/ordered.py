@@ -1,4 +1,4 @@
-"""Call a function on several threads, with results in the order of the items and bounded memory."""
+"""Call a function in several threads. Results are in the order of the items; memory is bounded."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ def in_order(
 ) -> Generator[Result, None, None]:
     """Yield ``call(item)`` for each item, in order.
 
-    Unlike ``ThreadPoolExecutor.map``, this takes new items only as results are taken, so that the
-    number of items and results in memory is bounded.
+    ``ThreadPoolExecutor.map`` takes all items at once. This function takes a new item only when the
+    caller takes a result. Therefore the number of items and results in memory is bounded.
 
     Args:
         call: the function.
         items: its arguments.
         threads: the number of threads; 0 to call the function in the caller's thread.
-        ahead: how many items and results may exist besides ``threads + 1``.
-        weight: the weight of an item, such as its bytes in memory.
-        budget: the maximum weight of all items that exist. A heavier item is processed alone.
+        ahead: at most ``threads + 1 + ahead`` items and results exist at the same time.
+        weight: returns the weight of an item, such as its bytes in memory.
+        budget: the maximum weight of all items and results that exist at the same time. A heavier
+            item is processed alone.
     """
     if threads == 0:
         yield from map(call, items)
@@ -47,7 +48,7 @@ def in_order(
                 item_weight = weight(item)
                 while pending and pending_weight + item_weight > budget:
                     pending_weight -= pending[0][1]
-                    # The result gets no name here, so that its memory is freed early.
+                    # Hold no reference to the result, so that its memory is freed early.
                     yield pending.popleft()[0].result()
                 pending.append((pool.submit(call, item), item_weight))
                 pending_weight += item_weight
@@ -64,21 +65,22 @@ def in_order(
 def fed_in_order(
     call: Callable[[Item], Result], items: Generator[Item, None, None], threads: int, *, ahead: int
 ) -> Generator[Result, None, None]:
-    """Do as ``in_order`` for items that come slowly: no result waits for the items after it.
+    """Yield ``call(item)`` for each item, in order, for items that arrive slowly.
 
-    ``in_order`` takes as many items as may exist before it yields the first result. Here, a thread
-    of its own takes the items. It closes ``items`` at the end.
+    ``in_order`` waits until it has taken all items that may exist, before it yields a result. Here,
+    a separate thread takes the items. Therefore a result never waits for later items. The thread
+    closes ``items`` at the end.
 
     Args:
         call: the function.
         items: its arguments.
         threads: the number of threads; 0 to call the function in the caller's thread.
-        ahead: how many items and results may exist besides ``threads``.
+        ahead: at most ``threads + ahead`` items and results exist at the same time.
     """
     if threads == 0:
         yield from map(call, items)
         return
-    # None stands for the end of the items.
+    # None marks the end of the items.
     futures: queue.SimpleQueue[Future[Result] | None] = queue.SimpleQueue()
     free_slots = threading.Semaphore(threads + ahead)
     is_stopped = threading.Event()
@@ -92,7 +94,7 @@ def fed_in_order(
                     free_slots.acquire()
                     if is_stopped.is_set():
                         break
-        except BaseException as error:  # noqa: BLE001  it is raised where results are taken
+        except BaseException as error:  # noqa: BLE001  the consumer of the results raises it
             failed: Future[Result] = Future()
             failed.set_exception(error)
             futures.put(failed)

@@ -1,7 +1,7 @@
-"""Classes by name: those of this package and of other packages, through entry points.
+"""Look up classes by name. This package and other packages register them as entry points.
 
-A name of this package always means its own class, whatever else is installed. So results with the
-same name are comparable.
+If another package registers a name of this package, the class of this package is used. Therefore
+results with the same name are comparable on all machines.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataprep.errors import ConfigError, DataprepError
 
 Registered = TypeVar("Registered")
 
-OWN = "dataprep-iobench"
-"""The name of the distribution of this package."""
+OWN_DISTRIBUTION = "dataprep-iobench"
+"""The name under which pip installs this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Registry(Generic[Registered]):
         """Return ``name`` if exactly one class has it.
 
         Raises:
-            ConfigError: no class has the name, or two packages register one.
+            ConfigError: no class has the name, or two packages register a class with this name.
         """
         self._entry(name)
         return name
@@ -54,7 +54,7 @@ class Registry(Generic[Registered]):
         """Import and return a class.
 
         Raises:
-            ConfigError: as ``check``; or the class cannot be imported. The message names the
+            ConfigError: as in ``check``, or the class cannot be imported. The message names the
                 package and the entry point.
         """
         entry = self._entry(name)
@@ -64,17 +64,17 @@ class Registry(Generic[Registered]):
             raise
         except Exception as error:
             if not _origin(entry):
-                raise
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+                raise  # an error in this package, which is a bug, keeps its traceback
+            reason = " ".join(f"{type(error).__name__}: {error}".split())  # on one line
             raise ConfigError(f"{self.described(name)} cannot be loaded: {reason}") from error
 
     def origin(self, name: str) -> str:
-        """Return the package that registers a class, as in ``odd-loaders 1.0``.
+        """Return the package that registers a class, such as ``odd-loaders 1.0``.
 
-        It is empty for this package.
+        The result is empty for this package.
 
         Raises:
-            ConfigError: as ``check``.
+            ConfigError: as in ``check``.
         """
         return _origin(self._entry(name))
 
@@ -82,7 +82,7 @@ class Registry(Generic[Registered]):
         """Describe a class for messages: ``loader 'odd' of odd-loaders 1.0 (odd.loaders:Odd)``.
 
         Raises:
-            ConfigError: as ``check``.
+            ConfigError: as in ``check``.
         """
         entry = self._entry(name)
         origin = _origin(entry)
@@ -91,14 +91,14 @@ class Registry(Generic[Registered]):
         return f"{self.noun} {name!r} of {origin} ({entry.value})"
 
     def shadowed_packages(self, name: str) -> Sequence[str]:
-        """Return the packages whose class is not used, since this package has the name too."""
+        """Return the packages whose class is not used, because this package registers the name."""
         entries = self._entries().get(name, ())
-        others = [_origin(entry) for entry in entries if _origin(entry)]
-        is_own_name = len(others) < len(entries)
-        return others if is_own_name else []
+        other_packages = [_origin(entry) for entry in entries if _origin(entry)]
+        is_own_name = len(other_packages) < len(entries)
+        return other_packages if is_own_name else []
 
     def _entry(self, name: str) -> EntryPoint:
-        """The entry point of a name. Raises ConfigError, as ``check``."""
+        """The entry point of a name. Raises ConfigError as in ``check``."""
         entries = self._entries().get(name)
         if entries is None:
             raise ConfigError(f"no {self.noun} {name!r}: use one of {', '.join(self.names())}")
@@ -111,26 +111,29 @@ class Registry(Generic[Registered]):
 
     def _entries(self) -> Mapping[str, Sequence[EntryPoint]]:
         """All entry points of the group by name."""
-        return _registered(self.group, tuple(sys.path))
+        return _entry_points_by_name(self.group, tuple(sys.path))
 
 
 def _origin(entry: EntryPoint) -> str:
     """The package of an entry point with its version; empty for this package."""
-    return "" if entry.dist is None else _title(entry.dist)
+    return "" if entry.dist is None else _name_and_version(entry.dist)
 
 
 @lru_cache(maxsize=64)
-def _title(package: Distribution) -> str:
-    """The name and version of a package; empty for this package. Its file is parsed only once."""
-    return "" if package.name == OWN else f"{package.name} {package.version}"
+def _name_and_version(package: Distribution) -> str:
+    """The name and version of a package; empty for this package.
+
+    The result is cached, because each access to ``name`` parses the metadata file of the package.
+    """
+    return "" if package.name == OWN_DISTRIBUTION else f"{package.name} {package.version}"
 
 
 @lru_cache(maxsize=64)
-def _registered(group: str, path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
-    """Every entry point of a group by name.
+def _entry_points_by_name(group: str, path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
+    """All entry points of a group by name.
 
-    Reading them takes 0.1 s, so they are read only once for each ``path``, the value of
-    ``sys.path``.
+    Reading them takes 0.1 s. Therefore they are read only once for each value of ``sys.path``,
+    which is ``path``.
     """
     entries_by_name: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=group):

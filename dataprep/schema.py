@@ -1,4 +1,4 @@
-"""PURE. Read JSON files with a schema number, and check them against dataclasses."""
+"""PURE. Read JSON files that have a schema number, and check their content against dataclasses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ from pydantic import TypeAdapter, ValidationError
 from dataprep._version import __version__
 from dataprep.errors import DataprepError, SchemaTooNew
 
-Typed = TypeVar("Typed")
+Target = TypeVar("Target")
 
-MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""The exceptions that Python raises while it reads a file with an unexpected structure."""
+STRUCTURE_ERRORS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""The exceptions that code raises if the content of a file does not have the expected structure."""
 
 _MAX_REASON_CHARACTERS = 300
 _MAX_SCHEMA_CHARACTERS = 10
@@ -28,15 +35,16 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
     Args:
         data: the bytes of the file.
         name: the name of the file, for errors.
-        newest: the newest schema that this version reads. The oldest is 1.
+        newest: the newest schema number that this version reads. The oldest is 1.
 
     Raises:
         SchemaTooNew: a newer version of this package wrote the file.
-        LookupError, TypeError, ValueError: it has another content; see ``malformed_as``.
+        LookupError, TypeError, ValueError: the file does not have the expected structure.
+            ``malformed_as`` translates these errors.
     """
     content: dict[str, Any] = json.loads(data)
     schema = content.get("schema") if type(content) is dict else None
-    if type(schema) is not int or schema < 1:
+    if type(schema) is not int or schema < 1:  # isinstance would accept true and false
         raise ValueError("not a JSON object whose 'schema' is a whole number from 1 on")
     if schema > newest:
         raise SchemaTooNew(
@@ -47,18 +55,18 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
     return content
 
 
-def typed(target: type[Typed], value: Any) -> Typed:
-    """Return a JSON value as a dataclass or another annotated type. Unknown keys are ignored.
+def typed(target: type[Target], value: Any) -> Target:
+    """Convert a JSON value to a dataclass or another annotated type. Unknown keys are ignored.
 
     Args:
-        target: the type.
+        target: the type of the result.
         value: the JSON value.
 
     Raises:
-        ValueError: a key is missing, or its value has another type. The message names the key.
+        ValueError: a key is missing, or its value has the wrong type. The message names the key.
     """
     try:
-        result: Typed = _adapter(cast(Any, target)).validate_python(value)
+        result: Target = _adapter(cast(Any, target)).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -79,17 +87,17 @@ def require(condition: bool, problem: str) -> None:
 
 @contextlib.contextmanager
 def malformed_as(error_type: type[DataprepError], title: str) -> Iterator[None]:
-    """Translate the exceptions that a file with a wrong structure causes into one error.
+    """Raise one error instead of the exceptions that a file with a wrong structure causes.
 
     Args:
-        error_type: the type of the error.
+        error_type: the type of the error that is raised.
         title: the beginning of its message.
     """
     try:
         yield
     except DataprepError:
         raise
-    except MISSHAPEN as error:
-        # The text of a KeyError would be the key in quotes.
+    except STRUCTURE_ERRORS as error:
+        # ``str`` of a KeyError would put its message in quotes.
         reason = error.args[0] if isinstance(error, KeyError) and error.args else error
         raise error_type(f"{title}: {str(reason)[:_MAX_REASON_CHARACTERS]}") from None

@@ -1,4 +1,4 @@
-"""Verify an output: read it again, and report what is wrong and where."""
+"""Check outputs: verify them, find duplicates, and inspect their records."""
 
 from dataprep.checking.duplicates import Duplicates, leakage
 from dataprep.checking.result import Depth, Fault, Verification

@@ -1,6 +1,6 @@
 """Find samples with equal content within a split, or in two splits.
 
-Content is equal if the source files have the same SHA-256.
+Two samples have equal content if their source files have the same SHA-256.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ from dataprep.reading.splits import splits_in
 from dataprep.stores import Store, StoreOptions, open_store
 
 COLUMNS = ("source", "label", "status", "source_sha256")
-"""The columns of the table of samples that are compared."""
+"""The columns of the table of samples that the comparison needs."""
 
 _MAX_NAMED_SAMPLES = 3  # in a line of text
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateSample:
-    """A sample of a group: the escaped name of its source, and its 0-based label."""
+    """A sample of a group.
+
+    Attributes:
+        source: the escaped name of its source file.
+        label: its 0-based label.
+    """
 
     source: str
     label: int
@@ -40,9 +45,9 @@ class Group:
 
     Attributes:
         sha256: the SHA-256 of the source files.
-        labels_differ: whether the samples have more than one label.
+        labels_differ: whether the samples have different labels.
         samples: the samples of the split.
-        others: the samples of the split with which it is compared.
+        others: the samples of the other split; empty if one split is compared with itself.
     """
 
     sha256: str
@@ -57,7 +62,7 @@ class Duplicates:
 
     Attributes:
         split: the split whose samples are compared.
-        against: the split with which it is compared; None if samples of one split are compared.
+        against: the other split; None if the samples of ``split`` are compared with each other.
         pairs: the number of pairs of equal samples.
         samples: the number of samples of ``split`` that belong to a group.
         groups: all groups.
@@ -92,7 +97,7 @@ class Duplicates:
 
 
 def within(split: str, table: pd.DataFrame) -> Duplicates:
-    """Find samples with equal content in one split; ``table`` has ``COLUMNS``."""
+    """Find samples with equal content in one split. ``table`` has the columns ``COLUMNS``."""
     written = _written(table)
     duplicates = _by_content(written[written["source_sha256"].duplicated(keep=False)])
     groups = [_group(sha256, samples, []) for sha256, samples in duplicates.items()]
@@ -104,7 +109,7 @@ def within(split: str, table: pd.DataFrame) -> Duplicates:
 def between(split: str, table: pd.DataFrame, against: str, other_table: pd.DataFrame) -> Duplicates:
     """Find samples of ``split`` whose content is also in the split ``against``.
 
-    Both tables have ``COLUMNS``.
+    Both tables have the columns ``COLUMNS``.
     """
     written = _written(table)
     other_written = _written(other_table)
@@ -131,12 +136,12 @@ def leakage(
     Args:
         output: the path or URI of the output.
         split: the name of a split; by default, all splits except ``against``.
-        against: the name of the split with which they are compared.
+        against: the name of the other split.
         options: endpoint, profile and other options of the store.
 
     Raises:
         ConfigError: the split would be compared with itself, or there is no other split.
-        ManifestMissing: a split has no table, because it does not exist or is not complete.
+        ManifestMissing: a split does not exist or is not complete, so that it has no table.
         DatasetError: a table is damaged.
     """
     store = open_store(output, options)
@@ -149,7 +154,7 @@ def leakage(
 
 
 def _table(store: Store, split: str) -> pd.DataFrame:
-    """The columns of the table of samples that are compared."""
+    """Read the columns of a split's table of samples that the comparison needs."""
     try:
         return StoredTable.fetch(store, split).frame(COLUMNS)
     except ObjectNotFound:

@@ -1,4 +1,4 @@
-"""Inspect an output, a shard or a record: show its content as text, pictures or a page."""
+"""Inspect an output, a shard or a record. The content is shown as text, a picture or a page."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dataprep.errors import (
 )
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.shard_reader import (
-    ImageFacts,
+    ImageHeader,
     Record,
     Shard,
-    image_facts,
+    read_image_header,
     read_record,
-    require_number,
+    require_record_number,
 )
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.output import keys
@@ -48,7 +48,7 @@ from dataprep.stores import ObjectInfo, Store, StoreOptions, location, open_stor
 IMAGES = 48
 """The default number of images on a contact sheet, and of each split on a page."""
 
-# The contact sheet, in pixels: a cell has an image and a caption below it.
+# A contact sheet is a grid of cells. A cell has an image and a caption below it. Sizes in pixels.
 _CELL_WIDTH = 188
 _CELL_HEIGHT = 222
 _IMAGE_SIDE = 176
@@ -56,9 +56,9 @@ _MARGIN = 6
 _FONT_SIZE = 13
 
 _CONCURRENT_REQUESTS = 16
-_MAX_SHOWN_VALUES = 8  # of one feature
-_MAX_SHOWN_BYTES = 60  # of one byte string
-_MAX_SHOWN_ROWS = 20  # of samples that match a query
+_MAX_SHOWN_VALUES = 8  # of a feature
+_MAX_SHOWN_BYTES = 60  # of a byte string
+_MAX_SHOWN_ROWS = 20  # of the samples that match a query
 _TYPES = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
 _COLUMNS = ("label", "status", "reason", "action", "colorspace")
 _SIZES = ("width", "height", "source_width", "source_height", "source_bytes")
@@ -72,7 +72,7 @@ class Inspection:
     Attributes:
         text: the result as text.
         content: the result as ``--json`` prints it.
-        ok: whether nothing is damaged.
+        ok: whether no damage was found.
     """
 
     text: str
@@ -84,9 +84,16 @@ class Inspection:
 
 
 class _Samples:
-    """The records of samples of a split: of the samples in ``numbers``, or of all."""
+    """The records of samples of a split. It has the same methods as a ``Shard``.
 
-    fault = None  # as of a Shard: the location of every record is known
+    Args:
+        dataset: the split.
+        numbers: the numbers of the samples; None for all samples of the split.
+    """
+
+    # The table of samples has the location of each record. Therefore damaged framing, which is the
+    # ``fault`` of a Shard, does not stop the reading.
+    fault = None
 
     def __init__(self, dataset: Dataset, numbers: Sequence[int] | None = None) -> None:
         self._dataset = dataset
@@ -99,9 +106,9 @@ class _Samples:
         return len(self._numbers)
 
     def read(self, index: int) -> Record:
-        """The record of the sample at ``index``. Raises ConfigError if there are fewer samples."""
+        """Read the record of the sample at ``index``. Raises ConfigError if there is none."""
         dataset = self._dataset
-        require_number(index, len(self._numbers), self.uri)
+        require_record_number(index, len(self._numbers), self.uri)
         number = self._numbers[index]
         key, offset, length = dataset.place(number)
         data = dataset.read(key, offset, length)
@@ -109,7 +116,7 @@ class _Samples:
         uri = location(dataset.store, key)
         record = read_record(data, uri, dataset.format, record_number, offset)
         row = json.loads(dataset.written.iloc[number].dropna().to_json())
-        return replace(record, sample=number, known=row)
+        return replace(record, sample=number, row=row)
 
 
 def inspect(
@@ -127,27 +134,29 @@ def inspect(
 ) -> Inspection:
     """Show what an output or a shard contains.
 
-    By default, all splits of an output or all records of a shard are summarised. Other options show
-    one record, a picture of many records, a page about an output, or the samples that match a
-    query.
+    By default, the result is a summary of each split of an output, or a line for each record of a
+    shard. With other options, it shows one record, a picture of many records, a page about an
+    output, or the samples that match a query.
 
     Args:
-        target: the path or URI of an output, or of one shard, which any program may have written.
-        split: a split of an output. By default, all splits are summarised; a record, a picture and
-            a query are of ``train``.
-        format: the format of an output in which a record, picture or page is read.
-        record: the number of one record, from 0.
-        save: the file in which the image of that record is stored.
-        contact_sheet: the file for a picture of many records, ``.png`` or ``.jpg``.
-        html: the file for a page about an output, ``.html``.
-        images: the number of images on the picture, or of each split on the page; 48 by default.
-        where: a query over the table of samples, as in ``Dataset.where``. The picture has only
-            samples that match the query.
+        target: the path or URI of an output or of one shard. Any program may have written the
+            shard.
+        split: a split of an output. By default, the summary and the page show all splits, and all
+            other options refer to the split ``train``.
+        format: the format of an output from which a record, a picture or a page is read.
+        record: the number of the record that is shown, from 0.
+        save: the file to which the image of this record is written.
+        contact_sheet: the file to which a picture of many records is written, ``.png`` or ``.jpg``.
+        html: the file to which a page about an output is written, ``.html``.
+        images: the number of images in the picture, or for each split on the page. The default is
+            48.
+        where: a query over the table of samples, as in ``Dataset.where``. The samples that match it
+            are counted and listed. With ``contact_sheet``, only these samples are drawn.
         options: endpoint, profile and other options of the store.
 
     Raises:
-        ConfigError: options do not fit each other, there is no such record, the target is no
-            shard, or the query is not allowed.
+        ConfigError: options exclude each other, there is no such record, the target is not a shard,
+            or the query is not allowed.
         ManifestMissing: there is no such data set.
         RecordError: the record is damaged.
         StoreError: the store cannot be read.
@@ -160,9 +169,10 @@ def inspect(
     if info:
         _require_shard_options(target, split or format, html, where)
     if html is not None:
-        return _page(store, split, format, images or IMAGES, Path(html))
+        return _write_page(store, split, format, images or IMAGES, Path(html))
     if where is not None:
-        return _matching(Dataset(store, split or "train", format), where, contact_sheet, images)
+        dataset = Dataset(store, split or "train", format)
+        return _show_matching_samples(dataset, where, contact_sheet, images)
     shard = _open_shard(store, info, options) if info else None
     if record is None and contact_sheet is None:
         if format or images:
@@ -170,7 +180,7 @@ def inspect(
         return _overview(store, split) if shard is None else _list_records(shard)
     records = _Samples(Dataset(store, split or "train", format)) if shard is None else shard
     if contact_sheet is not None:
-        return _contact_sheet(records, Path(contact_sheet), images or IMAGES)
+        return _write_contact_sheet(records, Path(contact_sheet), images or IMAGES)
     return _show_record(records.read(record or 0), save)
 
 
@@ -185,13 +195,10 @@ def _require_one_view(
 
 
 def _require_shard_options(
-    target: object, choice: str | None, html: object | None, where: str | None
+    target: object, split_or_format: str | None, html: object | None, where: str | None
 ) -> None:
-    """Raise ConfigError for options of an output, because the target is one shard.
-
-    ``choice`` is a split or a format.
-    """
-    if choice:
+    """Raise ConfigError for options that need an output, because the target is one shard."""
+    if split_or_format:
         raise ConfigError(f"--split and --format choose within an output: {target} is one shard")
     if html is not None:
         raise ConfigError(f"--html is a page about an output: {target} is one shard")
@@ -201,10 +208,10 @@ def _require_shard_options(
         )
 
 
-def _matching(
+def _show_matching_samples(
     dataset: Dataset, query: str, contact_sheet: str | os.PathLike[str] | None, images: int | None
 ) -> Inspection:
-    """Show the samples that match a query: their number and first rows, or a picture of them."""
+    """Show the samples that match a query, as a count with the first rows, or as a picture."""
     if images and contact_sheet is None:
         raise ConfigError("--images needs --contact-sheet beside --where")
     numbers: list[int] = dataset.matching(query).tolist()
@@ -220,10 +227,10 @@ def _matching(
     }
     if contact_sheet is not None:
         if not numbers:
-            raise ConfigError(f"--contact-sheet: there is nothing to draw: {line}")
+            raise ConfigError(f"--contact-sheet: there is no sample to draw: {line}")
         samples = _Samples(dataset, numbers)
         samples.uri += f" where {query}"
-        sheet = _contact_sheet(samples, Path(contact_sheet), images or IMAGES)
+        sheet = _write_contact_sheet(samples, Path(contact_sheet), images or IMAGES)
         return replace(sheet, content={**content, **sheet.content})
     lines = [line]
     if numbers:
@@ -239,9 +246,11 @@ def _matching(
 def _open_target(
     target: str | os.PathLike[str], options: StoreOptions | None
 ) -> tuple[Store, ObjectInfo | None]:
-    """The store that has the shard at a path or URI, and the shard.
+    """Find out whether a path or URI is a shard or an output.
 
-    If the target is an output, its store is returned with None as the shard.
+    Returns:
+        The store that has the shard, and the listing entry of the shard. If the target is an
+        output, the store of the output, and None.
     """
     uri = os.fspath(target)
     if "://" not in uri:
@@ -254,14 +263,15 @@ def _open_target(
         # There is no such object, or the target is a whole bucket, s3://bucket.
         return open_store(uri, options), None
     except StoreError as error:
-        error.exit_code = 2  # an argument of the command names a store that cannot be reached
+        error.exit_code = 2  # an argument is wrong: it names a store that cannot be reached
         raise
 
 
 def _open_shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> Shard:
-    """Open a shard. If its first bytes do not tell its format, the manifest of its output does."""
+    """Open a shard. If several formats match its first bytes, ask the manifest of its output."""
 
     def format_in_manifest(candidates: Sequence[str]) -> str | None:
+        """The format under which the manifest lists the shard; None if there is no manifest."""
         split = keys.split_of_shard(info.key)
         parent, _, folder = store.uri.rstrip("/").rpartition("/")
         if split is None or not parent:
@@ -287,14 +297,14 @@ def _overview(store: Store, split: str | None) -> Inspection:
 
 
 def _summary(store: Store, split: str, *, must_be_complete: bool) -> dict[str, Any]:
-    """The figures of a split, from its manifest and its table of samples."""
+    """Summarise a split from its manifest and its table of samples, as ``--json`` prints it."""
     try:
         manifest, snapshot = open_split(store, split)
     except ManifestMissing:
         if must_be_complete:
             raise
         return {"split": split, "complete": False, "why": why_missing(store, split)}
-    length_columns = [f"{name}_length" for name in manifest.formats]
+    length_columns = [f"{name}_length" for name in manifest.formats]  # of records, in bytes
     with snapshot.unchanged():
         table = stored_table(store, manifest).frame([*_COLUMNS, *_SIZES, *length_columns])
     is_written = table["status"] == "written"
@@ -306,8 +316,8 @@ def _summary(store: Store, split: str, *, must_be_complete: bool) -> dict[str, A
             {
                 "name": name,
                 "label_offset": entry.label_offset,
-                "shards": _spread([shard.bytes for shard in entry.shards]),
-                "records": _spread(written[f"{name}_length"]),
+                "shards": _distribution([shard.bytes for shard in entry.shards]),
+                "records": _distribution(written[f"{name}_length"]),
             }
         )
     labels = written["label"]
@@ -319,8 +329,8 @@ def _summary(store: Store, split: str, *, must_be_complete: bool) -> dict[str, A
         "created": manifest.created,
         "samples": asdict(manifest.samples),
         "formats": formats,
-        "classes": _spread(counts) if len(counts) else None,
-        **{name: _spread(written[name]) for name in _SIZES},
+        "classes": _distribution(counts) if len(counts) else None,
+        **{name: _distribution(written[name]) for name in _SIZES},
         "actions": written["action"].value_counts().to_dict(),
         "colorspaces": written["colorspace"].value_counts().to_dict(),
         "quirks": dict(manifest.warnings),
@@ -328,8 +338,8 @@ def _summary(store: Store, split: str, *, must_be_complete: bool) -> dict[str, A
     }
 
 
-def _spread(values: ArrayLike) -> dict[str, float]:
-    """The distribution of one or more whole numbers."""
+def _distribution(values: ArrayLike) -> dict[str, float]:
+    """Describe the distribution of whole numbers, of which there must be at least one."""
     array = np.asarray(values, np.int64)
     quantiles = np.quantile(array, (0, 0.05, 0.5, 0.95, 1), method="nearest").tolist()
     minimum, p5, median, p95, maximum = quantiles
@@ -346,19 +356,19 @@ def _spread(values: ArrayLike) -> dict[str, float]:
 
 
 def _summary_text(split: Mapping[str, Any]) -> str:
-    """The summary of a split as text: a line, a table of the distributions, and counts."""
+    """Format the summary of a split as a line, a table of the distributions, and counts."""
     if not split["complete"]:
         return f"{split['split']}: not complete: {split['why']}"
-    spreads: dict[str, Mapping[str, float]] = {}
+    distributions: dict[str, Mapping[str, float]] = {}
     for entry in split["formats"]:
         labels = f"labels from {entry['label_offset']}" if split["classes"] else "no labels"
         name = f"{entry['name']}, {labels}"
-        spreads[f"{name}: shards"] = entry["shards"]
-        spreads[f"{name}: records"] = entry["records"]
+        distributions[f"{name}: shards"] = entry["shards"]
+        distributions[f"{name}: records"] = entry["records"]
     for name in ("classes", *_SIZES):
         if split[name]:
-            spreads[name] = split[name]
-    table = pd.DataFrame(spreads).T.to_string(float_format="{:,.0f}".format)
+            distributions[name] = split[name]
+    table = pd.DataFrame(distributions).T.to_string(float_format="{:,.0f}".format)
     samples = split["samples"]
     count = f"{samples['written']:,} of {samples['total']:,} samples"
     lines = [f"{split['split']}: {count}, made {split['created']}", *table.split("\n")]
@@ -370,13 +380,13 @@ def _summary_text(split: Mapping[str, Any]) -> str:
 
 
 def _list_records(shard: Shard) -> Inspection:
-    """Show a line for each record of a shard, up to damaged framing."""
-    lines = [_line(record) for record in shard]
+    """Show a line for each record of a shard, until the end or the first damaged framing."""
+    lines = [_record_line(record) for record in shard]
     count = counted(len(lines), "record")
     text = [f"{escape(shard.uri)}: {shard.format}, {count}, {len(shard) / 1e6:,.1f} MB"]
     if lines:
         table = pd.DataFrame(lines).drop(columns="damaged")
-        text.append(table.to_string(index=False, formatters={"labels": _labels}))
+        text.append(table.to_string(index=False, formatters={"labels": _format_labels}))
     if shard.fault:
         text.append(f"fault: {escape(str(shard.fault))}")
     content = {
@@ -391,12 +401,12 @@ def _list_records(shard: Shard) -> Inspection:
     return Inspection("\n".join(text), content, is_sound)
 
 
-def _line(record: Record) -> dict[str, Any]:
-    """A summary of a record, for the table and for ``--json``. Labels are as they are stored."""
-    facts = record.facts or ImageFacts("", 0, 0, "")
+def _record_line(record: Record) -> dict[str, Any]:
+    """Summarise a record in one line of a table. The labels are those that the record stores."""
+    image_header = record.image_header or ImageHeader("", 0, 0, "")
     labels = record.first_values((Int64List, FloatList), "image/class/label", "label")
     problem = record.damage
-    if not problem and record.facts is None:
+    if not problem and record.image_header is None:
         problem = "no image that can be read"
     return {
         "number": record.number,
@@ -405,39 +415,49 @@ def _line(record: Record) -> dict[str, Any]:
         "labels": tuple(labels),
         "synset": record.text("image/class/synset", "synset"),
         "filename": record.text("image/filename", "file_name"),
-        "width": facts.width,
-        "height": facts.height,
-        "format": facts.container,
+        "width": image_header.width,
+        "height": image_header.height,
+        "format": image_header.container,
         "problem": problem,
         "damaged": bool(record.damage),
     }
 
 
-def _labels(labels: Sequence[float]) -> str:
+def _format_labels(labels: Sequence[float]) -> str:
     return ",".join(f"{label:g}" for label in labels)
 
 
 def _show_record(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
-    """Show all of one record, and store its image in the file ``save``."""
+    """Show all values of one record, and write its image to the file ``save``."""
     if record.damage:
         raise RecordError(f"{record.location}: {record.damage}")
     fields = [_field(name, feature) for name, feature in sorted(record.features.items())]
-    facts = record.facts
+    header = record.image_header
     image = "it cannot be read, or there is none"
-    if facts:
-        image = f"{facts.container} of {facts.width} x {facts.height}, {facts.mode}"
+    if header:
+        image = f"{header.container} of {header.width} x {header.height}, {header.mode}"
     http_range = f"bytes={record.offset}-{record.offset + record.length - 1}"
     lines = [
         f"record {record.number:,} of {escape(record.uri)}",
         f"{record.format}, {record.length:,} bytes; HTTP range: {http_range}",
     ]
-    for name, value in record.known.items():
+    for name, value in record.row.items():
         lines.append(f"{name} of sample {record.sample}: {value}")
     lines += ["{name}  {type} [{count}]  {shown}".format_map(field) for field in fields]
     lines.append(f"image: {image}")
-    content = asdict(replace(record, features={}, image=b""))
-    del content["features"], content["image"]
-    content |= {"fields": fields, "range": http_range}
+    content = {
+        "uri": record.uri,
+        "format": record.format,
+        "number": record.number,
+        "offset": record.offset,
+        "length": record.length,
+        "facts": asdict(header) if header else None,
+        "damage": record.damage,
+        "sample": record.sample,
+        "known": dict(record.row),
+        "fields": fields,
+        "range": http_range,
+    }
     if save is not None:
         if not record.image:
             raise ConfigError(f"--save: {record.location} has no image to store")
@@ -448,69 +468,69 @@ def _show_record(record: Record, save: str | os.PathLike[str] | None) -> Inspect
 
 
 def _field(name: str, feature: Feature) -> dict[str, Any]:
-    """A feature of a record, with its first values as text."""
-    shown = [_value(value) for value in feature.values[:_MAX_SHOWN_VALUES]]
+    """Describe a feature of a record, with its first values as text."""
+    value_texts = [_format_value(value) for value in feature.values[:_MAX_SHOWN_VALUES]]
     count = len(feature.values)
     if count > _MAX_SHOWN_VALUES:
-        shown.append("…")
+        value_texts.append("…")
     return {
         "name": escape(name),
         "type": _TYPES[type(feature)],
         "count": count,
-        "shown": ", ".join(shown),
+        "shown": ", ".join(value_texts),
     }
 
 
-def _value(value: Any) -> str:
-    """A number, a text or a description of an image."""
+def _format_value(value: Any) -> str:
+    """Format a number or a text, or describe an image."""
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
         return f"{value:.6g}"
     data = bytes(value)
-    facts = image_facts(data)
-    if facts:
-        return f"{facts.container}, {len(data):,} bytes"
+    header = read_image_header(data)
+    if header:
+        return f"{header.container}, {len(data):,} bytes"
     text = escape(data[:_MAX_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
     if len(data) <= _MAX_SHOWN_BYTES:
         return f"'{text}'"
     return f"'{text}…', {len(data):,} bytes"
 
 
-def _contact_sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
-    """Draw evenly spaced records in a grid, with about four columns for three rows."""
+def _write_contact_sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
+    """Draw evenly spaced records in a grid, with about four columns for every three rows."""
     if path.suffix.lower() not in (".png", ".jpg", ".jpeg"):
         raise ConfigError(f"--contact-sheet {path}: give a name that ends in .png or .jpg")
     total = records.count()
     if not total:
         raise ConfigError(f"--contact-sheet: {records.uri} has no records. {records.fault or ''}")
-    drawn = _spaced(records, images)
-    numbers = [record.number if record.sample < 0 else record.sample for record in drawn]
-    columns = math.ceil(math.sqrt(len(drawn) * 4 / 3))
-    rows = math.ceil(len(drawn) / columns)
+    drawn_records = _read_evenly_spaced(records, images)
+    numbers = [record.number if record.sample < 0 else record.sample for record in drawn_records]
+    columns = math.ceil(math.sqrt(len(drawn_records) * 4 / 3))
+    rows = math.ceil(len(drawn_records) / columns)
     sheet = Image.new("RGB", (columns * _CELL_WIDTH, rows * _CELL_HEIGHT), "white")
-    for index, record in enumerate(drawn):
+    for index, record in enumerate(drawn_records):
         row, column = divmod(index, columns)
-        sheet.paste(_cell(record), (column * _CELL_WIDTH, row * _CELL_HEIGHT))
+        sheet.paste(_draw_cell(record), (column * _CELL_WIDTH, row * _CELL_HEIGHT))
     sheet.save(path, quality=90)
-    faults = _faults(drawn)
+    faults = _faults(drawn_records)
     if records.fault:
         faults.append(str(records.fault))
     content = {"contact_sheet": str(path), "records": numbers, "of": total, "faults": faults}
-    line = f"{path}: {len(drawn):,} of {counted(total, 'record')} of {records.uri}"
+    line = f"{path}: {len(drawn_records):,} of {counted(total, 'record')} of {records.uri}"
     return _with_faults(line, content)
 
 
-def _spaced(records: _Samples | Shard, images: int) -> list[Record]:
+def _read_evenly_spaced(records: _Samples | Shard, images: int) -> list[Record]:
     """Read at most ``images`` records that are evenly spaced."""
     total = records.count()
     count = max(1, min(total, images))
-    # The middle of each of ``count`` equal intervals.
+    # Divide all records into ``count`` equal intervals, and take the middle of each interval.
     numbers = [(2 * interval + 1) * total // (2 * count) for interval in range(count)]
     return list(in_order(records.read, numbers, _CONCURRENT_REQUESTS))
 
 
-def _page(
+def _write_page(
     store: Store, split: str | None, format: str | None, images: int, path: Path
 ) -> Inspection:
     """Write a page about one split, or about all splits."""
@@ -520,58 +540,60 @@ def _page(
         raise ConfigError(f"--html {path}: give a name that ends in .html")
     overview = _overview(store, split)
     splits: list[Split] = []
-    missing: dict[str, str] = {}
-    shown: list[Record] = []
-    for figures in overview.content["splits"]:
-        name = figures["split"]
-        if not figures["complete"]:
-            missing[name] = figures["why"]
+    incomplete: dict[str, str] = {}
+    page_records: list[Record] = []
+    for summary in overview.content["splits"]:
+        name = summary["split"]
+        if not summary["complete"]:
+            incomplete[name] = summary["why"]
             continue
         dataset = Dataset(store, name, format)
-        records = _spaced(_Samples(dataset), images)
-        splits.append(Split(figures, dataset.samples, dataset.label_space.labels, records))
-        shown += records
-    path.write_bytes(render(store.uri, splits, missing))
-    faults = _faults(shown)
+        records = _read_evenly_spaced(_Samples(dataset), images)
+        splits.append(Split(summary, dataset.samples, dataset.label_space.labels, records))
+        page_records += records
+    path.write_bytes(render(store.uri, splits, incomplete))
+    faults = _faults(page_records)
     content = {**overview.content, "html": str(path), "faults": faults}
     return _with_faults(f"{path}: a page about {store.uri}", content)
 
 
 def _faults(records: Sequence[Record]) -> list[str]:
+    """Describe the damage of each damaged record."""
     return [f"{record.location}: {record.damage}" for record in records if record.damage]
 
 
 def _with_faults(line: str, content: dict[str, Any]) -> Inspection:
-    """A line about a written file, followed by a line for each of the faults in ``content``."""
+    """Return a line about a written file, followed by a line for each fault in ``content``."""
     faults = content["faults"]
     lines = [escape(line)]
     lines += [escape(fault) for fault in faults]
     return Inspection("\n  fault: ".join(lines), content, not faults)
 
 
-def _cell(record: Record) -> Image.Image:
+def _draw_cell(record: Record) -> Image.Image:
     """Draw an image with its label, its class and the name of its file.
 
-    Labels of samples count from 0. Labels of other records are shown as they are stored.
+    If the record has a row in the table of samples, the label counts from 0. Otherwise, the label
+    is shown as it is stored.
     """
-    # An image of its own, so that a long caption is cut off.
+    # Each cell is a separate image, so that long captions are cut off at its edge.
     cell = Image.new("RGB", (_CELL_WIDTH, _CELL_HEIGHT), "white")
     draw = ImageDraw.Draw(cell)
     try:
-        image = Image.fromarray(decode_whole(record.image))
+        image = Image.fromarray(decode_rgb(record.image))
         square = ImageOps.pad(image, (_IMAGE_SIDE, _IMAGE_SIDE), color="white")
         cell.paste(square, (_MARGIN, _MARGIN))
     except ImageError as error:
         problem = textwrap.fill(record.damage or str(error), 24)
         draw.text((_MARGIN, _MARGIN), problem, "red", font_size=_FONT_SIZE)
-    line = _line(record)
-    captions = {
-        "label": _labels(line["labels"]),
+    line = _record_line(record)
+    values = {
+        "label": _format_labels(line["labels"]),
         "synset": line["synset"],
         "source": line["filename"],
-        **record.known,
+        **record.row,  # replaces these values, if the record has a row
     }
-    file_name = captions["source"].rpartition("/")[2]
-    caption = f"{captions['label']}  {captions['synset']}\n{file_name}"
+    file_name = values["source"].rpartition("/")[2]
+    caption = f"{values['label']}  {values['synset']}\n{file_name}"
     draw.text((_MARGIN, _IMAGE_SIDE + 2 * _MARGIN), caption, "black", font_size=_FONT_SIZE)
     return cell

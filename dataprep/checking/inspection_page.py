@@ -1,6 +1,7 @@
-"""A page about a data set: one HTML file without scripts.
+"""Render a page about a data set: one HTML file without scripts.
 
-Everything is inlined, so that the page loads nothing from a network. Every name is escaped.
+Styles and images are inside the file, so that the page loads nothing from a network. All names are
+escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from PIL import Image
 from dataprep.counted import counted
 from dataprep.errors import ImageError
 from dataprep.formats.shard_reader import Record
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.labels import Label
 from dataprep.names import escape
 from dataprep.output.manifest import quirk_name
@@ -36,13 +37,13 @@ class Split:
     """A complete split.
 
     Attributes:
-        figures: its summary, as ``dataprep inspect --json`` prints it.
-        samples: its table of samples.
-        labels: its classes.
+        summary: the summary of the split, as ``dataprep inspect --json`` prints it.
+        samples: the table of samples.
+        labels: the classes.
         records: the records whose images the page shows.
     """
 
-    figures: Mapping[str, Any]
+    summary: Mapping[str, Any]
     samples: pd.DataFrame
     labels: Sequence[Label]
     records: Sequence[Record]
@@ -54,13 +55,13 @@ class _Histogram:
 
     Attributes:
         column: the name of the column.
-        spread: the distribution of its values: minimum, quantiles, maximum.
+        distribution: minimum, quantiles and maximum of the values.
         edges: the limits of the bins.
         counts: the number of values in each bin.
     """
 
     column: str
-    spread: Mapping[str, float]
+    distribution: Mapping[str, float]
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
 
@@ -70,43 +71,46 @@ class _Thumbnail:
     """A small image of a sample.
 
     Attributes:
-        known: the row of the sample in the table of samples.
-        uri: the image as a data URI; empty if it cannot be read.
-        problem: what is wrong with the record; empty if nothing is wrong.
+        row: the row of the sample in the table of samples.
+        uri: the image as a data URI; empty if the image cannot be read.
+        problem: why the image cannot be read, or how the record is damaged; otherwise empty.
     """
 
-    known: Mapping[str, Any]
+    row: Mapping[str, Any]
     uri: str
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """What the page shows of a split.
+    """The content of the page about one split.
 
     Attributes:
-        figures: of the whole split, as ``--json`` prints them.
-        names: of classes, by label.
-        classes: the number of samples of each, by name, the largest first; empty where samples have
-            no classes.
-        not_written: the first of the source files that are not written.
+        summary: the summary of the split, as ``dataprep inspect --json`` prints it.
+        class_names: the name of each class, in the order of the labels.
+        class_sizes: the number of samples of each class, by its name. The largest class is the
+            first. It is empty if the samples have no classes.
+        thumbnails: small images of some samples.
+        histograms: the distributions of the sizes of images, files and records.
+        not_written: status, source and reason of the first source files that failed or were
+            skipped.
     """
 
-    figures: Mapping[str, Any]
-    names: Sequence[str]
-    classes: pd.Series[int]
+    summary: Mapping[str, Any]
+    class_names: Sequence[str]
+    class_sizes: pd.Series[int]
     thumbnails: Sequence[_Thumbnail]
     histograms: Sequence[_Histogram]
     not_written: pd.DataFrame
 
 
-def render(uri: str, splits: Sequence[Split], missing: Mapping[str, str]) -> bytes:
+def render(uri: str, splits: Sequence[Split], incomplete: Mapping[str, str]) -> bytes:
     """Render the page.
 
     Args:
         uri: the URI of the output.
         splits: the complete splits.
-        missing: the name of each split that is not complete, with the reason.
+        incomplete: the reason why each other split is not complete, by the name of the split.
 
     Returns:
         The HTML file, encoded as UTF-8.
@@ -119,66 +123,70 @@ def render(uri: str, splits: Sequence[Split], missing: Mapping[str, str]) -> byt
     environment.globals["counted"] = counted
     template = environment.get_template("inspection.html.j2")
     sections = [_section(split) for split in splits]
-    page = template.render(uri=uri, sections=sections, missing=missing)
+    page = template.render(uri=uri, sections=sections, incomplete=incomplete)
     return page.encode("utf-8", "replace")
 
 
 def _section(split: Split) -> _Section:
+    """Collect the content of the page about one split."""
     samples = split.samples
     is_written = samples["status"] == "written"
     written = samples[is_written]
-    names = [_name(label) for label in split.labels]
+    class_names = [_class_name(label) for label in split.labels]
     labels = written["label"].to_numpy(np.int64)
     class_labels = labels[labels >= 0]  # a sample without a class has the label -1
     class_sizes = pd.Series(dtype=np.int64)
     if len(class_labels):
-        class_sizes = pd.Series(np.bincount(class_labels, minlength=len(names)), names)
-    spreads = {name: split.figures[name] for name in _SIZES}
-    for entry in split.figures["formats"]:
+        counts = np.bincount(class_labels, minlength=len(class_names))
+        class_sizes = pd.Series(counts, class_names)
+    distributions = {name: split.summary[name] for name in _SIZES}
+    for entry in split.summary["formats"]:
         column = f"{entry['name']}_length"
-        spreads[column] = entry["records"]
+        distributions[column] = entry["records"]
     histograms = []
-    for column, spread in spreads.items():
-        histograms.append(_histogram(column, spread, written[column]))
+    for column, distribution in distributions.items():
+        histograms.append(_histogram(column, distribution, written[column]))
     not_written = samples[~is_written].sort_values("status", kind="stable")
     not_written = not_written[["status", "source", "reason"]].head(_MAX_FILES).fillna("")
     return _Section(
-        figures=split.figures,
-        names=names,
-        classes=class_sizes.sort_values(ascending=False, kind="stable"),
+        summary=split.summary,
+        class_names=class_names,
+        class_sizes=class_sizes.sort_values(ascending=False, kind="stable"),
         thumbnails=[_thumbnail(record) for record in split.records],
         histograms=histograms,
         not_written=not_written,
     )
 
 
-def _name(label: Label) -> str:
-    """The synset and the text of a class; only one of them if they are equal."""
+def _class_name(label: Label) -> str:
+    """The synset and the text of a class; only the synset if they are equal."""
     if label.text == label.synset:
         return escape(label.synset)
     return escape(f"{label.synset} {label.text}")
 
 
-def _histogram(column: str, spread: Mapping[str, float], values: pd.Series[int]) -> _Histogram:
-    """Count values in bins whose limits have a constant ratio."""
-    minimum = max(spread["least"], 1)
-    maximum = max(spread["most"], minimum + 1)
+def _histogram(
+    column: str, distribution: Mapping[str, float], values: pd.Series[int]
+) -> _Histogram:
+    """Count values in bins of equal width on a logarithmic scale."""
+    minimum = max(distribution["least"], 1)
+    maximum = max(distribution["most"], minimum + 1)
     bins = min(_MAX_BINS, int(maximum - minimum))
     edges = np.geomspace(minimum, maximum, bins + 1)
     counts, _ = np.histogram(values, edges)
-    return _Histogram(column, spread, edges, counts)
+    return _Histogram(column, distribution, edges, counts)
 
 
 def _thumbnail(record: Record) -> _Thumbnail:
-    """A small JPEG of the image of a sample."""
+    """Make a small JPEG of the image of a sample."""
     try:
-        image = Image.fromarray(decode_whole(record.image))
+        image = Image.fromarray(decode_rgb(record.image))
     except ImageError as error:
         problem = record.damage or str(error)
-        return _Thumbnail(record.known, "", problem)
+        return _Thumbnail(record.row, "", problem)
     image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
     jpeg = io.BytesIO()
     image.save(jpeg, "JPEG", quality=80)
     content = base64.b64encode(jpeg.getvalue()).decode()
     uri = f"data:image/jpeg;base64,{content}"
-    return _Thumbnail(record.known, uri, record.damage)
+    return _Thumbnail(record.row, uri, record.damage)

@@ -1,4 +1,4 @@
-"""The result of a verification: faults, where they are, and how they can be repaired."""
+"""The result of a verification: the faults, their locations, and how to repair them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataprep.checking.duplicates import Duplicates
 from dataprep.counted import counted
 
 Depth = Literal["quick", "full", "deep"]
+"""How much a verification reads. ``verify`` describes the values."""
 
 _DEPTH_REMARKS = {
     "quick": "; shards were not read",
@@ -19,15 +20,16 @@ _DEPTH_REMARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong in an output.
+    """A fault in an output.
 
     Attributes:
-        key: the object that is wrong.
-        what: what is wrong, as a text.
-        record: the number of the record in the shard, from 0; None if it is not one record.
+        key: the key of the faulty object.
+        what: a description of the fault.
+        record: the number of the record in the shard, from 0; None if the fault is not in a record.
         offset: the offset of this record in bytes.
-        remedy: the key of the object to delete before ``dataprep shard`` runs again and writes it
-            anew. It is empty if it is enough to run again, and None if this does not help.
+        remedy: the key of the object to delete before ``dataprep shard`` is run again, which
+            writes it again. It is empty if nothing has to be deleted, and None if running
+            ``dataprep shard`` does not repair the fault.
     """
 
     key: str
@@ -50,8 +52,8 @@ class Verification:
         output: the URI of the output.
         split: the name of the split.
         depth: how much was read.
-        faults: everything that is wrong.
-        duplicates: samples with equal content, which are no faults.
+        faults: all faults, but only the first faults of an object that has many.
+        duplicates: samples with equal content. They do not count as faults.
         formats: the formats of the split.
         shards: the number of shards in each format.
         samples: the number of samples in each format.
@@ -75,11 +77,12 @@ class Verification:
 
     @property
     def repair(self) -> str:
-        """How the faults can be repaired, as a text; empty if no way is known."""
+        """Instructions for repairing the faults; empty if no way is known."""
         remedies = [fault.remedy for fault in self.faults if fault.remedy is not None]
         if not remedies:
             return ""
-        keys = [key for key in dict.fromkeys(remedies) if key]  # each key once, in order
+        distinct_remedies = dict.fromkeys(remedies)  # in order
+        keys = [remedy for remedy in distinct_remedies if remedy]
         if not keys:
             return "run the same dataprep shard again"
         return f"delete {', '.join(keys)} and run the same dataprep shard again"

@@ -1,4 +1,7 @@
-"""Verify the splits of an output: every object, and every source sample exactly once."""
+"""Verify the splits of an output.
+
+The checks cover every object of a split, and make sure that it has each source sample exactly once.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ from dataprep.reading.splits import splits_in
 from dataprep.stores import Store, StoreOptions, open_store
 
 _MAX_FAULTS = 20
-"""The number of faults of one object that are listed."""
+"""The maximum number of faults that are listed for one object."""
 
 _Content = TypeVar("_Content")
 
@@ -91,14 +94,17 @@ def verify(
 
 
 def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verification:
+    """Verify one split: its job, its shards with their receipts, its table and its manifest."""
     faults: list[Fault] = []
     job_key = keys.job(split)
     job = _load(job_key, faults, lambda: JobFile.from_json(store.get(job_key), job_key))
     if job is None:
-        lost_job = Fault(job_key, f"{faults[0].what}; restore it, or use --overwrite")
-        return Verification(store.uri, split, depth, (lost_job,), Duplicates(split))
-    opened = _load(keys.manifest(split), faults, lambda: Snapshot.open(store, split), remedy="")
-    manifest, snapshot = opened or (None, None)
+        job_fault = Fault(job_key, f"{faults[0].what}; restore it, or use --overwrite")
+        return Verification(store.uri, split, depth, (job_fault,), Duplicates(split))
+    manifest_and_snapshot = _load(
+        keys.manifest(split), faults, lambda: Snapshot.open(store, split), remedy=""
+    )
+    manifest, snapshot = manifest_and_snapshot or (None, None)
     shards = _expected_shards(job, manifest)
     checks = _SplitChecks(store, job, depth, faults, shards)
     receipts: list[Receipt] = []
@@ -131,7 +137,10 @@ def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verif
 
 
 def _expected_shards(job: JobFile, manifest: Manifest | None) -> Sequence[int]:
-    """The numbers of all shards of the split, or of the shards of one host's share."""
+    """The numbers of the shards that the output must have.
+
+    An output that ``dataprep stage`` wrote for one host has only the shards of this host.
+    """
     if manifest is None or not manifest.share:
         return range(job.shards)
     entry = next(iter(manifest.formats.values()))
@@ -147,10 +156,10 @@ def _load(
         key: the key of the object.
         faults: the list to which a fault is added.
         read: reads and parses the object.
-        remedy: the remedy of a damaged object, as in ``Fault``.
+        remedy: the remedy if the object is damaged, as in ``Fault``.
 
     Returns:
-        The result of ``read``; None if there is a fault.
+        The result of ``read``; None if a fault was added.
     """
     try:
         return read()
@@ -161,14 +170,14 @@ def _load(
         faults.append(Fault(key, f"{problem}: restore it, or use --overwrite"))
     except (DatasetError, RecordError) as error:
         problem = str(error).removeprefix(f"{key}: ")
-        # Nothing repairs an object of a newer version.
-        used_remedy = None if isinstance(error, SchemaTooNew) else remedy
-        faults.append(Fault(key, problem, remedy=used_remedy))
+        if isinstance(error, SchemaTooNew):
+            remedy = None  # this version cannot repair an object of a newer version
+        faults.append(Fault(key, problem, remedy=remedy))
     return None
 
 
 class _SplitChecks:
-    """The checks of one split. They compare its objects with its job, its plan and each other.
+    """Checks the objects of one split against its job, its plan and each other.
 
     Args:
         store: the output.
@@ -188,7 +197,8 @@ class _SplitChecks:
         split = job.split
         self._plan = _load(keys.plan(split), faults, lambda: read_plan(store, split, job))
         self._labels = _load(keys.LABELS, faults, lambda: read_labels(store, {split: job}))
-        # The names of samples inside archives and records need not be names of files.
+        # A record contains the names of source files. The names of samples in archives and shards
+        # can differ from them.
         self._has_file_names = self._plan is not None and not self._plan.containers
         formats = format_names()
         self._objects = {
@@ -199,7 +209,7 @@ class _SplitChecks:
         """Check a shard in all its formats.
 
         Returns:
-            The receipt of the shard, or None if it cannot be used, and all faults.
+            The receipt of the shard and all faults. The receipt is None if it cannot be used.
         """
         faults: list[Fault] = []
         job = self._job
@@ -239,7 +249,10 @@ class _SplitChecks:
     ) -> Iterator[Fault]:
         """Compare the manifest and the table of samples with the receipts.
 
-        ``table`` is the table that the receipts result in.
+        Args:
+            manifest: the manifest of the split.
+            receipts: the receipts of all shards.
+            table: the table of samples that results from these receipts.
         """
         if self._plan is None or self._labels is None:
             return
@@ -265,18 +278,18 @@ class _SplitChecks:
             if entry and not matches_manifest:
                 yield Fault(table_key, "checksum does not match the manifest", remedy=table_key)
             return
-        # If the table is the one that the manifest names, then the receipts have changed.
+        # If the manifest confirms the stored table, then the receipts must be wrong.
         shards = [shard for shard in differing_shards if shard is not None]
         if not matches_manifest or not shards:
             yield Fault(table_key, "does not match the receipts", remedy=table_key)
             return
         for shard in shards:
             receipt_key = self._receipt_key(shard)
-            problem = f"its samples are not those of {table_key}"
+            problem = f"its samples differ from those in {table_key}"
             yield Fault(receipt_key, problem, remedy=receipt_key)
 
     def share_table_faults(self, share: Share | None) -> Iterator[Fault]:
-        """Compare the table of the whole split, which a host's share has, with the manifest."""
+        """Check the table of the whole split in an output that was staged for one host."""
         if share is None or share.table is None:
             return
         key = keys.whole_samples(self._job.split)
@@ -289,14 +302,14 @@ class _SplitChecks:
             yield Fault(key, "checksum does not match the manifest; remove it and stage again")
 
     def foreign_objects(self) -> list[Fault]:
-        """Faults for objects with keys of the split that do not belong to it."""
+        """Find objects whose keys look like keys of the split, but which do not belong to it."""
         split = self._job.split
         expected = {
             keys.job(split),
             keys.plan(split),
             keys.samples(split),
             keys.manifest(split),
-            keys.whole_samples(split),  # of a host's share
+            keys.whole_samples(split),  # in an output that was staged for one host
         }
         for shard in self._shards:
             expected.add(self._receipt_key(shard))
@@ -307,7 +320,7 @@ class _SplitChecks:
     def _listing_faults(
         self, files: Sequence[StoredFile], *, compare_etags: bool
     ) -> Iterator[Fault]:
-        """Compare the listed sizes with the receipt, and ETags if the store has them."""
+        """Compare the listed sizes, and ETags if the store has them, with those in a receipt."""
         for file in files:
             info = self._objects.get(file.key)
             if info is None:
@@ -320,7 +333,10 @@ class _SplitChecks:
                 yield Fault(file.key, problem, remedy="")
 
     def _plan_differences(self, receipt: Receipt) -> Iterator[str]:
-        """How a receipt differs from the plan, which has every source sample exactly once."""
+        """Yield each difference between a receipt and the plan.
+
+        The plan has every source sample exactly once.
+        """
         rows = receipt.rows
         plan, labels = self._plan, self._labels
         written = sum(row.status == "written" for row in rows)
@@ -339,12 +355,12 @@ class _SplitChecks:
         classes = plan.labels[plan_rows].tolist()
         synsets = [escape(labels.synset_of(label)) for label in classes]
         planned = Counter(zip(names, numbers, classes, synsets, strict=True))
-        received = Counter((row.source, row.number, row.label, row.synset) for row in rows)
-        for sample in sorted((planned - received) | (received - planned)):
+        in_receipt = Counter((row.source, row.number, row.label, row.synset) for row in rows)
+        for sample in sorted((planned - in_receipt) | (in_receipt - planned)):
             name, number, label, synset = sample
             yield (
                 f"{name} with number {number}, label {label} and class {synset} is "
-                f"{received[sample]} times in it, {planned[sample]} times in the plan"
+                f"{in_receipt[sample]} times in it, {planned[sample]} times in the plan"
             )
 
     def _receipt_key(self, shard: int) -> str:
@@ -354,7 +370,10 @@ class _SplitChecks:
 def _expected_manifest(
     manifest: Manifest, job: JobFile, receipts: Sequence[Receipt], table: SampleTable
 ) -> Manifest:
-    """The manifest with the fields that result from the job and the receipts."""
+    """The manifest as it must be, according to the job and the receipts.
+
+    The other fields are copied from ``manifest``.
+    """
     formats = format_entries(receipts, job.label_offsets)
     return replace(
         manifest,
@@ -384,7 +403,7 @@ def _format_faults(
     has_file_names: bool,
     decodes_images: bool,
 ) -> list[Fault]:
-    """Read a shard in one format, and its index files; return all faults."""
+    """Read a shard in one format, and its index files. Return all faults."""
     stored_format = receipt.formats[format_name]
     record_format = get_format(format_name)
     options = job.record_options(format_name)
@@ -430,7 +449,7 @@ def _shard_faults(
     except ObjectNotFound:
         return  # the comparison with the listing reports it
     end = 0
-    all_sound = True
+    records_are_sound = True
     for number, (row, (offset, length, crc)) in enumerate(rows):
         record = data[offset : offset + length]
         if offset != end:
@@ -443,26 +462,26 @@ def _shard_faults(
             problems = list(checks.problems(record, row))
         end = offset + length
         for problem in problems:
-            all_sound = False
+            records_are_sound = False
             yield Fault(key, problem, number, offset, key)
     if end <= len(data) and data[end:] != trailer:
         extra_bytes = len(data) - end
         problem = f"{extra_bytes:,} bytes that the receipt does not list"
         if trailer:
-            problem = f"{extra_bytes:,} bytes follow the records, not the end of such a shard"
+            problem = f"{extra_bytes:,} bytes follow the records; they are not the expected trailer"
         yield Fault(key, problem, len(rows), end, key)
-    elif all_sound and hashlib.sha256(data).hexdigest() != file.sha256:
+    elif records_are_sound and hashlib.sha256(data).hexdigest() != file.sha256:
         problem = "its SHA-256 does not match its receipt, although its records do"
         yield Fault(key, problem, remedy=key)
 
 
 @dataclass(frozen=True)
 class _RecordChecks:
-    """The checks of a record whose checksum is right.
+    """Checks the content of a record, after its checksum was found to be correct.
 
     Attributes:
         record_format: the format of the record.
-        options: how the job wrote it.
+        options: the options with which the job wrote the record.
         has_file_names: whether records store the names of their source files.
         decodes_images: whether all pixels are decoded.
     """
@@ -473,7 +492,7 @@ class _RecordChecks:
     decodes_images: bool
 
     def problems(self, data: Buffer, row: Row) -> Iterator[str]:
-        """Compare a record with its row in the receipt; yield each problem."""
+        """Compare a record with its row in the receipt. Yield each problem."""
         image_shape = None
         try:
             (record,) = self.record_format.read(data, "record")
@@ -482,16 +501,17 @@ class _RecordChecks:
                 image_shape = check(bytes(sample.image))
         except ValueError as error:
             # Unpacking raises a plain ValueError if there are no records, or more than one.
-            is_own_error = isinstance(error, DataprepError)
-            problem = str(error) if is_own_error else "not exactly one record"
-            yield f"{without_location(problem)} ({row.source})"
+            problem = "not exactly one record"
+            if isinstance(error, DataprepError):
+                problem = without_location(str(error))
+            yield f"{problem} ({row.source})"
             return
         for attribute, expected in self._expected(row).items():
-            stored = getattr(sample, attribute)
+            value = getattr(sample, attribute)
             # An attribute that the format does not store is 0 or empty.
-            is_stored = bool(stored) or attribute == "label"
-            if is_stored and stored != expected:
-                yield f"{attribute} is {stored!r}, the receipt says {expected!r} ({row.source})"
+            is_stored = bool(value) or attribute == "label"
+            if is_stored and value != expected:
+                yield f"{attribute} is {value!r}, the receipt says {expected!r} ({row.source})"
         boxes = len(sample.boxes)
         expected_boxes = row.boxes or 0
         if self.record_format.keeps_boxes(self.options) and boxes != expected_boxes:

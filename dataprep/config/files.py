@@ -21,7 +21,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from dataprep.counted import counted
 from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError
-from dataprep.schema import MISSHAPEN
+from dataprep.schema import STRUCTURE_ERRORS
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -129,7 +129,7 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
     """
     try:
         return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
-    except (yaml.YAMLError, *MISSHAPEN) as error:  # such as a date 2024-13-01, a list as a key
+    except (yaml.YAMLError, *STRUCTURE_ERRORS) as error:  # such as 2024-13-01, or a list as a key
         problem = " ".join(str(error).split())
         raise ConfigError(f"{where}: not valid YAML: {problem}") from None
 

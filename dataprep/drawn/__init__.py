@@ -1,4 +1,4 @@
-"""Draw images like those of ImageNet, with or without defects, for the demo and for tests."""
+"""Draw image collections that resemble ImageNet, for ``dataprep sample``, the demo and tests."""
 
 from dataprep.drawn.ilsvrc import draw_ilsvrc
 from dataprep.drawn.tree import SampleTree, draw_tree

@@ -1,9 +1,9 @@
-"""Draw images with the statistics of photographs from random numbers.
+"""Draw random images that have the statistics of photographs.
 
-The model of a scene is "dead leaves": ellipses that cover one another, whose sizes follow a power
-law (Lee, Mumford and Huang, "Occlusion models for natural images", IJCV 2001). Uneven light and the
-grain of a sensor are added. Image sizes and JPEG settings have the distribution of 1,000 training
-images of ILSVRC2012.
+A scene is drawn with the "dead leaves" model. It consists of ellipses that cover one another, and
+whose sizes follow a power law (Lee, Mumford and Huang, "Occlusion models for natural images", IJCV
+2001). Uneven light and sensor noise are added. Image sizes and JPEG settings are distributed as in
+1,000 training images of ILSVRC2012.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ Pixels = NDArray[np.uint8]
 Random = np.random.Generator | int | tuple[int, ...]
 """A random number generator, or its seed."""
 
-# Cumulative distributions: shares of the images, and the maximum value in each share. Other values
-# are interpolated. Many images have a long side of 500 pixels, the medium size of Flickr.
+# Cumulative distributions: shares of the images, and the largest value in each share. Values
+# between them are interpolated. Many images have a long side of 500 pixels, which is Flickr's
+# medium size.
 _LONG_SIDES = (0, 0.03, 0.15, 0.88, 0.98, 1), (75, 250, 500, 500, 740, 1632)
 _ASPECTS = (0, 0.05, 0.1, 0.35, 0.45, 0.85, 1), (0.29, 0.62, 0.667, 0.667, 0.75, 0.75, 1)
 _QUALITIES = (75, 80, 85, 90, 93, *[96] * 10)
@@ -89,7 +90,7 @@ def draw_image(
     size = np.sqrt(width * height)
     canvas = np.full((height, width, 3), style.surroundings[0], np.uint8)
     count = round(8 + 200 * detail**1.4)
-    # The density falls with the third power of the size, so that all scales cover the same area.
+    # The density of the lengths falls with their third power. So all scales cover the same area.
     min_length = 0.03 + 0.1 * (1 - detail)
     divisors = np.sqrt(1 - rng.random((count, 1)))
     lengths = size * np.minimum(min_length / divisors, 0.6)
@@ -104,7 +105,7 @@ def draw_image(
     centre = rng.uniform(0.35, 0.65, 2) * (width, height)
     axes = size * rng.uniform(0.25, 0.65, 2)
     angle = rng.uniform(0, 180)
-    for step in np.linspace(0, 1, 9):  # the subject is darker at its edge, like a round body
+    for step in np.linspace(0, 1, 9):  # the subject is darker at its edge, like a sphere
         colour = style.subject * (0.45 + 0.65 * step)
         inner = axes * (1 - 0.75 * step)
         _fill(canvas, (centre, inner, angle), colour)

@@ -1,4 +1,4 @@
-"""Draw images in the files in which ILSVRC2012 is downloaded: two tars and the devkit."""
+"""Draw images, and pack them like the download of ILSVRC2012: two tars and the devkit."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def draw_ilsvrc(
 ) -> SampleTree:
     """Draw a training tar, a validation tar, and the devkit.
 
-    The training tar has the images of ``draw_tree`` in one inner tar for each class. The validation
-    tar has a tenth as many images, at least one of each class, in random order. The devkit has
-    their classes. Arguments and errors are those of ``draw_tree``.
+    The training tar contains an inner tar for each class, with the images of ``draw_tree``. The
+    validation tar contains a tenth as many images, at least one of each class, in random order. The
+    devkit contains the classes of the validation images. The arguments and the errors are the same
+    as in ``draw_tree``.
     """
     with new_folder(dest, images, classes, seed):
         with TemporaryDirectory(dir=dest) as work, tarfile.open(dest / TRAIN, "w") as train:
@@ -43,27 +44,27 @@ def draw_ilsvrc(
                         tar.add(path, path.name, filter=_without_owner)
                 train.add(class_tar, class_tar.name, filter=_without_owner)
         styles = class_styles(seed, classes)
-        style_list = list(styles.values())
+        style_of_label = list(styles.values())
         rng = np.random.default_rng((seed, HELD_OUT))
         ids = rng.permutation(classes) + 1
         labels = rng.permutation(np.arange(max(classes, images // 10)) % classes)
         with tarfile.open(dest / VALIDATION, "w") as tar:
             for number in rng.permutation(len(labels)).tolist():
-                data = draw_photo((seed, HELD_OUT, number), style_list[labels[number]])
+                data = draw_photo((seed, HELD_OUT, number), style_of_label[labels[number]])
                 _add(tar, f"ILSVRC2012_val_{number + 1:08}.JPEG", data)
-        truth = "".join(f"{ids[label]}\n" for label in labels)
+        ground_truth = "".join(f"{ids[label]}\n" for label in labels)
         devkit = io.BytesIO()
         with tarfile.open(fileobj=devkit, mode="w") as tar:
-            _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", truth.encode())
+            _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", ground_truth.encode())
             _add(tar, f"ILSVRC2012_devkit_t12/data/{META}", _meta_mat(list(styles), ids.tolist()))
         (dest / DEVKIT).write_bytes(gzip.compress(devkit.getvalue(), mtime=0))
         return tree._replace(root=dest)
 
 
 def _meta_mat(synsets: Sequence[str], ids: Sequence[int]) -> bytes:
-    """The content of ``meta.mat``: the classes in the order of their IDs.
+    """The content of ``meta.mat``: the classes, in the order of their IDs.
 
-    It has only the fields that ``class_files`` reads.
+    Only the fields that ``class_files`` reads are written.
     """
     from scipy.io import savemat  # imported here, because the import takes a third of a second
 
@@ -71,7 +72,7 @@ def _meta_mat(synsets: Sequence[str], ids: Sequence[int]) -> bytes:
     fields = [(name, object) for name in ("ILSVRC2012_ID", "WNID", "words", "num_children")]
     content = io.BytesIO()
     savemat(content, {"synsets": np.array(sorted(rows), fields)}, do_compression=True)
-    # The header of SciPy contains the time, so it is replaced.
+    # SciPy's header contains the time. It is replaced, so that the same seed gives the same bytes.
     return _MAT_HEADER + content.getvalue()[len(_MAT_HEADER) :]
 
 

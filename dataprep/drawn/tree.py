@@ -1,6 +1,6 @@
-"""Draw an image folder like that of ImageNet: DEST/nXXXXXXXX/nXXXXXXXX_N.JPEG.
+"""Draw images into class folders, as in ImageNet: DEST/nXXXXXXXX/nXXXXXXXX_N.JPEG.
 
-Unusual and broken files, which occur in collections of photographs, can be added.
+Unusual and broken files, as they occur in real image collections, can be added.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from dataprep.drawn.drawing import Pixels, Style, draw_image, draw_photo, draw_s
 from dataprep.errors import Changes, ConfigError
 from dataprep.labels.imagenet_synsets import imagenet_synsets
 
-Expected: TypeAlias = Literal["written", "failed", "skipped"]
-"""What a job does with the sample of a file."""
+Outcome: TypeAlias = Literal["written", "failed", "skipped"]
+"""The status that a job gives to the sample of a file."""
 
 _GOLDEN_RATIO = 0.618034
-# The first numbers of the seeds of classes, images, defects and held-out images.
+# The second number of a seed distinguishes the seeds of classes, images, defects, and images that
+# are held out for validation.
 _CLASS = 0
 _IMAGE = 1
 _DEFECT = 2
@@ -58,14 +59,14 @@ class SampleTree(NamedTuple):
         images: the number of ordinary images.
         classes: the number of class folders.
         bytes: the size of all ordinary images together.
-        defects: what a job does with each unusual or broken file, by its path below ``root``.
+        defects: the expected outcome for each unusual or broken file, by its path below ``root``.
     """
 
     root: Path
     images: int
     classes: int
     bytes: int
-    defects: Mapping[str, Expected]
+    defects: Mapping[str, Outcome]
 
 
 def draw_tree(
@@ -91,11 +92,11 @@ def draw_tree(
         total_bytes = 0
         for number, (synset, style) in zip(range(images), cycle(styles.items()), strict=False):
             rng = np.random.default_rng((seed, _IMAGE, number))
-            # The numbers in names have gaps, as in ImageNet.
+            # The numbers in the names have gaps, as in ImageNet.
             name = f"{synset}_{number // classes * 16 + rng.integers(1, 17)}.JPEG"
             total_bytes += (dest / synset / name).write_bytes(draw_photo(rng, style))
-        expected = _add_defects(dest, styles, seed) if defects else {}
-        return SampleTree(dest, images, classes, total_bytes, expected)
+        outcomes = _add_defects(dest, styles, seed) if defects else {}
+        return SampleTree(dest, images, classes, total_bytes, outcomes)
 
 
 @contextmanager
@@ -108,11 +109,11 @@ def new_folder(dest: Path, images: int, classes: int, seed: int) -> Iterator[Non
     if not 1 <= classes <= min(images, len(imagenet_synsets())) or seed < 0:
         raise ConfigError(
             f"{images:,} images in {classes:,} classes with seed {seed} cannot be drawn: expected "
-            "1 to 1,000 classes, an image or more for each, and a seed of 0 or more"
+            "1 to 1,000 classes, at least one image for each class, and a seed of 0 or more"
         )
     is_empty_folder = dest.is_dir() and not any(dest.iterdir())
     if dest.exists() and not is_empty_folder:
-        raise ConfigError(f"{dest} is not an empty folder: name a new or an empty one")
+        raise ConfigError(f"{dest} is not an empty folder: use a new or an empty folder")
     dest.mkdir(parents=True, exist_ok=True)
     changes = Changes()
     changes.begin()
@@ -121,33 +122,33 @@ def new_folder(dest: Path, images: int, classes: int, seed: int) -> Iterator[Non
 
 
 def class_styles(seed: int, classes: int) -> dict[str, Style]:
-    """The colours of each class by its synset. The hues of the classes are far apart."""
+    """The colours of each class, by its synset. Successive classes get hues that are far apart."""
     return {
         synset: draw_style((seed, _CLASS, number), hue=number * _GOLDEN_RATIO % 1)
         for number, synset in enumerate(imagenet_synsets()[:classes])
     }
 
 
-def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Expected]:
-    """Write unusual and broken files into the folders, one after the other.
+def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Outcome]:
+    """Write unusual and broken files, and distribute them over the class folders.
 
     Returns:
-        What a job does with each file, by its path.
+        The expected outcome for each file, by its path.
     """
-    expected_by_path: dict[str, Expected] = {}
+    outcome_by_path: dict[str, Outcome] = {}
     folders = cycle(synsets)
     image = draw_image((seed, _DEFECT), 360, 270)
     jpeg = _encoded(image)
-    readable = _readable(image)
+    readable = _unusual_files(image)
     readable["trailing.JPEG"] = jpeg + b"rubbish \xff\x00\xff\xd8" * 40
     for number, name in enumerate(_UNUSUAL_NAMES):
         readable[name] = jpeg + bytes(number)
-    files_by_result: dict[Expected, Mapping[str, bytes | Path]] = {
+    files_by_outcome: dict[Outcome, Mapping[str, bytes | Path]] = {
         "written": readable,
-        "failed": _unreadable(jpeg),
+        "failed": _broken_files(jpeg),
         "skipped": {"link-to-the-folder-above": Path(".."), **_OTHER_FILES},
     }
-    for expected, files in files_by_result.items():
+    for outcome, files in files_by_outcome.items():
         for name, content in files.items():
             synset = next(folders)
             file_name = name if name in _OTHER_FILES else f"{synset}_{name}"
@@ -157,21 +158,21 @@ def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Exp
                     (dest / path).symlink_to(content)
                 else:
                     (dest / path).write_bytes(content)
-                expected_by_path[path] = expected
+                outcome_by_path[path] = outcome
             except OSError:
                 # File systems of macOS refuse names that are not UTF-8.
                 if name.isascii():
                     raise
-    return expected_by_path
+    return outcome_by_path
 
 
-def _readable(image: Pixels) -> dict[str, bytes]:
-    """Unusual files that can be converted, by the end of their names."""
+def _unusual_files(image: Pixels) -> dict[str, bytes]:
+    """Unusual files that can be converted, by the last parts of their names."""
     save = partial(_encoded, image)
     turned = Image.Exif()
     turned[0x0112] = 6  # the orientation
     profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
-    profile[24:36] = bytes(12)  # the date, so that the file is the same every day
+    profile[24:36] = bytes(12)  # clear the date, so that the file is the same every day
     upside_down = Image.fromarray(image[::-1])
     return {
         "cmyk.JPEG": save("JPEG", "CMYK"),
@@ -195,11 +196,11 @@ def _readable(image: Pixels) -> dict[str, bytes]:
     }
 
 
-def _unreadable(jpeg: bytes) -> dict[str, bytes | Path]:
-    """Files and links that cannot be converted, by the end of their names."""
+def _broken_files(jpeg: bytes) -> dict[str, bytes | Path]:
+    """Files and links that cannot be converted, by the last parts of their names."""
     middle = len(jpeg) // 2
     garbage = b"\xff\xc0" + bytes(range(256))
-    size_offset = jpeg.index(b"\xff\xc0") + 5  # of the height and the width in the header
+    size_offset = jpeg.index(b"\xff\xc0") + 5  # where the header has the height and the width
     return {
         "empty.JPEG": b"",
         "text.JPEG": b"<html><body>404 Not Found</body></html>\n",
@@ -214,7 +215,7 @@ def _unreadable(jpeg: bytes) -> dict[str, bytes | Path]:
 
 
 def _encoded(image: Pixels, container: str = "JPEG", mode: str = "RGB", **options: Any) -> bytes:
-    """The image encoded by Pillow."""
+    """Encode an image with Pillow."""
     content = io.BytesIO()
     Image.fromarray(image).convert(mode).save(content, container, **options)
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""Record formats. Packages can add formats by the entry-point group ``dataprep.formats``."""
+"""Record formats. Other packages can add formats through the entry points ``dataprep.formats``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 DEFAULT_FORMAT = "tfrecord"
-"""The format that is written and read unless another format is named."""
+"""The format that is written and read if no format is named."""
 
 _FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 
@@ -64,7 +64,7 @@ _MEMBERS = (
     "fields",
     "indexes",
 )
-"""The members of the protocol ``RecordFormat``."""
+"""The attributes and methods of the protocol ``RecordFormat``."""
 
 
 def format_names() -> tuple[str, ...]:
@@ -73,10 +73,10 @@ def format_names() -> tuple[str, ...]:
 
 
 def get_format(name: str) -> RecordFormat:
-    """The format called ``name``.
+    """The format with this name.
 
     Raises:
-        ConfigError: no format has this name, or it lacks a member of the protocol.
+        ConfigError: no format has this name, or the format lacks a member of the protocol.
     """
     record_format = _FORMATS.load(name)()
     missing = [member for member in _MEMBERS if not hasattr(record_format, member)]
@@ -89,14 +89,17 @@ def get_format(name: str) -> RecordFormat:
 
 
 def preferred_format(names: Collection[str]) -> str:
-    """The format to read of an output that has these formats: the default format, or the first."""
+    """The format that is read if an output has these formats and no format is named.
+
+    It is the default format, or the first format if the output lacks the default format.
+    """
     return DEFAULT_FORMAT if DEFAULT_FORMAT in names else next(iter(names))
 
 
 def formats_like(head: Buffer) -> Sequence[str]:
-    """The names of the formats whose shards can begin with these bytes.
+    """The names of the formats whose shards can begin with the bytes ``head``.
 
-    Formats of this package come first. A format of another package that cannot be loaded is left
+    Formats of this package come first. Formats of other packages that cannot be loaded are left
     out.
     """
     own_names: list[str] = []

@@ -1,11 +1,11 @@
 """PURE. Encode and decode ``tf.train.Example`` messages without the protobuf library.
 
-An Example maps the names of features to lists of byte strings, floats or integers. Source:
+An Example maps the names of features to lists of byte strings, floats or integers. It is defined in
 TensorFlow, ``tensorflow/core/example/{example,feature}.proto``.
 
-The encoder writes the same bytes as TensorFlow's ``SerializeToString(deterministic=True)``. There
-is one exception: if one key begins with another key, protobuf for Python writes the longer key
-first (upb, ``_upb_mapsorter_cmpstr``). The decoder reads Examples of any writer.
+The encoder writes the same bytes as TensorFlow's ``SerializeToString(deterministic=True)``, with
+one exception. If one key begins with another key, protobuf for Python writes the longer key first
+(upb, ``_upb_mapsorter_cmpstr``). The decoder reads the Examples of any writer.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class _Values(Generic[_Value]):
 
 
 class BytesList(_Values[Buffer]):
-    """A feature of byte strings. Long strings of a decoded Example are views of its buffer."""
+    """A list of byte strings. After decoding, long strings are views of the Example's buffer."""
 
 
 class FloatList(_Values[float]):
-    """A feature of numbers that are stored as float32."""
+    """A list of numbers that are stored as float32."""
 
 
 class Int64List(_Values[int]):
-    """A feature of whole numbers that are stored as int64."""
+    """A list of whole numbers that are stored as int64."""
 
 
 Feature: TypeAlias = BytesList | FloatList | Int64List
 
-# The tags in the messages Example, Features, the entry of a map, Feature, and the three lists.
+# The tags of the nested messages: Example, Features, map entry, Feature, and the three lists.
 _FEATURES = tag_of(1)  # of an Example
 _ENTRY = tag_of(1)  # of Features, which is a map
 _KEY = tag_of(1)  # of an entry
@@ -64,7 +64,7 @@ _FEATURE = tag_of(2)  # of an entry
 _BYTES_LIST = tag_of(1)  # of a Feature
 _FLOAT_LIST = tag_of(2)
 _INT64_LIST = tag_of(3)
-_BYTES = tag_of(1)  # of a list of byte strings, once for each string
+_BYTES = tag_of(1)  # of a list of byte strings, which has one field for each string
 _PACKED_NUMBERS = tag_of(1)  # of a list of numbers, all numbers in one field
 _SINGLE_INT = tag_of(1, VARINT)  # of a list of integers that is not packed
 _SINGLE_FLOAT = tag_of(1, FIXED32)  # of a list of floats that is not packed
@@ -75,9 +75,9 @@ _LIST_TYPES: Mapping[int, type[Feature]] = {
     _INT64_LIST: Int64List,
 }
 
-_EXAMPLE_LIMIT_BYTES = 2**31 - 1  # protobuf reads no larger message
-_CACHED_ENTRY_LIMIT_BYTES = 128
-_SEARCHED_BYTES = 4096
+_EXAMPLE_LIMIT_BYTES = 2**31 - 1  # protobuf does not read larger messages
+_CACHED_ENTRY_LIMIT_BYTES = 128  # larger entries rarely repeat
+_SEARCHED_BYTES = 4096  # the part of an Example in which ``first_byte_string`` searches
 
 
 def example_head(entries_bytes: int) -> bytes:
@@ -98,7 +98,7 @@ def example_head(entries_bytes: int) -> bytes:
 
 
 def encode_feature(key: str, feature: Feature) -> bytes:
-    """Encode one entry of an Example. An Example has its entries in the order of their keys.
+    """Encode one entry of an Example. The entries of an Example are sorted by their keys.
 
     Raises:
         RecordError: the list cannot store one of the numbers.
@@ -119,9 +119,9 @@ def encode_feature(key: str, feature: Feature) -> bytes:
 
 @lru_cache(maxsize=4096)
 def bytes_head(key: str, size_bytes: int) -> bytes:
-    """The encoded entry of a feature with one byte string, up to where the string begins.
+    """The encoded entry of a feature with one byte string, without the byte string itself.
 
-    With it, a large byte string such as an image is written without copying it.
+    The caller writes the byte string after it. So a large image is written without copying it.
 
     Args:
         key: the name of the feature.
@@ -132,7 +132,7 @@ def bytes_head(key: str, size_bytes: int) -> bytes:
 
 
 def _entry_head(key: str, list_tag: int, list_bytes: int) -> bytes:
-    """The encoded entry of a feature, up to the content of its list."""
+    """The encoded entry of a feature, without the content of its list."""
     list_head = delimited_head(list_tag, list_bytes)
     feature_head = delimited_head(_FEATURE, len(list_head) + list_bytes) + list_head
     head = _key_field(key) + feature_head
@@ -140,7 +140,7 @@ def _entry_head(key: str, list_tag: int, list_bytes: int) -> bytes:
 
 
 def _packed(key: str, feature: FloatList | Int64List) -> bytes:
-    """All numbers of a list in one string; ``key`` is for the error."""
+    """Encode all numbers of a list as one byte string. The error message contains ``key``."""
     count = len(feature.values)
     try:
         if isinstance(feature, FloatList):
@@ -158,12 +158,14 @@ def _packed(key: str, feature: FloatList | Int64List) -> bytes:
 def decode_example(data: Buffer) -> dict[str, Feature]:
     """Decode the features of a serialised Example.
 
-    As in protobuf, lists of numbers may be packed or not, fields may have any order, unknown
-    fields are skipped, and the last entry of a repeated key is used. A feature without a list is
-    left out. Long byte strings are views of ``data``; short ones are copies.
+    The rules are those of protobuf. Lists of numbers may be packed or not. Fields may have any
+    order. Unknown fields are skipped. If a key is repeated, its last entry is used.
+
+    A feature without a list is left out. Long byte strings are views of ``data``; short byte
+    strings are copies.
 
     Raises:
-        CorruptRecord: ``data`` is no Example; the error names the byte.
+        CorruptRecord: ``data`` is not an Example. The message names the byte.
     """
     view = memoryview(data).cast("B")
     features: dict[str, Feature] = {}
@@ -184,11 +186,11 @@ def decode_example(data: Buffer) -> dict[str, Feature]:
 def first_byte_string(data: Buffer, key: str) -> memoryview | None:
     """The byte string of one feature, as a view, without decoding the features before it.
 
-    This takes a fraction of the time of ``decode_example``. It handles Examples of the usual form.
+    This is much faster than ``decode_example``, but handles only Examples in the usual form.
 
     Returns:
-        None if the feature is not near the start of the Example, or if the Example has another
-        form. Then only ``decode_example`` can tell what it contains.
+        None if the feature is not near the start of the Example, or if the Example has an unusual
+        form. In this case, call ``decode_example``.
     """
     view = memoryview(data).cast("B")
     beginning = bytes(view[:_SEARCHED_BYTES])
@@ -232,16 +234,16 @@ def _content_at(data: bytes, position: int, tag: int) -> tuple[int, int]:
 
 
 def _entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
-    """The key and the feature of an entry. Short entries are decoded once and remembered.
+    """The key and the feature of an entry. Decoded short entries are cached.
 
-    Image sizes, classes and encodings are the same in many samples.
+    The entries of image sizes, classes and encodings are the same in many samples.
     """
     if stop - start > _CACHED_ENTRY_LIMIT_BYTES:
         return _decode_entry(view, start, stop)
     try:
         return _decode_short_entry(bytes(view[start:stop]))
     except CorruptRecord:
-        # Decode it again, so that the error names the byte in the Example, not in the entry.
+        # Decode the entry again, so that the error names the byte in the Example.
         return _decode_entry(view, start, stop)
 
 
@@ -283,7 +285,7 @@ def _text(view: memoryview, start: int, stop: int) -> str:
 
 
 def _decode_list(view: memoryview, list_tag: int, start: int, stop: int) -> list[Any]:
-    """The values of one list. Numbers are packed into one field, or have a field each."""
+    """The values of one list. Its numbers are packed into one field, or each has its own field."""
     values: list[Any] = []
     for tag, position, field_stop in fields(view, start, stop):
         if list_tag == _BYTES_LIST and tag == _BYTES:
@@ -301,5 +303,5 @@ def _decode_list(view: memoryview, list_tag: int, start: int, stop: int) -> list
 
 
 def _signed(value: int) -> int:
-    """An unsigned number of 64 bits as int64."""
+    """Interpret an unsigned 64-bit number as an int64."""
     return value - 2**64 if value >= 2**63 else value

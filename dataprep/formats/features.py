@@ -21,18 +21,19 @@ from dataprep.formats.example import (
     encode_feature,
     example_head,
 )
-from dataprep.formats.layout import BOX_SIDES, LISTS, Layout
+from dataprep.formats.layout import BOX_SIDES, LIST_FIELDS, Layout
 from dataprep.formats.protocol import Box, Buffer, Sample, encoding_of
 
 _Encoder: TypeAlias = Callable[[Sample], bytes]
 """Encodes one or more features of a sample as entries of an Example."""
 
+# The fields whose list in an Example has integers or floats. All other fields are byte strings.
 _INTEGER_FIELDS = ("bbox/label", "channels", "height", "label", "number", "width")
 _FLOAT_FIELDS = (*BOX_SIDES, "values")
-_TEXT_FIELDS = ("colorspace", "format")  # str in a Sample, ASCII in a record
-_ATTRIBUTES = {"encoded": "image", "format": "encoding"}  # fields with another name in a Sample
-# Fields that have the same value in many samples. No field with fractions may be added: 0.0 and
-# -0.0 are equal as keys of a dictionary, but have different bytes.
+_TEXT_FIELDS = ("colorspace", "format")  # str in a Sample, ASCII bytes in a record
+_ATTRIBUTES = {"encoded": "image", "format": "encoding"}  # fields that a Sample names differently
+# Fields that have the same value in many samples. Their encoded bytes are cached by value. Fields
+# of floats must not be added, because 0.0 and -0.0 are equal as keys but have different bytes.
 _REPEATING_FIELDS = (
     "channels",
     "colorspace",
@@ -43,17 +44,17 @@ _REPEATING_FIELDS = (
     "text",
     "width",
 )
-_MAX_REMEMBERED = 16_384
+_MAX_CACHED = 16_384
 
 
 @lru_cache(maxsize=8)
 def example_encoder(layout: Layout, label_offset: int) -> Callable[[Sample], list[Buffer]]:
-    """A function that encodes samples as Examples. All shards of a data set share it.
+    """Return a function that encodes samples as Examples. All shards of a data set share it.
 
-    The function returns three buffers: the bytes before the image, the image, which is not copied,
-    and the bytes after the image. Values that repeat from sample to sample are encoded once.
+    The function returns three buffers: the bytes before the image, the image, and the bytes after
+    the image. The image is not copied. Values that repeat from sample to sample are encoded once.
 
-    The function raises RecordError for a number that its list cannot store, and for an Example of
+    The function raises RecordError if a list cannot store a number, or if the Example would have
     2 GiB or more.
     """
     fields = [field for _, field in layout.features]
@@ -89,61 +90,62 @@ def example_encoder(layout: Layout, label_offset: int) -> Callable[[Sample], lis
 def _encoders(
     features: Sequence[tuple[str, str]], label_offset: int, *, with_lists: bool
 ) -> list[_Encoder]:
-    """Encoders that together encode the features, which are pairs of feature and field.
+    """Return encoders whose joined results are the entries of ``features``, in order.
 
-    There is one encoder for each run of repeating features, and one for each other feature. In
-    samples without lists, the lists are always empty. Therefore they count as repeating.
+    ``features`` are pairs of feature and field. Neighbouring features whose values repeat from
+    sample to sample share one encoder. Each other feature has its own encoder. In samples without
+    lists, the lists are always empty. Therefore they count as repeating.
     """
-    repeating = _REPEATING_FIELDS if with_lists else (*_REPEATING_FIELDS, *LISTS)
+    repeating = _REPEATING_FIELDS if with_lists else (*_REPEATING_FIELDS, *LIST_FIELDS)
 
     def is_repeating(pair: tuple[str, str]) -> bool:
         _, field = pair
         return field in repeating
 
     encoders: list[_Encoder] = []
-    for repeats, run in groupby(features, is_repeating):
+    for repeats, neighbours in groupby(features, is_repeating):
         if repeats:
-            encoders.append(_remembering_encoder(list(run), label_offset))
+            encoders.append(_caching_encoder(list(neighbours), label_offset))
         else:
-            encoders += [_encoder(feature, field, label_offset) for feature, field in run]
+            encoders += [_encoder(feature, field, label_offset) for feature, field in neighbours]
     return encoders
 
 
-def _remembering_encoder(features: Sequence[tuple[str, str]], label_offset: int) -> _Encoder:
-    """An encoder of repeating features, which remembers the bytes for each set of values.
+def _caching_encoder(features: Sequence[tuple[str, str]], label_offset: int) -> _Encoder:
+    """Return an encoder of repeating features, which caches the bytes for each set of values.
 
-    All lists among the features are empty.
+    If there are lists among the features, they must be empty in all samples.
     """
-    attributes = [_attribute(field) for _, field in features if field not in LISTS]
-    # "encoding" is first so that attrgetter returns a tuple even for a single attribute.
+    attributes = [_attribute(field) for _, field in features if field not in LIST_FIELDS]
+    # attrgetter fails without attributes. Therefore "encoding" is always among them.
     values_of = attrgetter("encoding", *attributes)
-    remembered: dict[Any, bytes] = {}
+    cache: dict[Any, bytes] = {}
 
     def encode(sample: Sample) -> bytes:
         values = values_of(sample)
-        encoded = remembered.get(values)
+        encoded = cache.get(values)
         if encoded is None:
-            if len(remembered) >= _MAX_REMEMBERED:
-                remembered.clear()
+            if len(cache) >= _MAX_CACHED:
+                cache.clear()
             entries = []
             for feature, field in features:
                 field_values = tuple(_values(field, sample, label_offset))
                 entries.append(_repeating_entry(feature, field, field_values))
             encoded = b"".join(entries)
-            remembered[values] = encoded
+            cache[values] = encoded
         return encoded
 
     return encode
 
 
-@lru_cache(maxsize=_MAX_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED)
 def _repeating_entry(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
-    """The entry of a repeating field. The fields of a run repeat more often than the whole run."""
+    """The entry of one repeating field. A single field repeats more often than a set of fields."""
     return encode_feature(feature, _list_type(field)(values))
 
 
 def _encoder(feature: str, field: str, label_offset: int) -> _Encoder:
-    """An encoder of one feature that does not repeat."""
+    """Return an encoder of one feature whose values do not repeat."""
     list_type = _list_type(field)
     if list_type is not BytesList:
 
@@ -176,7 +178,7 @@ def _attribute(field: str) -> str:
 
 
 def _values(field: str, sample: Sample, label_offset: int) -> Sequence[Any]:
-    """The values of a field as they are stored."""
+    """The values of a field, as a record stores them."""
     if field == "values":
         return sample.values
     if field == "bbox/label":
@@ -193,16 +195,16 @@ def _values(field: str, sample: Sample, label_offset: int) -> Sequence[Any]:
 
 
 def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int) -> Sample:
-    """The sample with these features. Features that the layout does not name are ignored.
+    """Return the sample with these features. Features that the layout does not name are ignored.
 
     Raises:
-        CorruptRecord: a feature is missing, or has another type, or has not exactly one value.
+        CorruptRecord: a feature is missing, has the wrong type, or does not have exactly one value.
     """
     attributes: dict[str, Any] = {}
     lists: dict[str, tuple[Any, ...]] = {}
     for name, field in layout.features:
         values = _stored_values(features, name, field)
-        if field in LISTS:
+        if field in LIST_FIELDS:
             lists[field] = values
         elif field in _TEXT_FIELDS:
             attributes[_attribute(field)] = bytes(values[0]).decode("ascii", "replace")
@@ -222,14 +224,14 @@ def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int
 
 
 def _stored_values(features: Mapping[str, Feature], name: str, field: str) -> tuple[Any, ...]:
-    """The values of the feature ``name``, after a check that they can be those of ``field``."""
+    """The values of the feature ``name``, after a check of their type and number."""
     feature = features.get(name)
     values = () if feature is None else tuple(feature.values)
     list_type = _list_type(field)
     # An empty list may have any type, or may be left out.
-    has_other_type = bool(values) and not isinstance(feature, list_type)
-    needs_one_value = field not in LISTS
-    if has_other_type or (needs_one_value and len(values) != 1):
+    has_wrong_type = bool(values) and not isinstance(feature, list_type)
+    needs_one_value = field not in LIST_FIELDS
+    if has_wrong_type or (needs_one_value and len(values) != 1):
         size = " with one value" if needs_one_value else ""
         raise CorruptRecord(
             f"the Example has no {list_type.__name__}{size} under {name!r}; check that the layout "

@@ -1,9 +1,9 @@
-"""PURE. Layouts: the features of an Example, and the field of a sample that each feature holds.
+"""PURE. Layouts: which features an Example has, and which field of a sample a feature holds.
 
 There are two predefined layouts. ``imagenet`` has the keys of TensorFlow's
 ``build_imagenet_data.py`` (models/research/slim). ``tfds`` has the keys of ``imagenet2012`` in
-TensorFlow Datasets. Its ``file_name`` is the base name ("Eg: 'n15075141_54.JPEG'"), and its labels
-count from 0. For all other features, a config has a mapping of features to fields.
+TensorFlow Datasets. In this layout, ``file_name`` is the base name, such as ``n15075141_54.JPEG``,
+and labels count from 0. A config can define any other layout as a mapping of features to fields.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from dataprep.errors import ConfigError
 
 BOX_SIDES = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
-LISTS = (*BOX_SIDES, "bbox/label", "values")
-"""Fields with any number of values. All other fields have exactly one value."""
+LIST_FIELDS = (*BOX_SIDES, "bbox/label", "values")
+"""The fields that have any number of values. All other fields have exactly one value."""
 
-OF_CLASS = ("label", "synset", "text", "bbox/label", "values")
-"""Fields that images without a class do not have."""
+CLASS_FIELDS = ("label", "synset", "text", "bbox/label", "values")
+"""The fields that images without a class do not have."""
 
 FIELDS = (
     "encoded",
@@ -33,7 +33,7 @@ FIELDS = (
     "channels",
     "colorspace",
     "format",
-    *LISTS,
+    *LIST_FIELDS,
 )
 """All fields that a feature can hold. docs/layouts.md describes them."""
 
@@ -64,7 +64,7 @@ class Layout:
 
     Attributes:
         features: pairs of feature and field, sorted by the bytes of the feature's name.
-        counts_from_background: whether label 0 is the background, so that synsets count from 1.
+        counts_from_background: whether label 0 means the background. Then synsets count from 1.
     """
 
     features: tuple[tuple[str, str], ...]
@@ -72,7 +72,10 @@ class Layout:
 
     @classmethod
     def of(cls, value: str | Mapping[str, str]) -> Layout:
-        """The layout of a config: a predefined name, or a mapping of features to fields.
+        """Return the layout that a config names or defines.
+
+        Args:
+            value: the name of a predefined layout, or a mapping of features to fields.
 
         Raises:
             ConfigError: there is no such layout or field, or records with this layout could not be
@@ -81,7 +84,7 @@ class Layout:
         if isinstance(value, Mapping):
             _require_readable(value)
             return cls(_sorted(value))
-        # A list, because the value in a config can be of any type, also one without a hash.
+        # A search in a list also works for values that have no hash, which a config can contain.
         if value not in list(_PREDEFINED):
             raise ConfigError(
                 f"no layout {value!r}: use one of {', '.join(_PREDEFINED)}, or a mapping of "
@@ -91,7 +94,7 @@ class Layout:
 
     def without_classes(self) -> Layout:
         """The same layout for images that have no class."""
-        features = [pair for pair in self.features if pair[1] not in OF_CLASS]
+        features = [pair for pair in self.features if pair[1] not in CLASS_FIELDS]
         return Layout(tuple(features), self.counts_from_background)
 
     def feature(self, field: str) -> str | None:
@@ -108,7 +111,7 @@ class Layout:
 
 
 def _sorted(features: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Pairs of feature and field in the order of code points, which is that of UTF-8 bytes."""
+    """Pairs of feature and field, sorted by code points. UTF-8 bytes have the same order."""
     return tuple(sorted(features.items()))
 
 
@@ -121,7 +124,7 @@ def _require_readable(features: Mapping[str, str]) -> None:
                 f"feature {feature!r}: no field {field!r}: use one of {', '.join(FIELDS)}"
             )
         if fields.count(field) > 1:
-            raise ConfigError(f"field {field!r} is in two features: leave one of them out")
+            raise ConfigError(f"field {field!r} is in two features: remove one of them")
     for field, example in (("encoded", "image"), ("label", "label")):
         if field not in fields:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""The part of a writer of records that is the same for TFRecord and RecordIO."""
+"""PURE. The base class of the writers of TFRecord and RecordIO records."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from dataprep.formats.record_file import RecordFile
 
 
 class PayloadWriter:
-    """Writes payloads as records, one after the other.
+    """Writes payloads as records into a file or another sink.
 
     Args:
-        sink: the path of a file, which is replaced if it exists, or an object that takes bytes,
-            such as a binary file. A writer that has opened a file must be closed. Use it in a
-            ``with`` statement.
-        offset: the offset of the first record in bytes. Set it if the sink is a file to which
-            records are appended.
+        sink: the path of a file, or an object to which bytes are written, such as a binary file. If
+            the path exists, the file is replaced. A writer that gets a path must be closed; use it
+            in a ``with`` statement.
+        offset: the offset of the first record in bytes. Set it if records are appended to a file.
 
     Attributes:
         offset: the offset of the next record in bytes.
 
     Raises:
         OSError: the file cannot be opened or written.
-        ValueError: ``offset`` is given for a path.
+        ValueError: ``sink`` is a path and ``offset`` is not 0.
     """
 
     def __init__(self, sink: Sink | str | os.PathLike[str], offset: int = 0) -> None:
@@ -55,7 +54,7 @@ class PayloadWriter:
         self.close()
 
     def close(self) -> None:
-        """Close the file that this writer has opened. Another sink stays open."""
+        """Close the file if this writer has opened it. Other sinks stay open."""
         if self._file is not None:
             self._file.close()
 
@@ -71,11 +70,11 @@ class PayloadWriter:
         return self.write_parts((payload,))
 
     def write_parts(self, parts: Sequence[Buffer]) -> Extent:
-        """Write one record whose payload consists of ``parts``. Each format implements it."""
+        """Write one record whose payload consists of ``parts``. Subclasses implement this."""
         raise NotImplementedError
 
     def _advance(self, length: int) -> Extent:
-        """Count a record of ``length`` bytes; return its offset and its length."""
+        """Move ``offset`` behind a record of ``length`` bytes. Return its offset and its length."""
         offset = self.offset
         self.offset += length
         return offset, length

@@ -1,8 +1,9 @@
-"""PURE. The wire format of protobuf: numbers, tags, and the fields of a message.
+"""PURE. Encode and decode the wire format of protobuf: numbers, tags, and the fields of a message.
 
-Source: https://protobuf.dev/programming-guides/encoding. A message is a sequence of fields. Each
-field is a tag and a content. A tag is ``field number << 3 | wire type``. This module knows nothing
-about a particular message; ``example.py`` does.
+A message is a sequence of fields. A field consists of a tag and a content. A tag is
+``field number << 3 | wire type``. The messages of an Example are defined in ``example.py``.
+
+Reference: https://protobuf.dev/programming-guides/encoding.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Iterator
 
 from dataprep.errors import CorruptRecord
 
-# Wire types: they say how the content of a field ends.
+# Wire types. The wire type of a field determines where its content ends.
 VARINT = 0
 FIXED64 = 1
 DELIMITED = 2
 FIXED32 = 5
 
-_ONE_BYTE_LIMIT = 0x80  # a varint below it is a single byte
+_ONE_BYTE_LIMIT = 0x80  # smaller numbers are encoded as one byte
 _SHIFTS = (0, 7, 14, 21, 28, 35, 42, 49, 56, 63)  # of the bits in each byte of a varint
 _FIELD_NUMBER_LIMIT = 2**29
 _64_BITS = 0xFFFFFFFFFFFFFFFF
@@ -29,7 +30,7 @@ def tag_of(field_number: int, wire_type: int = DELIMITED) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """A number of at most 64 bits, 7 bits in each byte, the low bits first."""
+    """Encode a number of at most 64 bits. Each byte holds 7 bits; the low bits come first."""
     encoded = bytearray()
     while value >= _ONE_BYTE_LIMIT:
         encoded.append(value & 0x7F | 0x80)
@@ -40,7 +41,7 @@ def encode_varint(value: int) -> bytes:
 
 def delimited_head(tag: int, size_bytes: int) -> bytes:
     """The tag of a delimited field and the size of its content."""
-    if size_bytes < _ONE_BYTE_LIMIT:  # nearly always, so that this shortcut saves time
+    if size_bytes < _ONE_BYTE_LIMIT:  # a shortcut for most fields
         return bytes((tag, size_bytes))
     return bytes((tag,)) + encode_varint(size_bytes)
 
@@ -48,10 +49,10 @@ def delimited_head(tag: int, size_bytes: int) -> bytes:
 def fields(message: memoryview, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
     """Yield the fields of the message in the bytes from ``start`` to ``stop``.
 
-    Each field is its tag, the first byte of its content, and the byte after its content.
+    A field is yielded as its tag, the start of its content, and the end of its content.
 
     Raises:
-        CorruptRecord: these bytes are no message; the error names the byte.
+        CorruptRecord: these bytes are not a message. The error names the byte.
     """
     position = start
     while position < stop:
@@ -59,7 +60,7 @@ def fields(message: memoryview, start: int, stop: int) -> Iterator[tuple[int, in
         tag, position = read_varint(message, position, stop)
         field_number = tag >> 3
         if not 0 < field_number < _FIELD_NUMBER_LIMIT:
-            raise malformed(tag_start, f"{field_number} is no field number")
+            raise malformed(tag_start, f"{field_number} is not a field number")
         content_start, position = _content(message, tag & 7, position, stop)
         yield tag, content_start, position
 
@@ -76,7 +77,7 @@ def _content(message: memoryview, wire_type: int, position: int, stop: int) -> t
     elif wire_type == FIXED32:
         size_bytes = 4
     else:
-        raise malformed(position, f"{wire_type} is no wire type")
+        raise malformed(position, f"{wire_type} is not a wire type")
     remaining_bytes = stop - position
     if size_bytes > remaining_bytes:
         problem = f"a field has {size_bytes} bytes, but only {remaining_bytes} bytes follow"
@@ -85,7 +86,7 @@ def _content(message: memoryview, wire_type: int, position: int, stop: int) -> t
 
 
 def read_varint(message: memoryview | bytes, position: int, stop: int) -> tuple[int, int]:
-    """The number at ``position``, and the position after it.
+    """Decode the number at ``position``. Return it and the position after it.
 
     Raises:
         CorruptRecord: the number does not end before ``stop``, or is too long.
@@ -104,7 +105,7 @@ def read_varint(message: memoryview | bytes, position: int, stop: int) -> tuple[
 
 
 def malformed(position: int, problem: str) -> CorruptRecord:
-    """The error for bytes that are no Example. ``position`` counts from the start of the bytes."""
+    """The error for bytes that are not an Example. ``position`` is the byte with the problem."""
     return CorruptRecord(
         f"not a tf.train.Example: at its byte {position}, {problem}; write the record again"
     )

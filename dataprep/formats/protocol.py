@@ -1,4 +1,4 @@
-"""PURE. The protocol of record formats, which turn samples into records and back.
+"""PURE. The protocol of record formats. A format encodes samples as records and decodes records.
 
 Formats work on bytes. They do not know where shards are stored.
 """
@@ -17,55 +17,55 @@ if TYPE_CHECKING:
     from dataprep.formats.example import Feature
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-"""Contiguous bytes. From a ``memoryview`` of a mapped file, readers copy nothing."""
+"""Contiguous bytes. Readers of a ``memoryview`` do not copy its bytes."""
 
 Extent: TypeAlias = tuple[int, int]
-"""Offset and length of an encoded record in bytes, framing included."""
+"""The offset and the length of an encoded record in bytes. The length includes the framing."""
 
 Where: TypeAlias = tuple[str, int]
-"""The name of a file and the number of a record in it, for errors."""
+"""The name of a file and the number of a record in this file. Error messages contain both."""
 
 HEAD_BYTES = 1536
-"""How many bytes at the start of a shard are enough to recognise its format."""
+"""The number of bytes at the start of a shard that are enough to recognise its format."""
 
 _LOCATION = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
 
 class Window(Protocol):
-    """The bytes of a shard: a ``memoryview``, or an object that reads each slice when needed."""
+    """The bytes of a shard: a ``memoryview``, or an object that reads a slice when it is needed."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, where: slice, /) -> Buffer: ...
+    def __getitem__(self, bounds: slice, /) -> Buffer: ...
 
 
 class Sink(Protocol):
-    """Anything that takes bytes, such as a binary file. Each write takes all bytes."""
+    """An object to which bytes are written, such as a binary file."""
 
     def write(self, data: Buffer, /) -> object:
-        """Write all of ``data``; do not modify it later."""
+        """Write all of ``data``. The caller must not modify ``data`` later."""
 
 
 class Span(NamedTuple):
     """The location of one encoded record in its shard, in bytes.
 
     Attributes:
-        offset: the first byte of the record, which is that of its framing.
+        offset: where the record begins, which is where its framing begins.
         length: the size of the record with framing and padding.
-        payload: the first byte of the payload; in a split record, of its first part.
-        payload_bytes: the size of the payload; in a split record, of its first part.
-        parts: the number of parts of a RecordIO record; more than 1 if it was split.
+        payload_offset: where the payload begins. In a split record, where its first part begins.
+        payload_bytes: the size of the payload. In a split record, the size of its first part.
+        parts: the number of parts of a RecordIO record; more than 1 if the record is split.
     """
 
     offset: int
     length: int
-    payload: int
+    payload_offset: int
     payload_bytes: int
     parts: int = 1
 
     @property
     def end(self) -> int:
-        """Where the next record begins."""
+        """The offset at which the next record begins."""
         return self.offset + self.length
 
 
@@ -73,10 +73,10 @@ class RawRecord(NamedTuple):
     """One record and its location in the shard.
 
     Attributes:
-        offset: the first byte of the record, which is that of its framing.
-        length: the size of the record with framing and padding.
-        payload: a view of the buffer that was read, or ``bytes`` if the payload was joined from
-            parts.
+        offset: where the record begins, in bytes.
+        length: the size of the record with framing and padding, in bytes.
+        payload: the content without framing. It is a view of the buffer that was read, or ``bytes``
+            if it was joined from parts.
     """
 
     offset: int
@@ -85,9 +85,12 @@ class RawRecord(NamedTuple):
 
 
 class Box(NamedTuple):
-    """An object in an image. Its sides are fractions of the stored image, from 0 to 1.
+    """The bounding box of an object in an image.
 
-    ``label`` is its 0-based class.
+    Attributes:
+        xmin, ymin, xmax, ymax: the sides, as shares of the width or height of the stored image,
+            from 0 to 1.
+        label: the 0-based class of the object.
     """
 
     xmin: float
@@ -99,19 +102,22 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample, to be written into a record or read from a record.
+    """One sample that is written into a record, or was read from a record.
 
-    An attribute that the format does not store is 0 or empty when it is read.
+    If a format does not store an attribute, it is 0 or empty after reading.
 
     Attributes:
         image: the encoded image.
-        label: 0-based class index, without the offset that records add; -1 without a class.
-        number: position in the plan of the split, and key in MXNet's index.
+        label: 0-based class index, without the offset that is added in records; -1 if the sample
+            has no class.
+        number: position of the sample in the plan of the split. It is also the key in MXNet's
+            index.
         width, height, channels, colorspace: properties of ``image``.
         filename: base name of the source file.
         synset, text: name and description of the class.
         encoding: the format of ``image``: ``JPEG``, ``PNG`` or ``WEBP``.
-        values: all labels, the class first, if the sample has several labels; otherwise empty.
+        values: all labels of a sample with several labels. The first value is the class. Empty for
+            samples with one label.
         boxes: the objects in the image.
         source: full name of the source file.
     """
@@ -152,11 +158,13 @@ class RecordOptions:
             ConfigError: this version does not support the layout.
         """
         layout = Layout.of(config.get("layout", "imagenet"))
-        return cls(label_offset, layout.without_classes() if config.get("unlabelled") else layout)
+        if config.get("unlabelled"):
+            layout = layout.without_classes()
+        return cls(label_offset, layout)
 
 
 class IndexEntry(NamedTuple):
-    """The description of one record for an index.
+    """The properties of one record that index files contain.
 
     Attributes:
         number: the number of the sample in the plan.
@@ -178,20 +186,20 @@ class RecordWriter(Protocol):
     """Appends samples to one shard."""
 
     def write(self, sample: Sample) -> Extent:
-        """Write a sample; return offset and length of the encoded record, with framing."""
+        """Write a sample. Return the offset and the length of the encoded record, with framing."""
 
 
 class RecordFormat(Protocol):
     """A record format.
 
-    A shard consists of the records of its samples, one after the other, and the trailer.
+    A shard consists of the records of its samples, one after the other, followed by the trailer.
 
     Attributes:
-        name: the name of the format in commands, and of the folder with its shards.
-        extension: the end of the names of shards; may be empty.
+        name: the name of the format in commands. The folder with its shards has the same name.
+        extension: the extension of the names of shards; may be empty.
         trailer: the bytes after the last record of a shard; empty for most formats.
-        has_checksums: whether ``read`` detects every changed byte of a record. If not, readers
-            compare records with their CRC-32C in the table of samples.
+        has_checksums: whether ``read`` detects a changed byte anywhere in a record. If false,
+            readers compare each record with its CRC-32C in the table of samples.
     """
 
     name: str
@@ -200,7 +208,7 @@ class RecordFormat(Protocol):
     has_checksums: bool
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
-        """The number that is added to the 0-based label inside a record, unless configured."""
+        """The number that is added to 0-based labels in records, unless the config sets it."""
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
         """Whether records store bounding boxes."""
@@ -208,8 +216,8 @@ class RecordFormat(Protocol):
     def writer(self, sink: Sink, options: RecordOptions) -> RecordWriter:
         """A writer that appends records to an empty sink.
 
-        A shard is joined from the records of several writers and the trailer. Writers do not write
-        the trailer.
+        Writers do not write the trailer, because a shard is joined from the records of several
+        writers.
         """
 
     def matches(self, head: Buffer) -> bool:
@@ -219,34 +227,35 @@ class RecordFormat(Protocol):
         """
 
     def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
-        """The location of the record at ``offset`` of a shard; None if the trailer begins there.
+        """The location of the record at ``offset``; None if the trailer begins there.
 
-        Only headers are read. ``where`` is for errors, which are those of ``read``.
+        Only the headers of the record are read. Raises the same errors as ``read``. Their messages
+        contain ``where``.
         """
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Yield the records of a shard, or of a part of it that consists of whole records.
 
-        ``name`` is what errors call the shard. Raises CorruptRecord or TruncatedRecord with the
-        record's number and offset.
+        Error messages contain the ``name`` of the shard. Raises CorruptRecord or TruncatedRecord
+        with the number and the offset of the record.
         """
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
         """The sample in a record's payload. Raises CorruptRecord."""
 
     def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
-        """The encoded image in a record's payload, not copied. Raises CorruptRecord."""
+        """The encoded image in a record's payload, without a copy. Raises CorruptRecord."""
 
     def fields(self, payload: Buffer) -> Mapping[str, Feature]:
         """All values in a record's payload, by name, as they are stored.
 
-        ``dataprep inspect`` shows them. A source of records of other programs uses the names
-        ``image``, ``label`` (one or more numbers), ``synset``, ``file_name`` and ``bbox/xmin``,
-        unless the names are those of a layout. Raises CorruptRecord.
+        ``dataprep inspect`` shows these values. A source that reads records of other programs
+        expects the names of a layout, or the names ``image``, ``label`` (one or more numbers),
+        ``synset``, ``file_name`` and ``bbox/xmin``. Raises CorruptRecord.
         """
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """The index files of one shard, by extension; may be empty."""
+        """The content of each index file of a shard, by extension; empty if there are none."""
 
 
 RecordAt: TypeAlias = Callable[[memoryview, int, Where], RawRecord | None]
@@ -256,7 +265,7 @@ RecordAt: TypeAlias = Callable[[memoryview, int, Where], RawRecord | None]
 def records_in(data: Buffer, name: str, record_at: RecordAt) -> Iterator[RawRecord]:
     """Yield the records of a shard, which follow each other without gaps.
 
-    ``name`` is what errors call the shard. Raises as ``record_at``.
+    ``name`` is the name of the shard in errors. Raises the same errors as ``record_at``.
     """
     view = memoryview(data).cast("B")
     number = offset = 0
@@ -270,24 +279,26 @@ def records_in(data: Buffer, name: str, record_at: RecordAt) -> Iterator[RawReco
 
 
 def encoding_of(image: Buffer) -> str:
-    """``PNG`` or ``WEBP``, recognised by the first bytes; ``JPEG`` for all other images."""
+    """The format of an image: ``PNG`` or ``WEBP`` by its first bytes, otherwise ``JPEG``."""
     head = bytes(image[:12])
     if head.startswith(b"\x89PNG"):
         return "PNG"
-    return "WEBP" if head[:4] == b"RIFF" and head[8:] == b"WEBP" else "JPEG"
+    if head[:4] == b"RIFF" and head[8:] == b"WEBP":
+        return "WEBP"
+    return "JPEG"
 
 
 def damaged(
     kind: type[RecordError], name: str, record: int, offset: int, problem: str
 ) -> RecordError:
-    """The error for record number ``record`` of ``name``, which begins at byte ``offset``."""
+    """The error for a damaged record, with its shard, its number and its offset in bytes."""
     message = f"{name}: record {record} at byte {offset}: {problem}; fetch or write the file again"
     return kind(message, record=record, offset=offset)
 
 
 def without_location(message: str) -> str:
-    """Remove file name, record number and offset from the message of a reader's error.
+    """Remove the file name, the record number and the offset from an error message.
 
-    Use it for a record that was read alone, so that its number and offset would be misleading.
+    If a record was read alone, its number and offset in the message would be misleading.
     """
     return _LOCATION.sub("", message, count=1)

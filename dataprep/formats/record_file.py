@@ -1,4 +1,4 @@
-"""A buffered file for records."""
+"""A file with a large buffer, to which records are written."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _BUFFER_BYTES = 2**20
 
 
 class RecordFile(io.BufferedWriter):
-    """A file that gathers small writes and passes them to the operating system 1 MiB at a time.
+    """A file that collects small writes and passes them to the operating system 1 MiB at a time.
 
     >>> with RecordFile("photos.tfrecord") as file:                     # doctest: +SKIP
     ...     writer = dataprep.TFRecordWriter(file)
 
-    The writers open such a file themselves if they get a path, so that
-    ``dataprep.TFRecordWriter("photos.tfrecord")`` is enough. An existing file is replaced.
+    If the path exists, the file is replaced. A writer that gets a path opens such a file itself.
+    Therefore ``dataprep.TFRecordWriter("photos.tfrecord")`` is usually enough.
 
     Args:
-        path: the file.
+        path: the path of the file.
 
     Raises:
         OSError: the file cannot be opened or written.

@@ -1,14 +1,16 @@
 """PURE. RecordIO files of MXNet: records, the header of image records, and index files.
 
-A record is ``u32 magic | u32 (cflag << 29 | length) | payload | zeros``. The zeros fill up the
-record to a multiple of 4 bytes. All numbers are little-endian. If a payload contains the magic at a
-multiple of 4, the record is split there into parts, and this magic is left out. Therefore an
-aligned magic is always the start of a part. The cflag says which part of a record it is.
+A record is ``u32 magic | u32 (cflag << 29 | length) | payload | zeros``. The zeros fill the record
+up to a multiple of 4 bytes. All numbers are little-endian.
 
-A sample with several labels has all of them after the image header, as float32. The first of them
-is its class, because every reader expects the class there.
+If a payload contains the magic at a multiple of 4, the record is split into parts at this offset.
+The magic itself is left out, because each part begins with a magic of its own. Therefore an aligned
+magic always begins a part. The cflag says whether it is the first, a middle or the last part.
 
-Sources: dmlc-core, ``include/dmlc/recordio.h`` and ``src/recordio.cc``; MXNet,
+A sample with several labels stores all labels after the image header, as float32. The first label
+is the class, because all readers expect the class there.
+
+References: dmlc-core, ``include/dmlc/recordio.h`` and ``src/recordio.cc``; MXNet,
 ``src/io/image_recordio.h`` and ``python/mxnet/recordio.py``.
 """
 
@@ -47,8 +49,8 @@ LENGTH_LIMIT_BYTES = 2**29
 HEADER_BYTES = 8
 """The size of the header of a part: magic, cflag and length."""
 
-# The values of cflag: a record that is not split, or a part of a split record.
-WHOLE = 0
+# The values of cflag: a record that is not split; the first, a middle or the last part of a record.
+UNSPLIT = 0
 FIRST = 1
 MIDDLE = 2
 LAST = 3
@@ -57,7 +59,7 @@ _LENGTH_MASK = LENGTH_LIMIT_BYTES - 1
 _HEADER = struct.Struct("<4sI")
 _IMAGE_HEADER = struct.Struct("<IfQQ")
 _WORD = np.dtype("<u4")
-# An array, because NumPy would convert a plain number into an array in every comparison.
+# This is an array, because NumPy would convert an int to an array in each comparison.
 _MAGIC_WORD = np.frombuffer(MAGIC, _WORD)
 
 
@@ -67,8 +69,8 @@ class RecordIOWriter(PayloadWriter):
     >>> with dataprep.RecordIOWriter("photos.rec") as writer:           # doctest: +SKIP
     ...     offset, length = writer.write(payload)
 
-    Payloads are not copied, unless a record must be split. See ``PayloadWriter`` for the
-    parameters. A payload must be smaller than 512 MiB.
+    A payload must be smaller than 512 MiB. It is copied only if the record must be split. The
+    parameters are the same as in ``PayloadWriter``.
     """
 
     def write_parts(self, parts: Sequence[Buffer]) -> Extent:
@@ -84,14 +86,16 @@ class RecordIOWriter(PayloadWriter):
         payload_bytes = sum(sizes_bytes)
         if payload_bytes >= LENGTH_LIMIT_BYTES:
             raise RecordError(
-                f"a payload of {payload_bytes} bytes; a RecordIO record is below 2^29 bytes"
+                f"a payload of {payload_bytes} bytes is too large: a RecordIO record must be below "
+                "2^29 bytes"
             )
-        # The magic may begin in one part and end in the next one, unless the parts are aligned.
+        # Join the parts unless they are aligned. Otherwise, a magic could begin in one part and
+        # end in the next part, where it would not be found.
         if any(size_bytes % 4 for size_bytes in sizes_bytes[:-1]):
             parts = [b"".join(parts)]
         if any(_aligned_magics(part) for part in parts):
             return self._advance(self._write_split(b"".join(parts)))
-        return self._advance(self._write_part(WHOLE, parts, payload_bytes))
+        return self._advance(self._write_part(UNSPLIT, parts, payload_bytes))
 
     def _write_split(self, payload: bytes) -> int:
         """Write a record that is split at each aligned magic; return its length in bytes."""
@@ -126,7 +130,7 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
     """Yield the records of a RecordIO file.
 
     Payloads are views of ``data``. Only the payloads of split records are copied. RecordIO has no
-    checksums. Therefore a changed byte inside a payload is not noticed. Padding is not read.
+    checksums. Therefore changed bytes in a payload are not detected. The padding is not checked.
 
     Args:
         data: the content of the whole file.
@@ -148,28 +152,28 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
 def span_at(data: Window, offset: int, where: Where = ("RecordIO", 0)) -> Span:
     """The location of the record at ``offset``, with all its parts. Only headers are read.
 
-    ``where`` is the name of the file and the number of the record, for errors. Raises the errors
-    of ``read_recordio``.
+    ``where`` is the name of the file and the number of the record, for errors. Raises the same
+    errors as ``read_recordio``.
     """
-    cflag, first_bytes = _part_header(data, offset, (*where, offset))
-    position = offset + _part_bytes(first_bytes)
+    cflag, first_part_bytes = _part_header(data, offset, (*where, offset))
+    position = offset + _part_bytes(first_part_bytes)
     parts = 1
     while cflag in (FIRST, MIDDLE):
         cflag, size_bytes = _part_header(data, position, (*where, offset))
         position += _part_bytes(size_bytes)
         parts += 1
-    return Span(offset, position - offset, offset + HEADER_BYTES, first_bytes, parts)
+    return Span(offset, position - offset, offset + HEADER_BYTES, first_part_bytes, parts)
 
 
 def _part_bytes(size_bytes: int) -> int:
-    """The length of a part with header and padding, from the size of its payload."""
+    """Compute the length of a part with header and padding from the size of its payload."""
     return HEADER_BYTES + size_bytes + -size_bytes % 4
 
 
 def payload_at(data: Window, span: Span) -> Buffer:
     """The payload of the record at ``span``. The parts of a split record are joined."""
     if span.parts == 1:
-        return data[span.payload : span.payload + span.payload_bytes]
+        return data[span.payload_offset : span.payload_offset + span.payload_bytes]
     payloads: list[Buffer] = []
     position = span.offset
     for _ in range(span.parts):
@@ -197,8 +201,8 @@ def _part_header(data: Window, position: int, where: tuple[str, int, int]) -> tu
     cflag = word >> 29
     size_bytes = word & _LENGTH_MASK
     _, _, record_offset = where
-    allowed_cflags = (WHOLE, FIRST) if position == record_offset else (MIDDLE, LAST)
-    is_aligned = size_bytes % 4 == 0 or cflag in (WHOLE, LAST)
+    allowed_cflags = (UNSPLIT, FIRST) if position == record_offset else (MIDDLE, LAST)
+    is_aligned = size_bytes % 4 == 0 or cflag in (UNSPLIT, LAST)
     if cflag not in allowed_cflags or not is_aligned:
         problem = f"a part of {size_bytes} bytes with cflag {cflag} cannot be at byte {position}"
         raise damaged(CorruptRecord, *where, problem)
@@ -218,8 +222,7 @@ class ImageRecord(NamedTuple):
         labels: one label or more, float32.
         id, id2: the numbers of the record.
         image: the encoded image.
-        flag: 0 if the header contains the only label; otherwise the number of labels that follow
-            the header.
+        flag: the number of labels that follow the header; 0 if the only label is in the header.
     """
 
     labels: tuple[float, ...]
@@ -230,10 +233,11 @@ class ImageRecord(NamedTuple):
 
 
 def pack_image_header(labels: Sequence[float], id: int, id2: int = 0) -> bytes:
-    """The header of an image record with its labels. The image follows it.
+    """Encode the header and the labels of an image record. The caller writes the image after them.
 
-    One label is stored in the header. Several labels follow the header, and the label in the header
-    is 0, as in ``mxnet.recordio.pack``. The length of the result is a multiple of 4.
+    A single label is stored in the header. Several labels are stored after the header, and the
+    label in the header is 0, as in ``mxnet.recordio.pack``. The length of the result is a multiple
+    of 4.
 
     Args:
         labels: the labels, which are stored as float32.
@@ -257,13 +261,13 @@ def pack_image_header(labels: Sequence[float], id: int, id2: int = 0) -> bytes:
 
 
 def unpack_image_record(payload: Buffer) -> ImageRecord:
-    """The content of an image record. The image is a view of ``payload``.
+    """Decode an image record. The image is a view of ``payload``.
 
-    The labels are read as ``flag`` says, because writers leave different values in the label of the
-    header.
+    If labels follow the header, the label in the header is ignored, because writers store different
+    values there.
 
     Raises:
-        CorruptRecord: the payload is shorter than its header and labels.
+        CorruptRecord: the payload is shorter than its header and its labels.
     """
     view = memoryview(payload).cast("B")
     if len(view) < _IMAGE_HEADER.size:
@@ -281,7 +285,7 @@ def unpack_image_record(payload: Buffer) -> ImageRecord:
 
 
 def label_count(record: Buffer) -> int:
-    """The number of labels of an encoded image record, from its first 32 bytes.
+    """Read the number of labels from the first 32 bytes of an encoded image record.
 
     Raises:
         CorruptRecord: ``record`` does not begin with a record that has an image header.
@@ -303,7 +307,7 @@ def mxnet_index(pairs: Iterable[tuple[int, int]]) -> bytes:
 
 
 class RecordIOFormat:
-    """The format ``recordio``, with an index by the number in the plan, and a ``.lst`` file."""
+    """The format ``recordio``. Each shard has an index and a ``.lst`` file."""
 
     name = "recordio"
     extension = ".rec"
@@ -315,7 +319,7 @@ class RecordIOFormat:
         return 0
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
-        """False: an image record has labels only."""
+        """False, because an image record cannot store boxes."""
         return False
 
     def writer(self, sink: Sink, options: RecordOptions) -> ImageRecordWriter:
@@ -387,6 +391,6 @@ class ImageRecordWriter:
         self._label_offset = label_offset
 
     def write(self, sample: Sample) -> Extent:
-        """Append one record. The image is not copied on its way to the sink."""
+        """Append one record. The image is not copied."""
         labels = [sample.label + self._label_offset, *sample.values[1:]]
         return self._records.write_parts([pack_image_header(labels, sample.number), sample.image])

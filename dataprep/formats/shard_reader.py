@@ -1,4 +1,4 @@
-"""Read the records of a shard in any registered format, and describe their content."""
+"""Read the records of a shard in any registered format, with all values that they contain."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store, location
 
 _BLOCK_BYTES = 8 * 2**20
-_IMAGE_NAMES = ("image/encoded", "image")  # the usual names of the feature with the image
+_IMAGE_NAMES = ("image/encoded", "image")  # the usual names of the feature that holds the image
 
 
 @dataclass(frozen=True, slots=True)
-class ImageFacts:
-    """What the header of an encoded image says.
+class ImageHeader:
+    """The properties of an encoded image, from its header.
 
     Attributes:
         container: the format of the image, such as ``JPEG``.
-        width, height: its size in pixels.
-        mode: the name that Pillow gives to its colours, such as ``RGB``.
+        width, height: the size of the image in pixels.
+        mode: the Pillow mode, such as ``RGB``.
     """
 
     container: str
@@ -55,12 +55,12 @@ class Record:
         format: the format of the shard.
         number: the number of the record in the shard, from 0.
         offset, length: the location of the record in the shard in bytes, with framing.
-        features: the values in the record, by the names that its format gives them.
+        features: the values in the record, by their names in the format.
         image: the encoded image as it is stored; empty if there is none.
-        facts: what the header of the image says; None if it cannot be read.
-        damage: what is wrong with the record; empty if nothing is wrong.
-        sample: the number of the sample in its split; -1 if it is not known.
-        known: the row of the sample in the table of samples; empty if there is no table.
+        image_header: the properties of the image; None if its header cannot be read.
+        damage: a description of the damage; empty if the record is not damaged.
+        sample: the number of the sample in its split; -1 if unknown.
+        row: the row of the sample in the table of samples; empty if there is no table.
     """
 
     uri: str
@@ -70,18 +70,21 @@ class Record:
     length: int
     features: Mapping[str, Feature] = field(default_factory=dict)
     image: bytes = b""
-    facts: ImageFacts | None = None
+    image_header: ImageHeader | None = None
     damage: str = ""
     sample: int = -1
-    known: Mapping[str, Any] = field(default_factory=dict)
+    row: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def location(self) -> str:
-        """The shard, the number of the record and its offset, as a text."""
+        """The shard, the number of the record and its offset, for messages."""
         return f"{self.uri}: record {self.number} at byte {self.offset}"
 
     def first_values(self, types: tuple[type[Feature], ...], *names: str) -> Sequence[Any]:
-        """The values of the first feature with one of these names and types; empty if none."""
+        """The values of the first feature with one of these names and types.
+
+        The result is empty if there is no such feature.
+        """
         for name in names:
             feature = self.features.get(name)
             if isinstance(feature, types):
@@ -95,34 +98,34 @@ class Record:
 
 
 class Shard:
-    """One shard in a store, whose records are read in order or by number.
+    """A shard in a store. Its records are read in order or by number.
 
-    A slice of a shard has its bytes, which are fetched in blocks.
+    A slice of a shard is a part of its bytes. They are fetched in blocks.
 
     Attributes:
         uri: the URI of the shard.
         format: the name of its format.
-        fault: the damage at which reading or counting the records had to end; None if there is no
-            damage.
+        fault: the damage at which the records could not be read any further; None if none was
+            found.
     """
 
     def __init__(
         self,
         store: Store,
         info: ObjectInfo,
-        choose: Callable[[Sequence[str]], str | None] | None = None,
+        choose_format: Callable[[Sequence[str]], str | None] | None = None,
     ) -> None:
-        """Open a shard. Its first bytes tell its format.
+        """Open a shard. The format is recognised by the first bytes.
 
         Args:
             store: the store that has the shard.
-            info: the shard.
-            choose: called with the names of formats if shards of several formats can begin with
-                these bytes. It returns the name of the right format. If it returns None, the first
-                format is used.
+            info: the key and the size of the shard.
+            choose_format: called with the names of the formats if several formats match the first
+                bytes. It returns the name of the right format, or None if it does not know. Then
+                the first format is used.
 
         Raises:
-            ConfigError: no registered format has shards that begin with these bytes.
+            ConfigError: no registered format matches the first bytes.
         """
         self.uri = location(store, info.key)
         self.fault: RecordError | None = None
@@ -135,20 +138,20 @@ class Shard:
         candidates = formats_like(head)
         if not candidates:
             raise ConfigError(
-                f"{self.uri} is no shard of a known format ({', '.join(format_names())}), or its "
-                f"first record is damaged: it begins with {head[:12]!r}"
+                f"{self.uri} is not a shard of a known format ({', '.join(format_names())}), or "
+                f"its first record is damaged: it begins with {head[:12]!r}"
             )
         self.format = candidates[0]
-        if choose is not None and len(candidates) > 1:
-            self.format = choose(candidates) or candidates[0]
+        if choose_format is not None and len(candidates) > 1:
+            self.format = choose_format(candidates) or candidates[0]
 
     def __len__(self) -> int:
         """The size of the shard in bytes."""
         return self._info.bytes
 
-    def __getitem__(self, where: slice) -> bytes:
+    def __getitem__(self, bounds: slice) -> bytes:
         """Bytes of the shard. Only one block is kept, so slices should be read in rising order."""
-        start, stop, _ = where.indices(len(self))
+        start, stop, _ = bounds.indices(len(self))
         block_stop = self._block_start + len(self._block)
         if not self._block_start <= start <= stop <= block_stop:
             length = min(max(stop - start, _BLOCK_BYTES), len(self) - start)
@@ -163,7 +166,7 @@ class Shard:
         return len(self._extents)
 
     def __iter__(self) -> Iterator[Record]:
-        """Yield each record up to damaged framing. Records with other damage are included."""
+        """Yield the records before any damaged framing. Records with other damage are included."""
         for number, (offset, length) in enumerate(self.extents()):
             data = self[offset : offset + length]
             yield read_record(data, self.uri, self.format, number, offset)
@@ -178,7 +181,7 @@ class Shard:
         extents = self._extents or list(islice(self.extents(), max(0, number + 1)))
         if self.fault and number >= len(extents):
             raise self.fault
-        require_number(number, len(extents), self.uri)
+        require_record_number(number, len(extents), self.uri)
         offset, length = extents[number]
         return read_record(
             self._store.get_range(self._info.key, offset, length),
@@ -189,7 +192,10 @@ class Shard:
         )
 
     def extents(self) -> Iterator[Extent]:
-        """Yield offset and length of each record, from its header. Damage sets ``fault``."""
+        """Yield the offset and the length of each record, from its header.
+
+        Damaged framing ends the iteration and sets ``fault``.
+        """
         record_format = get_format(self.format)
         offset = number = 0
         while offset < len(self):
@@ -209,11 +215,17 @@ class Shard:
             self.fault = damaged(TruncatedRecord, self.uri, number, offset, problem)
 
 
-def require_number(number: int, count: int, where: str) -> None:
-    """Raise ConfigError if there is no record ``number`` among ``count`` records, from 0."""
+def require_record_number(number: int, count: int, owner: str) -> None:
+    """Raise ConfigError unless ``owner`` has a record with this number.
+
+    Args:
+        number: the number of a record, from 0.
+        count: the number of records.
+        owner: the shard or split that has the records, for the error.
+    """
     if not 0 <= number < count:
         raise ConfigError(
-            f"--record {number}: {where} has {counted(count, 'record')}, counted from 0"
+            f"--record {number}: {owner} has {counted(count, 'record')}, counted from 0"
         )
 
 
@@ -236,20 +248,24 @@ def read_record(data: Buffer, uri: str, format_name: str, number: int, offset: i
         return replace(record, damage="not one record")
     features = _features(raw.payload, format_name)
     image = _image_in(features)
-    return replace(record, features=features, image=image, facts=image_facts(image))
+    image_header = read_image_header(image)
+    return replace(record, features=features, image=image, image_header=image_header)
 
 
-def image_facts(image: bytes) -> ImageFacts | None:
-    """What the header of an encoded image says; None if ``image`` is no image."""
+def read_image_header(image: bytes) -> ImageHeader | None:
+    """Read the header of an encoded image. Returns None if ``image`` is not an image."""
     try:
         with without_warnings(), Image.open(io.BytesIO(image), formats=FORMATS) as opened:
-            return ImageFacts(opened.format or "", *opened.size, opened.mode)
+            return ImageHeader(opened.format or "", *opened.size, opened.mode)
     except Exception:  # noqa: BLE001  decoders raise errors of all types
         return None
 
 
 def _image_in(features: Mapping[str, Feature]) -> bytes:
-    """The image under its usual names, or else the largest byte string; empty if there is none."""
+    """The image among the values of a record; empty if there is none.
+
+    If no feature has a usual name of an image, the largest byte string is taken.
+    """
     candidates = [features[name] for name in _IMAGE_NAMES if name in features]
     if not candidates:
         candidates = list(features.values())
@@ -261,7 +277,7 @@ def _image_in(features: Mapping[str, Feature]) -> bytes:
 
 
 def _features(payload: Buffer, format_name: str) -> Mapping[str, Feature]:
-    """The values in a payload; only the payload itself if it does not have the usual content."""
+    """The values in a payload. If its content cannot be decoded, the only value is the payload."""
     try:
         return get_format(format_name).fields(payload)
     except RecordError:

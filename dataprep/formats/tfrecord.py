@@ -1,8 +1,8 @@
 """PURE. TFRecord files: each record has a length, two checksums, and an Example as its payload.
 
 A record is ``u64 length | u32 masked CRC of the length | payload | u32 masked CRC of the payload``.
-All numbers are little-endian. Sources: TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` and
-``tensorflow/core/lib/hash/crc32c.h``.
+All numbers are little-endian. References: TensorFlow, ``tensorflow/core/lib/io/record_writer.h``
+and ``tensorflow/core/lib/hash/crc32c.h``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from dataprep.formats.protocol import (
 )
 
 HEADER_BYTES = 12
-"""The size of the length of a record and of the checksum of this length."""
+"""The size of the header of a record: the length, and the checksum of the length."""
 
 OVERHEAD_BYTES = 16
-"""The number of bytes that the framing adds to a payload."""
+"""The number of bytes that the framing adds to a payload: the header and the last checksum."""
 
 _LENGTH = struct.Struct("<Q")
 _HEADER = struct.Struct("<QI")
@@ -44,7 +44,7 @@ _FOOTER = struct.Struct("<I")
 
 
 def mask(crc: int) -> int:
-    """A CRC-32C in the form that is stored: rotated right by 15 bits, plus a constant."""
+    """Mask a CRC-32C as TFRecord files store it: rotate it right by 15 bits, and add a constant."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -59,7 +59,7 @@ class TFRecordWriter(PayloadWriter):
     >>> with dataprep.TFRecordWriter("photos.tfrecord") as writer:      # doctest: +SKIP
     ...     offset, length = writer.write(payload)
 
-    See ``PayloadWriter`` for the parameters.
+    The parameters are the same as in ``PayloadWriter``.
     """
 
     def write_parts(self, parts: Sequence[Buffer]) -> Extent:
@@ -109,8 +109,8 @@ def span_at(
 ) -> Span:
     """The location of the record at ``offset``. Only its header is read.
 
-    ``where`` is the name of the file and the number of the record, for errors. Raises the errors
-    of ``read_tfrecords``.
+    ``where`` is the name of the file and the number of the record, for errors. Raises the same
+    errors as ``read_tfrecords``.
     """
     header = data[offset : offset + HEADER_BYTES]
     if len(header) < HEADER_BYTES:
@@ -127,8 +127,8 @@ def span_at(
 def payload_at(
     data: Window, span: Span, where: Where = ("TFRecord", 0), *, check: bool = True
 ) -> Buffer:
-    """The payload of the record at ``span``. Parameters and errors are those of ``span_at``."""
-    payload_and_crc = data[span.payload : span.end]
+    """The payload of the record at ``span``. ``where`` and the errors are as in ``span_at``."""
+    payload_and_crc = data[span.payload_offset : span.end]
     payload = payload_and_crc[: span.payload_bytes]
     if check and payload_and_crc[span.payload_bytes :] != _FOOTER.pack(masked_crc32c(payload)):
         problem = "the checksum of the payload does not match"
@@ -137,7 +137,7 @@ def payload_at(
 
 
 class TFRecordFormat:
-    """The format ``tfrecord``. In the ``imagenet`` layout, the labels of synsets count from 1."""
+    """The format ``tfrecord``: TFRecord files of Examples."""
 
     name = "tfrecord"
     extension = ""
@@ -145,7 +145,7 @@ class TFRecordFormat:
     has_checksums = True
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
-        """1 for synsets if the layout has 0 for the background; otherwise 0."""
+        """1 for synsets if label 0 of the layout means the background; otherwise 0."""
         return 1 if are_synsets and layout.counts_from_background else 0
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
@@ -157,7 +157,7 @@ class TFRecordFormat:
         return ExampleWriter(sink, example_encoder(options.layout, options.label_offset))
 
     def matches(self, head: Buffer) -> bool:
-        """Whether ``head`` begins with a length and the checksum of this length."""
+        """Whether ``head`` begins with a length and its correct checksum."""
         header = bytes(memoryview(head).cast("B")[:HEADER_BYTES])
         if len(header) < HEADER_BYTES:
             return False
@@ -165,7 +165,7 @@ class TFRecordFormat:
         return bool(masked_crc32c(header[: _LENGTH.size]) == crc)
 
     def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
-        """The location of the record, from its length. The checksum of the length is verified."""
+        """The location of the record. The checksum of its length is verified."""
         return span_at(data, offset, where)[:2]
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
@@ -179,24 +179,31 @@ class TFRecordFormat:
     def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
         """The image in an Example, as a view. Other features are decoded only if necessary."""
         feature = options.layout.feature("encoded")
-        image = None if feature is None else first_byte_string(payload, feature)
-        if image is None:
-            return self.decode(payload, options).image
-        return image
+        if feature is not None:
+            image = first_byte_string(payload, feature)
+            if image is not None:
+                return image
+        return self.decode(payload, options).image
 
     def fields(self, payload: Buffer) -> Mapping[str, Feature]:
         """The features of an Example."""
         return decode_example(payload)
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """DALI's index, as ``tools/tfrecord2idx`` writes it: a line ``offset length`` a record."""
-        return {".idx": b"".join([b"%d %d\n" % (entry.offset, entry.length) for entry in entries])}
+        """The index for DALI, which has a line ``offset length`` for each record.
+
+        DALI's ``tools/tfrecord2idx`` writes the same index.
+        """
+        lines = [b"%d %d\n" % (entry.offset, entry.length) for entry in entries]
+        return {".idx": b"".join(lines)}
 
 
 class ExampleWriter:
     """Writes samples as Examples, one in each record.
 
-    ``encode`` returns the parts of an Example, one after the other.
+    Args:
+        sink: the object to which the records are written.
+        encode: returns the Example of a sample as a sequence of parts.
     """
 
     def __init__(self, sink: Sink, encode: Callable[[Sample], Sequence[Buffer]]) -> None:
@@ -204,5 +211,5 @@ class ExampleWriter:
         self._encode = encode
 
     def write(self, sample: Sample) -> Extent:
-        """Append one Example. The image is not copied on its way to the sink."""
+        """Append one Example. The image is not copied."""
         return self._records.write_parts(self._encode(sample))

@@ -1,4 +1,4 @@
-"""PURE. WebDataset: tars in which neighbouring members with the same key are a sample.
+"""PURE. WebDataset: tars in which neighbouring members with the same key form a sample.
 
 A record has the members of one sample, in this order:
 
@@ -6,12 +6,14 @@ A record has the members of one sample, in this order:
 - the label as a decimal number (``.cls``), unless the sample has no class,
 - a JSON object with everything else (``.json``).
 
-Each member is a header of 512 bytes and its content, padded with zeros to a multiple of 512 bytes.
-A shard ends with 1,024 zero bytes. Sources: POSIX.1-2017, ``pax``, "ustar Interchange Format";
-https://github.com/webdataset/webdataset.
+Each member is a header of 512 bytes, followed by its content. The content is padded with zeros to a
+multiple of 512 bytes. A shard ends with 1,024 zero bytes.
 
 Headers do not depend on the time or the machine. A key is the number of the sample in the plan,
-with at least nine digits. Modification time, owner and group are 0. The mode is 0644.
+with at least nine digits. The modification time, the owner and the group are 0. The mode is 0644.
+
+References: POSIX.1-2017, ``pax``, "ustar Interchange Format";
+https://github.com/webdataset/webdataset.
 """
 
 from __future__ import annotations
@@ -42,21 +44,22 @@ from dataprep.names import escape, to_bytes, unescape
 
 BLOCK_BYTES = 512
 TRAILER = bytes(2 * BLOCK_BYTES)
-"""The end of a tar."""
+"""The bytes that mark the end of a tar."""
 
 LARGEST_MEMBER_BYTES = 8**11 - 1
-"""A header stores the size in eleven octal digits."""
+"""The maximum size of a member, because a header stores the size in eleven octal digits."""
 
 _EXTENSIONS = {"JPEG": b"jpg", "PNG": b"png", "WEBP": b"webp"}
 _ENCODINGS = {b"jpg": "JPEG", b"jpeg": "JPEG", b"png": "PNG", b"webp": "WEBP"}
 _ZEROS = bytes(BLOCK_BYTES)
 _MODE_AND_OWNERS = b"0000644\0" + 2 * b"0000000\0"
 _TIME = b"00000000000\0"
+# Type, link name, magic and version; then owner and group names, device numbers, and padding.
 _AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
 # For the checksum of a header, the bytes of the checksum itself count as spaces.
 _FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")
-_MAX_DIGITS = 18  # of a label or a key, so that it is an int64
-_OTHER_TARS = "--kind webdataset reads tars of other programs"
+_MAX_DIGITS = 18  # of a label or a key, so that it fits into an int64
+_OTHER_TARS_HINT = "--kind webdataset reads tars of other programs"
 _to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -64,9 +67,10 @@ class _Member(NamedTuple):
     """A member of a tar.
 
     Attributes:
-        key: the name up to the first dot of the file name. Members of one sample share a key.
-        extension: the rest of the name in lower case, without the dot.
-        start: the first byte of the content.
+        key: the part of the name before the first dot of the file name. The members of a sample
+            have the same key.
+        extension: the part after this dot, in lower case.
+        start: the offset of the content in bytes.
         size: the size of the content in bytes.
     """
 
@@ -77,7 +81,7 @@ class _Member(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the next header begins."""
+        """The offset at which the next header begins."""
         return self.start + self.size + -self.size % BLOCK_BYTES
 
     @property
@@ -87,7 +91,7 @@ class _Member(NamedTuple):
 
 
 class WebDatasetFormat:
-    """``webdataset``: tars for the webdataset library, with labels that count from 0."""
+    """The format ``webdataset``: tars for the webdataset library. Labels count from 0."""
 
     name = "webdataset"
     extension = ".tar"
@@ -107,7 +111,7 @@ class WebDatasetFormat:
         return SampleWriter(sink, options.label_offset)
 
     def matches(self, head: Buffer) -> bool:
-        """Whether ``head`` begins with the header of a member, or is a tar without members."""
+        """Whether ``head`` begins with the header of a member, or is an empty tar."""
         header = bytes(memoryview(head).cast("B")[:BLOCK_BYTES])
         if header == _ZEROS:
             return bytes(head) == TRAILER
@@ -175,13 +179,14 @@ class WebDatasetFormat:
         for name, value in metadata.items():
             if name in ("values", "boxes", "name"):
                 continue
-            # Tars of other programs may describe the image under the names of members.
+            # The .json of another program may use the names "key", "image" or "label".
             is_reserved = name in fields or name == "label"
-            fields[f"json/{name}" if is_reserved else name] = _feature(value)
+            field_name = f"json/{name}" if is_reserved else name
+            fields[field_name] = _feature(value)
         return fields
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """No index files, because readers of tars use none."""
+        """No index files, because readers of tars do not use any."""
         return {}
 
 
@@ -193,25 +198,26 @@ class SampleWriter:
         self._offset = 0
 
     def write(self, sample: Sample) -> Extent:
-        """Append one record; the image is not copied on its way to the sink."""
+        """Append one record, without copying the image."""
         key = b"%09d" % sample.number
         image_bytes = memoryview(sample.image).nbytes
         header = _header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
         after_image = [bytes(-image_bytes % BLOCK_BYTES)]  # padding
         if sample.label >= 0:
             label = b"%d" % (sample.label + self._label_offset)
-            after_image.append(_whole_member(key + b".cls", label))
-        after_image.append(_whole_member(key + b".json", self._json_of(sample)))
+            after_image.append(_encode_member(key + b".cls", label))
+        after_image.append(_encode_member(key + b".json", self._encode_json(sample)))
         tail = b"".join(after_image)
         self._sink.write(header)
         self._sink.write(sample.image)
         self._sink.write(tail)
-        start, length = self._offset, len(header) + image_bytes + len(tail)
+        offset = self._offset
+        length = len(header) + image_bytes + len(tail)
         self._offset += length
-        return start, length
+        return offset, length
 
-    def _json_of(self, sample: Sample) -> bytes:
-        """The content of the ``.json``. Raises RecordError for numbers that JSON does not have."""
+    def _encode_json(self, sample: Sample) -> bytes:
+        """The content of the ``.json``. Raises RecordError for NaN and infinite numbers."""
         offset = self._label_offset
         metadata: dict[str, Any] = {"height": sample.height, "width": sample.width}
         if sample.source:
@@ -226,19 +232,24 @@ class SampleWriter:
             return _to_json(metadata).encode()
         except ValueError as error:
             raise RecordError(
-                f"sample {sample.number}: {error}; values and boxes are finite numbers"
+                f"sample {sample.number}: {error}; values and boxes must be finite numbers"
             ) from error
 
 
-def _whole_member(name: bytes, content: bytes) -> bytes:
+def _encode_member(name: bytes, content: bytes) -> bytes:
     """The header and the content of a member, padded with zeros."""
     return _header(name, len(content)) + content + bytes(-len(content) % BLOCK_BYTES)
 
 
 def _header(name: bytes, size: int) -> bytes:
-    """A ustar header. Raises RecordError for 8 GiB or more, which its size field cannot hold."""
+    """The ustar header of a member. Raises RecordError for 8 GiB or more.
+
+    The field for the size in the header cannot hold larger numbers.
+    """
     if size > LARGEST_MEMBER_BYTES:
-        raise RecordError(f"a member of {size} bytes; a member of a tar is below 8 GiB")
+        raise RecordError(
+            f"a member of {size} bytes is too large: a member of a tar must be below 8 GiB"
+        )
     digits = b"%011o\0" % size
     checksum = b"%06o\0 " % (_FIXED_SUM + sum(name) + sum(digits))
     padded_name = name.ljust(100, b"\0")
@@ -246,7 +257,7 @@ def _header(name: bytes, size: int) -> bytes:
 
 
 def _record_at(data: memoryview, offset: int, where: Where) -> RawRecord | None:
-    """The record at ``offset``; None where the trailer begins. Raises as ``_members_at``."""
+    """The record at ``offset``; None if the trailer begins there. Raises as ``_members_at``."""
     members = _members_at(data, offset, where)
     if members is None:
         return None
@@ -255,10 +266,10 @@ def _record_at(data: memoryview, offset: int, where: Where) -> RawRecord | None:
 
 
 def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None:
-    """The members of the record at ``offset``; None where the trailer begins.
+    """The members of the record at ``offset``; None if the trailer begins there.
 
     Raises CorruptRecord or TruncatedRecord unless the members are an image, at most one ``.cls``
-    and a ``.json``, all with the same key.
+    and a ``.json``, in this order and with the same key.
     """
     location = (*where, offset)
     start = bytes(data[offset : offset + len(TRAILER)])
@@ -271,30 +282,33 @@ def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None
     image = _member_at(data, offset, location)
     if image.extension not in _ENCODINGS:
         problem = f"the sample begins with {image.name}, not with a .jpg, .png or .webp"
-        raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS})")
+        raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS_HINT})")
     members = [image]
     while members[-1].extension != b"json":
-        last = members[-1]
-        expected = (b"cls", b"json") if last is image else (b"json",)
-        if data[last.end : last.end + BLOCK_BYTES] == _ZEROS:
-            follower = "the end of the tar"
-        else:
-            member = _member_at(data, last.end, location)
-            if member.key == image.key and member.extension in expected:
-                members.append(member)
-                continue
-            follower = member.name
-        names = " or ".join(f".{extension.decode()}" for extension in expected)
-        problem = f"{follower} follows {last.name}, where its {names} belongs"
-        raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS})")
+        members.append(_next_member(data, members[-1], location))
     return members
+
+
+def _next_member(data: Window, last: _Member, location: tuple[str, int, int]) -> _Member:
+    """The member after ``last`` of the same sample. Raises CorruptRecord if it is not there."""
+    expected = (b"json",) if last.extension == b"cls" else (b"cls", b"json")
+    if data[last.end : last.end + BLOCK_BYTES] == _ZEROS:
+        follower = "the end of the tar"
+    else:
+        member = _member_at(data, last.end, location)
+        if member.key == last.key and member.extension in expected:
+            return member
+        follower = member.name
+    names = " or ".join(f".{extension.decode()}" for extension in expected)
+    problem = f"{follower} follows {last.name}, where its {names} belongs"
+    raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS_HINT})")
 
 
 def _member_at(data: Window, header_start: int, location: tuple[str, int, int]) -> _Member:
     """The member whose header begins at byte ``header_start``.
 
-    ``location`` is the file, the number and the offset of the record, for errors. Raises the errors
-    of ``_members_at``.
+    ``location`` is the file, the number and the offset of the record, for errors. Raises the same
+    errors as ``_members_at``.
     """
     header = bytes(data[header_start : header_start + BLOCK_BYTES])
     if len(header) < BLOCK_BYTES:
@@ -309,7 +323,8 @@ def _member_at(data: Window, header_start: int, location: tuple[str, int, int]) 
         problem = f"a member of type {member_type!r}"
         if member_type in (b"x", b"g"):
             problem = "a pax header"
-        raise damaged(CorruptRecord, *location, f"{problem} at byte {header_start} ({_OTHER_TARS})")
+        problem = f"{problem} at byte {header_start} ({_OTHER_TARS_HINT})"
+        raise damaged(CorruptRecord, *location, problem)
     size = _octal(header[124:136])
     if size is None:
         raise damaged(
@@ -328,7 +343,7 @@ def _member_at(data: Window, header_start: int, location: tuple[str, int, int]) 
 
 
 def _has_checksum(header: bytes) -> bool:
-    """Whether a block of a tar contains the right checksum of a header."""
+    """Whether a block of a tar is a header with a correct checksum."""
     checksum = header[148:156]
     # The bytes of the checksum itself count as spaces.
     expected = sum(header) - sum(checksum) + len(checksum) * ord(" ")
@@ -336,7 +351,7 @@ def _has_checksum(header: bytes) -> bool:
 
 
 def _octal(field: bytes) -> int | None:
-    """The number in a field of a header; None if the field has no octal number."""
+    """The octal number in a field of a header; None if the field contains anything else."""
     digits = field.strip(b" \0")
     if not digits.isdigit() or b"8" in digits or b"9" in digits:
         return None
@@ -372,7 +387,7 @@ def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
 
 
 def _number_of(key: bytes) -> int:
-    """The number of the sample in the plan, which is its key; 0 if the key is not a number."""
+    """The number of the sample in the plan, from its key; 0 if the key is not a number."""
     return int(key) if key.isdigit() and len(key) <= _MAX_DIGITS else 0
 
 
@@ -383,12 +398,12 @@ def _metadata_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]
     except (ValueError, RecursionError):
         metadata = None
     if not isinstance(metadata, dict):
-        raise CorruptRecord(f"{members[0].name}: its .json is no JSON object")
+        raise CorruptRecord(f"{members[0].name}: its .json is not a JSON object")
     return metadata
 
 
 def _text(metadata: Mapping[str, Any], key: str) -> bytes:
-    """The bytes of an escaped text; empty if there is no such entry."""
+    """The bytes of an escaped text in the ``.json``; empty if there is no such entry."""
     try:
         return to_bytes(unescape(metadata.get(key, "")))
     except (TypeError, UnicodeError, AttributeError):
@@ -396,7 +411,7 @@ def _text(metadata: Mapping[str, Any], key: str) -> bytes:
 
 
 def _whole_number(metadata: Mapping[str, Any], key: str) -> int:
-    """A size in pixels; 0 if there is no such entry."""
+    """A whole number in the ``.json``; 0 if there is no such entry."""
     number = metadata.get(key, 0)
     if type(number) is not int:
         raise _unexpected(key, "a whole number")
@@ -404,7 +419,7 @@ def _whole_number(metadata: Mapping[str, Any], key: str) -> int:
 
 
 def _numbers(values: Any, key: str) -> tuple[float, ...]:
-    """A list of numbers as floats; ``key`` is for errors."""
+    """A list of numbers as floats. Errors contain the ``key`` of the list in the ``.json``."""
     if not isinstance(values, list):
         raise _unexpected(key, "a list of numbers")
     if any(type(value) not in (int, float) for value in values):
@@ -438,7 +453,7 @@ def _unexpected(key: str, expected: str) -> CorruptRecord:
 
 
 def _feature(value: Any) -> Feature:
-    """A value of the ``.json`` as an int64, a float or a text; other values as their JSON text."""
+    """Convert a value of the ``.json``. Values that are not numbers or texts become JSON texts."""
     if type(value) is int and abs(value) < 2**63:
         return Int64List([value])
     if isinstance(value, float):

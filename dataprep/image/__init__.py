@@ -1,4 +1,4 @@
-"""PURE. Convert encoded images of many formats to JPEG, PNG or WebP."""
+"""PURE. Convert encoded images to JPEG, PNG or WebP. Sources can have many other formats."""
 
 from dataprep.image.convert import Action, Converted, check, convert
 from dataprep.image.policy import ImagePolicy, Mode

@@ -1,9 +1,10 @@
-"""PURE. Decode images that libjpeg-turbo does not decode, by Pillow, to 8-bit pixels.
+"""PURE. Decode images with Pillow, if libjpeg-turbo cannot decode them, to 8-bit pixels.
 
-Sources: PNG chunks, ISO/IEC 15948, 5.3; HEIF brands, ISO/IEC 23008-12; JPEG XL, ISO/IEC 18181-2.
+Raw files of cameras are not decoded, but most of them are recognised for a clear error. NEF, ARW
+and DNG cannot be distinguished from a TIFF. CR2 also begins like a TIFF, but has ``CR`` at byte 8.
 
-Raw files of cameras are recognised if they do not begin like a TIFF, and so is Canon's CR2, which
-has ``CR`` at byte 8. NEF, ARW and DNG cannot be distinguished from a TIFF.
+References: ISO/IEC 15948, 5.3 (PNG chunks); ISO/IEC 23008-12 (HEIF brands); ISO/IEC 18181-2 (JPEG
+XL).
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from dataprep.errors import (
     UnsupportedImage,
 )
 from dataprep.image import icc
-from dataprep.image.output_size import Pixels, Source, describe, require_size
+from dataprep.image.output_size import Pixels, SourceImage, describe_source, require_size
 from dataprep.image.policy import ImagePolicy, Note, Refusal
 from dataprep.image.resize import turn
 
-# The formats that are read. Decoders that run a program (EPS) or accept any file (TGA) are not.
+# The formats that are read. Pillow also has decoders that run another program (EPS) or accept any
+# file (TGA). They are not used.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 _EXTENSIONS = {
     "JPEG": "jpeg jpg jpe jfif",
@@ -48,7 +50,7 @@ _EXTENSIONS = {
     "AVIF": "avif avifs",
 }
 _KNOWN_EXTENSIONS = frozenset(" ".join(_EXTENSIONS.values()).split())
-# The beginning of files that Pillow cannot identify, with the error and the message.
+# Patterns for the beginning of files that Pillow cannot identify, with the error and its message.
 _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
     (
         re.compile(rb"....ftyp(?:hei[cxms]|hev[cx]|mif1|msf1)", re.DOTALL),
@@ -67,7 +69,7 @@ _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
             re.DOTALL,
         ),
         NotAnImage,
-        "a camera's raw file is not read: convert it, for example with dcraw -T",
+        "raw files of cameras are not read: convert them, for example with dcraw -T",
     ),
     (
         re.compile(rb"II\*\0|MM\0\*"),
@@ -81,8 +83,9 @@ _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
         "broken image: its header cannot be read",
     ),
 )
-# Headers of files with more than 8 bits a sample of which Pillow returns 8 bits. Sources: IHDR of
-# PNG; width, height and largest sample of PPM; ITU-T T.800, A.5.1; AV1 in ISOBMFF, 2.3.3.
+# Headers of files that have more than 8 bits per sample. Pillow returns 8 bits of them without a
+# warning. References: IHDR of PNG; width, height and largest sample of PPM; ITU-T T.800, A.5.1; AV1
+# in ISOBMFF, 2.3.3.
 _DEEP_HEADERS = {
     "PNG": re.compile(rb"\A\x89.{23}[\x09-\xff]", re.DOTALL),
     "PPM": re.compile(
@@ -91,7 +94,8 @@ _DEEP_HEADERS = {
     "JPEG2000": re.compile(rb"\xff\x4f\xff\x51.{38}[\x08-\x7f\x88-\xff]", re.DOTALL),
     "AVIF": re.compile(rb"av1C..[\x40-\x7f\xc0-\xff]", re.DOTALL),
 }
-_GREY_PNG_WITH_ALPHA = re.compile(rb"\x89.{24}\x04", re.DOTALL)  # with 16 bits, Pillow says RGBA
+# Pillow reports the mode RGBA for such a PNG if it has 16 bits per sample.
+_GREY_PNG_WITH_ALPHA = re.compile(rb"\x89.{24}\x04", re.DOTALL)
 _SIGNED_SAMPLES = 2  # TIFF 6.0, section 19
 _WHITE_IS_ZERO = 0  # TIFF 6.0, section 8
 
@@ -99,45 +103,47 @@ _WHITE_IS_ZERO = 0  # TIFF 6.0, section 8
 _IGNORE_PILLOW = ("ignore", None, Warning, re.compile(r"PIL\."), 0)
 
 
-class Opened(NamedTuple):
-    """A decoded image.
+class DecodedImage(NamedTuple):
+    """An image that Pillow has decoded.
 
     Attributes:
-        pixels: the pixels, turned as the policy says.
-        source: the image in the file. Its colour space is the name of its mode in Pillow.
-        as_stored: whether every decoder gets these pixels from the file.
+        pixels: the pixels, turned as the policy demands.
+        source: the properties of the image in the file. The colour space is the Pillow mode.
+        pixels_match_file: whether any decoder would get the same pixels from the file, so that the
+            file can be stored unchanged.
     """
 
     pixels: Pixels
-    source: Source
-    as_stored: bool
+    source: SourceImage
+    pixels_match_file: bool
 
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
     """Ignore Pillow's warnings about broken Exif data and about images near its size limit.
 
-    This package decides about both. But the program that uses it may turn warnings into errors.
+    This package handles both cases itself. Without this filter, a program that turns warnings into
+    errors would fail.
 
-    The list of filters belongs to the whole process, and several threads decode at the same time.
-    Therefore each call adds an entry and removes an entry. ``warnings.filterwarnings`` would make
-    Python repeat warnings that it shows once, and ``warnings.catch_warnings`` would drop the
-    filters of other threads.
+    All threads share the list of warning filters, and several threads decode at the same time.
+    Therefore each call adds one entry and removes one entry. ``warnings.catch_warnings`` would
+    remove the filters of other threads. ``warnings.filterwarnings`` would reset the memory of
+    warnings that were shown already.
     """
     filters = cast("list[object]", warnings.filters)
     filters.insert(0, _IGNORE_PILLOW)
     try:
         yield
     finally:
-        with suppress(ValueError):  # the program may have reset all filters meanwhile
+        with suppress(ValueError):  # the program may have reset all filters in the meantime
             filters.remove(_IGNORE_PILLOW)
 
 
-def open_image(data: bytes, policy: ImagePolicy) -> Opened:
-    """Decode an image by Pillow, and convert its colours and transparency as the policy says.
+def open_image(data: bytes, policy: ImagePolicy) -> DecodedImage:
+    """Decode an image with Pillow. Convert its colours and transparency as the policy demands.
 
     Raises:
-        NotAnImage: the file has no format that is read.
+        NotAnImage: the file has none of the formats that are read.
         CorruptImage: the image is truncated or broken.
         UnsupportedImage: its samples have no fixed range (floating point, 32 bits).
         RefusedImage: the policy refuses images of this kind.
@@ -148,9 +154,9 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
         with without_warnings(), Image.open(io.BytesIO(data), formats=FORMATS) as image:
             require_size(image.width, image.height, policy)
             return _decode(image, data, policy)
-    except Image.DecompressionBombError:  # above the limit of Pillow, the maximum of max_pixels
+    except Image.DecompressionBombError:  # Pillow's limit is the maximum of max_pixels
         raise ImageTooLarge(
-            f"its pixels are more than max_pixels allows ({policy.max_pixels:,})"
+            f"the image has more pixels than max_pixels allows ({policy.max_pixels:,})"
         ) from None
     except UnidentifiedImageError:
         for beginning, error_type, message in _UNIDENTIFIED:
@@ -163,30 +169,31 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
         raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
 
 
-def name_notes(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ...]:
-    """The note for a file whose name has the extension of another format.
+def extension_notes(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ...]:
+    """The note ``wrong_container`` if the extension of a name belongs to another image format.
 
-    Names without an extension, or with an extension that is not of an image, are ignored.
+    Names without an extension, and extensions of files that are not images, are ignored.
 
     Raises:
-        RefusedImage: the extension is of another format, and the policy refuses this.
+        RefusedImage: the extension belongs to another format, and the policy refuses such files.
     """
     file_name = name.rpartition("/")[2].lower()
     stem, _, extension = file_name.rpartition(".")
-    is_right = extension in _EXTENSIONS[container].split()
-    if not stem or is_right or extension not in _KNOWN_EXTENSIONS:
+    matches_content = extension in _EXTENSIONS[container].split()
+    if not stem or matches_content or extension not in _KNOWN_EXTENSIONS:
         return ()
     if policy.wrong_container == "fail":
-        raise _refused(f"{container}, which its name does not say", "wrong_container")
+        raise _refused(f"{container} content in a .{extension} file", "wrong_container")
     return ("wrong_container",)
 
 
 def _refused(property_name: str, kind: Refusal) -> RefusedImage:
     """The error for an image with a property that the policy refuses."""
-    return RefusedImage(f"{property_name}: image.{kind} says 'fail'", kind)
+    return RefusedImage(f"{property_name}: image.{kind} is 'fail'", kind)
 
 
-def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> Opened:
+def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> DecodedImage:
+    """Decode an image that Pillow has opened. ``data`` is the content of its file."""
     container = opened.format or "unknown"
     mode = opened.mode
     notes = _header_notes(opened, data, policy)
@@ -197,12 +204,12 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> Op
         notes += _load(opened, policy)
     else:
         notes += _load(opened, policy)
-        tag = _orientation(opened)  # in the file, it may come after the pixels
-    vars(opened).pop("_decoder", None)  # the decoder of WebP keeps two more canvases in memory
+        tag = _orientation(opened)  # the Exif data may follow the pixels in the file
+    vars(opened).pop("_decoder", None)  # the WebP decoder keeps two more canvases in memory
     profile = opened.info.get("icc_profile") or None
     image: Image.Image = opened
     if container == "JPEG" and mode == "CMYK" and "adobe" not in opened.info:
-        # Pillow inverts every CMYK JPEG, but only files of Adobe are stored inverted.
+        # Pillow inverts every CMYK JPEG, but only files with an Adobe marker are stored inverted.
         image = ImageChops.invert(opened)
     if mode.startswith("I"):
         image = _to_8_bits(opened)
@@ -212,7 +219,7 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> Op
     width, height = image.size
     if turned_by_pillow and orientation >= 5:
         width, height = height, width
-    source = describe(
+    source = describe_source(
         policy,
         container=container,
         width=width,
@@ -225,36 +232,36 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> Op
     )
     pixels = np.asarray(image).reshape(image.height, image.width, -1)
     if not turned_by_pillow:
-        pixels = turn(pixels, source.applied)
-    as_stored = notes in ([], ["alpha_kept"]) and image.mode == mode
+        pixels = turn(pixels, source.applied_orientation)
+    pixels_match_file = notes in ([], ["alpha_kept"]) and image.mode == mode
     if container == "PNG":
-        as_stored = as_stored and _is_sound_png(data)
+        pixels_match_file = pixels_match_file and _is_sound_png(data)
     elif container != "WEBP":
-        as_stored = False
-    return Opened(pixels, source, as_stored)
+        pixels_match_file = False
+    return DecodedImage(pixels, source, pixels_match_file)
 
 
 def _orientation(image: Image.Image) -> Any:
-    """The orientation in the Exif data. XMP data is removed, because Pillow would use it too."""
+    """The orientation in the Exif data. XMP data is removed, so that Pillow does not use it."""
     for xmp in ("xmp", "XML:com.adobe.xmp"):
         image.info.pop(xmp, None)
     return image.getexif().get(ExifTags.Base.Orientation, 1)
 
 
 def _header_notes(image: Image.Image, data: bytes, policy: ImagePolicy) -> list[Note]:
-    """The notes that result from the header, before a pixel is decoded.
+    """The notes that result from the header, before any pixel is decoded.
 
     Raises:
-        RefusedImage: the policy refuses images with such a header.
-        UnsupportedImage: samples are floats, or have a sign.
+        RefusedImage: the policy refuses images with a property that the header shows.
+        UnsupportedImage: the samples are floats or signed integers.
     """
     if image.mode == "F" or _SIGNED_SAMPLES in _tag(image, SAMPLEFORMAT, ()):
         raise UnsupportedImage("floating-point or signed samples: no fixed range to scale from")
-    # This is faster than counting the frames, for which all of them are read.
+    # This is faster than counting the frames, because Pillow reads all frames to count them.
     animated = getattr(image, "is_animated", False) and image.format != "MPO"
     properties: tuple[tuple[bool, Refusal, str, Note], ...] = (
         (animated, "animation", "more than one frame", "first_frame_kept"),
-        (_is_deep(image, data), "depth", "more than 8 bits a sample", "depth_reduced"),
+        (_is_deep(image, data), "depth", "more than 8 bits per sample", "depth_reduced"),
         (image.mode in ("P", "PA"), "palette", "a palette of colours", "palette_converted"),
         (image.mode == "CMYK", "cmyk", "four inks (CMYK)", "cmyk_converted"),
     )
@@ -269,7 +276,7 @@ def _header_notes(image: Image.Image, data: bytes, policy: ImagePolicy) -> list[
 
 
 def _is_deep(image: Image.Image, data: bytes) -> bool:
-    """Whether the file has more than 8 bits a sample."""
+    """Whether the file has more than 8 bits per sample."""
     if image.mode.startswith(("I", "F")):
         return True
     if image.format == "TIFF":
@@ -280,16 +287,16 @@ def _is_deep(image: Image.Image, data: bytes) -> bool:
 
 
 def _tag(image: Image.Image, tag: int, default: Any) -> Any:
-    """The value of a tag of a TIFF; ``default`` for other files."""
+    """The value of a tag of a TIFF; ``default`` for a missing tag and for other formats."""
     return getattr(image, "tag_v2", {}).get(tag, default)
 
 
 def _load(image: ImageFile.ImageFile, policy: ImagePolicy) -> list[Note]:
-    """Decode the pixels. A truncated file is decoded as far as possible if the policy says so.
+    """Decode the pixels. If the policy keeps truncated files, decode them as far as possible.
 
-    Pillow has a switch for truncated files, but it applies to all threads. Without it, the image
-    has the pixels that were decoded before the error. If no tile is left to decode, Pillow regards
-    the image as loaded.
+    Pillow has a switch for truncated files, but it applies to all threads. Without the switch,
+    Pillow raises an error, and the image has the pixels that were decoded before it. The list of
+    remaining tiles is then emptied, so that Pillow regards the image as loaded.
     """
     try:
         image.load()
@@ -298,7 +305,7 @@ def _load(image: ImageFile.ImageFile, policy: ImagePolicy) -> list[Note]:
             raise
         image.tile = []
         if not image.getbbox(alpha_only=False):
-            raise CorruptImage("truncated image: no pixel of it decodes") from None
+            raise CorruptImage("truncated image: no pixel can be decoded") from None
         return ["truncated_kept"]
     return []
 
@@ -306,9 +313,10 @@ def _load(image: ImageFile.ImageFile, policy: ImagePolicy) -> list[Note]:
 def _converted(
     image: Image.Image, data: bytes, profile: bytes | None, policy: ImagePolicy, notes: list[Note]
 ) -> Image.Image:
-    """Convert an image to L, RGB or RGBA, and its profile and transparency as the policy says.
+    """Convert an image to the mode L, RGB or RGBA.
 
-    Notes about the conversion are added to ``notes``.
+    The policy decides about the profile and the transparency. Notes about the conversion are added
+    to ``notes``.
     """
     has_alpha = image.has_transparency_data
     is_grey = image.mode in ("1", "L", "LA", "La") or _GREY_PNG_WITH_ALPHA.match(data) is not None
@@ -337,10 +345,10 @@ def _converted(
 
 
 def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:
-    """Scale the transparent colour of a PNG from the depth of the file to the 8 bits of pixels.
+    """Scale the transparent colour of a PNG from the depth of the file to 8 bits.
 
-    Of 16 bits, Pillow keeps the high byte. Therefore all colours with the same high byte as the
-    transparent colour become transparent too.
+    Pillow keeps only the high byte of 16-bit samples. Therefore all colours that share their high
+    bytes with the transparent colour become transparent too.
     """
     depth = data[24]
     transparent = image.info.get("transparency")
@@ -351,12 +359,12 @@ def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:
 
 
 def _as_mode(image: Image.Image, mode: str) -> Image.Image:
-    """The image in this mode. An image that has the mode is not copied."""
+    """Convert an image to a mode. An image that already has the mode is not copied."""
     return image if image.mode == mode else image.convert(mode)
 
 
 def _to_8_bits(image: Image.Image) -> Image.Image:
-    """Scale grey samples of 12 or 16 bits to 8 bits. A transparent level becomes alpha.
+    """Scale grey samples of 12 or 16 bits to 8 bits. A transparent level becomes an alpha channel.
 
     Raises:
         UnsupportedImage: a sample has more than 16 bits.
@@ -367,20 +375,20 @@ def _to_8_bits(image: Image.Image) -> Image.Image:
         raise UnsupportedImage("32-bit samples have no fixed range to scale from")
     scaled = (np.arange(max_sample + 1) * 255 + max_sample // 2) // max_sample
     levels = scaled.astype(np.uint8)
-    # Pillow does not invert such samples if 0 is white.
+    # Pillow does not invert these samples in files in which 0 is white.
     if _tag(image, PHOTOMETRIC_INTERPRETATION, 1) == _WHITE_IS_ZERO:
         levels = 255 - levels
-    eight = Image.fromarray(levels[samples])
+    scaled_image = Image.fromarray(levels[samples])
     transparent = image.info.get("transparency")
     if isinstance(transparent, int):
-        eight.putalpha(Image.fromarray((samples != transparent) * np.uint8(255)))
-    return eight
+        scaled_image.putalpha(Image.fromarray((samples != transparent) * np.uint8(255)))
+    return scaled_image
 
 
 def _is_sound_png(data: bytes) -> bool:
-    """Whether a PNG has 8 bits a sample, and right checksums in all chunks but the last.
+    """Whether a PNG has 8 bits per sample, and all chunks except the last have correct checksums.
 
-    Pillow does not verify the checksums of pixels when it decodes.
+    Pillow does not verify the checksums of pixels when it decodes an image.
     """
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:

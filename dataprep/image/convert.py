@@ -1,9 +1,9 @@
-"""PURE. Convert one image to a JPEG, PNG or WebP, and report what was done to it.
+"""PURE. Convert one image to a JPEG, PNG or WebP, and describe how it was converted.
 
-JPEGs are decoded by libjpeg-turbo. Its inverse DCT can scale an image to 1/2, 1/4 or 1/8 of its
-size with vector instructions. The smallest of these sizes is used that is not below the target.
-Other eighths would take longer than the full size, and would blur the image. ``resize`` scales the
-decoded pixels to the target.
+libjpeg-turbo decodes JPEGs. With vector instructions, its inverse DCT can reduce an image to 1/2,
+1/4 or 1/8 of its size. The smallest of these sizes that is not below the target is decoded, and
+``resize`` scales the decoded pixels to the target. libjpeg-turbo can also reduce an image to other
+eighths, but this takes longer than decoding the full size, and blurs the image.
 
 All steps from JPEG to JPEG are integer arithmetic, so that the bytes are the same on every
 processor. The only exception is the conversion to sRGB.
@@ -21,14 +21,14 @@ from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import icc, jpeg
-from dataprep.image.containers import Opened, name_notes, open_image
+from dataprep.image.containers import DecodedImage, extension_notes, open_image
 from dataprep.image.output_size import (
     Geometry,
     Pixels,
-    Source,
-    dct_fraction,
-    describe,
-    falls_short,
+    SourceImage,
+    dct_divisor,
+    describe_source,
+    is_below_size,
     require_feasible,
     require_size,
 )
@@ -45,7 +45,7 @@ _SUBSAMPLING_FACTORS = {
     "440": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_440,
     "444": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
 }
-# The first two bytes of a stored file, and a policy that leaves such a file unchanged.
+# For the first two bytes of a stored file: a policy that keeps such a file unchanged.
 _CHECK_POLICIES = {
     b"\xff\xd8": ImagePolicy(max_pixels=PILLOW_HARD_LIMIT),
     b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
@@ -56,24 +56,25 @@ _MEMORY_TEST_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A converted image, a description of its source, and what was done to it.
+    """A converted image, the properties of its source, and how it was converted.
 
     Attributes:
         data: the encoded image that is stored.
         width, height: the size of the stored image in pixels.
         channels: the number of channels of the stored image: 1, 3 or 4.
         colorspace: the colour space of the stored image: ``Grayscale``, ``RGB`` or ``RGBA``.
-        action: ``passthrough`` if the source is stored byte for byte, ``retagged`` if only its
-            orientation tag was set to 1, or ``reencoded``.
+        action: ``passthrough`` if the source is stored byte for byte; ``retagged`` if only its
+            orientation tag was set to 1; ``reencoded`` otherwise.
         container: the format of the source, such as ``JPEG`` or ``TIFF``.
         source_width, source_height: the size of the source in pixels, before it was turned.
         source_colorspace: the colour space of the source.
         exif_orientation: the orientation in the Exif data of the source, 1 to 8.
         geometry: how the turned image was scaled and cropped.
         orientation_applied: the orientation by which the pixels were turned; 1 if they were not.
-            Boxes are moved by this orientation and by ``geometry``.
+            Bounding boxes are transformed by this orientation and by ``geometry``.
         encoding: the format of ``data``: ``JPEG``, ``PNG`` or ``WEBP``.
-        notes: what is worth mentioning. The manifest counts each note under ``warnings``.
+        notes: remarks about the source and the conversion, which ``docs/images.md`` describes. The
+            manifest counts them under ``warnings``.
     """
 
     data: bytes
@@ -97,21 +98,23 @@ def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -
     """Convert one encoded image.
 
     Args:
-        data: the content of the file. The content decides which decoder is used, not the name.
-        policy: the size and encoding of the result, limits, and what is done with special images.
+        data: the content of the file. The content alone decides which decoder is used.
+        policy: the size and encoding of the result, limits, and the treatment of unusual images.
             The default is ``ImagePolicy()``.
-        name: the name of the file. Its extension may promise another format than the content has.
+        name: the name of the file. If its extension does not match the content, the result has a
+            note, or the policy refuses the image.
 
     Raises:
-        ImageError: the image is empty, unknown, broken, unsupported, refused by the policy, too
-            large or too small.
+        ImageError: the file is empty or has an unknown format, or the image is broken, unsupported,
+            refused by the policy, too large or too small.
         MemoryError: there is too little memory.
     """
     try:
         return _convert(data, policy or ImagePolicy(), name)
     except Exception as error:
-        # Some decoders report a lack of memory (``ulimit -v``) as a broken image. So see whether
-        # memory can be allocated. Memory that is not written to takes no physical memory.
+        # If memory is limited (``ulimit -v``), some decoders report a lack of memory as a broken
+        # image. Therefore test whether memory can be allocated. An array that is not written to
+        # occupies no physical memory.
         try:
             np.empty(_MEMORY_TEST_BYTES, np.uint8)
         except MemoryError:
@@ -126,22 +129,23 @@ def check(data: bytes) -> tuple[int, int, int]:
         Its width and height in pixels, and its number of channels.
 
     Raises:
-        ImageError: the file has another format, or not all of its pixels can be decoded.
+        ImageError: the file has another format, or some of its pixels cannot be decoded.
         MemoryError: there is too little memory.
     """
     policy = _CHECK_POLICIES.get(data[:2])
     if policy is None:
-        raise CorruptImage(f"not a JPEG, PNG or WebP: begins with {data[:4]!r}")
+        raise CorruptImage(f"not a JPEG, PNG or WebP: it begins with {data[:4]!r}")
     converted = convert(data, policy)
     if converted.action == "reencoded":
         raise CorruptImage(
-            f"{converted.container} with {converted.source_colorspace}: this package does not "
-            "store such images"
+            f"a {converted.container} with the colour space {converted.source_colorspace}: this "
+            "package does not store such images"
         )
     return converted.width, converted.height, converted.channels
 
 
 def _convert(data: bytes, policy: ImagePolicy, name: str) -> Converted:
+    """Convert an image with the decoder for its format. Parameters as in ``convert``."""
     if not data:
         raise CorruptImage("empty file (0 bytes)")
     if len(data) > policy.max_source_bytes:
@@ -150,38 +154,39 @@ def _convert(data: bytes, policy: ImagePolicy, name: str) -> Converted:
             f"({policy.max_source_bytes:,})"
         )
     if data.startswith(jpeg.SOI):
-        return _convert_jpeg(data, name_notes(name, "JPEG", policy), policy)
-    opened = open_image(data, policy)
-    notes = name_notes(name, opened.source.container, policy)
-    return _convert_opened(data, opened, notes, policy)
+        return _convert_jpeg(data, extension_notes(name, "JPEG", policy), policy)
+    decoded = open_image(data, policy)
+    notes = extension_notes(name, decoded.source.container, policy)
+    return _convert_decoded(data, decoded, notes, policy)
 
 
 def _convert_jpeg(data: bytes, notes: Notes, policy: ImagePolicy) -> Converted:
-    """Convert a JPEG by libjpeg-turbo, or by Pillow if it has unusual subsampling or four inks."""
+    """Convert a JPEG. Pillow decodes unusual subsampling and CMYK, libjpeg-turbo all others."""
     try:
         header = jpeg.read_header(data)
-    except jpeg.UnreadHeader:
-        # Pillow decodes more kinds of subsampling, but does not report lost pixels.
+    except jpeg.UnreadableHeader:
+        # Pillow decodes more kinds of subsampling than TurboJPEG, but does not report lost pixels.
         notes = (*notes, "subsampling_converted")
-        return _convert_opened(data, open_image(data, policy), notes, policy)
+        return _convert_decoded(data, open_image(data, policy), notes, policy)
     require_size(header.width, header.height, policy)
-    if header.several_scans:
+    if header.has_several_scans:
         jpeg.require_few_scans(data, header)
     if header.channels != 4:
         return _convert_plain_jpeg(data, header, notes, policy)
-    # Pillow converts the four inks to RGB, but does not report lost pixels. Therefore libjpeg-turbo
-    # decodes the file first. Its pixels are freed at once, because Pillow needs the memory.
+    # Pillow converts CMYK to RGB, but does not report lost pixels. Therefore libjpeg-turbo decodes
+    # the file first, as a check. Its pixels are freed at once, because Pillow needs the memory.
     keep_truncated = policy.truncated == "keep"
     _, decoder_notes = jpeg.decode(data, header, "CMYK", keep_truncated=keep_truncated)
+    notes = (*notes, *decoder_notes)
     complete = data + jpeg.EOI if "truncated_kept" in decoder_notes else data
-    return _convert_opened(complete, open_image(complete, policy), (*notes, *decoder_notes), policy)
+    return _convert_decoded(complete, open_image(complete, policy), notes, policy)
 
 
 def _convert_plain_jpeg(
     data: bytes, header: jpeg.JpegHeader, notes: Notes, policy: ImagePolicy
 ) -> Converted:
-    """Convert a greyscale or colour JPEG, which libjpeg-turbo decodes."""
-    source = describe(
+    """Convert a greyscale, YCbCr or RGB JPEG, which libjpeg-turbo decodes."""
+    source = describe_source(
         policy,
         container="JPEG",
         width=header.width,
@@ -192,11 +197,11 @@ def _convert_plain_jpeg(
         notes=notes,
         subsampling=header.subsampling,
     )
-    # Other programs recognise a JPEG by its first three bytes, so a stored file must have them.
-    if data[2] == 0xFF and _can_stay(source, header.channels, policy):
-        unchanged = _keep_jpeg(data, header, source, policy)
-        if unchanged is not None:
-            return unchanged
+    # Other programs recognise a JPEG by its first three bytes. A stored file must begin with them.
+    if data[2] == 0xFF and _can_keep_file(source, header.channels, policy):
+        converted = _keep_jpeg(data, header, source, policy)
+        if converted is not None:
+            return converted
     min_width, min_height = _min_decoded_size(header, source, policy)
     colours = "GRAY" if header.channels == 1 else "RGB"
     pixels, decoder_notes = jpeg.decode(
@@ -210,21 +215,21 @@ def _convert_plain_jpeg(
         source = source._replace(notes=(*notes, *decoder_notes))
     if policy.icc == "srgb" and source.profile is not None:
         image = _pillow_image(pixels)
-        converted, note = icc.to_srgb(image, source.profile)
+        srgb_image, note = icc.to_srgb(image, source.profile)
         if note is not None:
             source = source._replace(profile=None, notes=(*source.notes, note))
-            pixels = np.asarray(converted).reshape(pixels.shape)
-    return _reencode(turn(pixels, source.applied), source, policy)
+            pixels = np.asarray(srgb_image).reshape(pixels.shape)
+    return _reencode(turn(pixels, source.applied_orientation), source, policy)
 
 
 def _keep_jpeg(
-    data: bytes, header: jpeg.JpegHeader, source: Source, policy: ImagePolicy
+    data: bytes, header: jpeg.JpegHeader, source: SourceImage, policy: ImagePolicy
 ) -> Converted | None:
-    """The JPEG without encoding it again; None if it ends early and must be encoded."""
+    """Keep a JPEG without encoding it again. Returns None if it is truncated."""
     decoder_notes: Notes = ()
     has_end = data.rfind(jpeg.EOI, header.scan_offset) >= 0
     if policy.check == "decode" or not has_end:
-        # Decoding as grey reads all entropy-coded data. It saves the conversion of colours, which
+        # Decoding to grey reads all entropy-coded data, too. It saves the colour conversion, which
         # cannot fail.
         _, decoder_notes = jpeg.decode(
             data, header, "GRAY", keep_truncated=policy.truncated == "keep"
@@ -234,47 +239,50 @@ def _keep_jpeg(
     source = source._replace(notes=(*source.notes, *decoder_notes))
     upright = jpeg.reset_orientation(data, header)
     action: Action = "passthrough" if upright is data else "retagged"
-    return _keep(upright, header.channels, action, source, policy)
+    return _keep_file(upright, header.channels, action, source, policy)
 
 
 def _min_decoded_size(
-    header: jpeg.JpegHeader, source: Source, policy: ImagePolicy
+    header: jpeg.JpegHeader, source: SourceImage, policy: ImagePolicy
 ) -> tuple[int, int]:
-    """The width and height to which the decoder may reduce a JPEG, in pixels."""
+    """The minimum width and height to which the decoder may reduce a JPEG, in pixels."""
     if policy.filter not in REDUCIBLE:
         return header.width, header.height
     target_width, target_height = source.geometry.width, source.geometry.height
-    if source.applied >= 5:  # the decoded image is turned by 90 degrees afterwards
+    if source.applied_orientation >= 5:  # the decoded image is turned by 90 degrees afterwards
         target_width, target_height = target_height, target_width
-    fraction = dct_fraction(header.width, header.height, target_width, target_height)
-    return -(-header.width // fraction), -(-header.height // fraction)  # rounded up
+    divisor = dct_divisor(header.width, header.height, target_width, target_height)
+    return -(-header.width // divisor), -(-header.height // divisor)  # rounded up
 
 
-def _convert_opened(data: bytes, opened: Opened, notes: Notes, policy: ImagePolicy) -> Converted:
-    """Convert an image that Pillow has decoded."""
-    source = opened.source._replace(notes=(*notes, *opened.source.notes))
-    channels = opened.pixels.shape[2]
-    if opened.as_stored and source.orientation == 1 and _can_stay(source, channels, policy):
-        return _keep(data, channels, "passthrough", source, policy)
-    return _reencode(opened.pixels, source, policy)
+def _convert_decoded(
+    data: bytes, decoded: DecodedImage, notes: Notes, policy: ImagePolicy
+) -> Converted:
+    """Convert an image that Pillow has decoded. ``notes`` are earlier notes about the file."""
+    source = decoded.source._replace(notes=(*notes, *decoded.source.notes))
+    channels = decoded.pixels.shape[2]
+    file_is_usable = decoded.pixels_match_file and source.orientation == 1
+    if file_is_usable and _can_keep_file(source, channels, policy):
+        return _keep_file(data, channels, "passthrough", source, policy)
+    return _reencode(decoded.pixels, source, policy)
 
 
-def _can_stay(source: Source, channels: int, policy: ImagePolicy) -> bool:
-    """Whether the source already has the encoding, size, channels and colours of the policy."""
+def _can_keep_file(source: SourceImage, channels: int, policy: ImagePolicy) -> bool:
+    """Whether the source already has the encoding, size, channels and colours of the result."""
     same_encoding = source.container == policy.encoding.upper()
     same_size = source.geometry == (source.width, source.height, source.width, source.height)
     same_channels = channels > 1 or policy.greyscale != "rgb"
-    if not (same_encoding and same_size and same_channels and source.applied == 1):
+    if not (same_encoding and same_size and same_channels and source.applied_orientation == 1):
         return False
     if policy.icc != "srgb" or source.profile is None:
         return True
     return icc.is_srgb(source.profile) is not False  # a broken profile (None) changes no colour
 
 
-def _keep(
-    data: bytes, channels: int, action: Action, source: Source, policy: ImagePolicy
+def _keep_file(
+    data: bytes, channels: int, action: Action, source: SourceImage, policy: ImagePolicy
 ) -> Converted:
-    """The result if the file is not encoded again. It keeps its colour profile."""
+    """Describe a file that is stored without encoding it again. It keeps its colour profile."""
     notes: list[Note] = []
     if action == "retagged":
         notes.append("orientation_reset")
@@ -286,31 +294,30 @@ def _keep(
     return _result(data, channels, action, source, policy, notes)
 
 
-def _reencode(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
+def _reencode(pixels: Pixels, source: SourceImage, policy: ImagePolicy) -> Converted:
     """Scale, crop and encode pixels.
 
     Args:
-        pixels: the decoded pixels, already turned. They have the size of the source, or the
-            fraction of it to which the decoder has reduced them.
-        source: the image that the pixels come from.
-        policy: size, encoding, and what is done with special images.
+        pixels: the decoded pixels, already turned. The decoder may have reduced them.
+        source: the properties of the image that the pixels come from.
+        policy: the size and encoding of the result, and the treatment of unusual images.
 
     Raises:
-        ImageTooLarge: the result would be too large.
+        ImageTooLarge: the scaled image would be too large.
     """
     notes: list[Note] = []
     decoded_channels = pixels.shape[2]
     require_feasible(pixels.shape[1], pixels.shape[0], source.geometry, policy)
     fitted = fit(pixels, source.geometry, policy.filter)
     if fitted.shape[2] == 1:
-        # WebP has no greyscale.
+        # WebP cannot store greyscale images.
         if policy.greyscale == "rgb" or policy.encoding == "webp":
             notes.append("greyscale_to_rgb")
             fitted = np.repeat(fitted, 3, axis=2)
         else:
             notes.append("greyscale_kept")
     if fitted.shape[2] == 4 and policy.encoding == "webp" and fitted[:, :, 3].min() == 255:
-        # libwebp drops an alpha channel that is opaque everywhere (WebPPictureHasTransparency).
+        # libwebp drops an alpha channel if all pixels are opaque (WebPPictureHasTransparency).
         fitted = np.ascontiguousarray(fitted[:, :, :3])
     channels = fitted.shape[2]
     profile = None
@@ -337,9 +344,10 @@ def _encode_jpeg(
 
     Args:
         pixels: uint8 of shape (height, width, 1 or 3).
-        policy: quality, subsampling and the like.
-        source_subsampling: used if the policy keeps the subsampling; empty if the source has none.
-        profile: an ICC profile to embed.
+        policy: the quality, the subsampling and other settings of the encoder.
+        source_subsampling: the subsampling of the source, which is used if the policy keeps it. It
+            is empty if the source has none.
+        profile: an ICC profile to embed, or None.
     """
     options = [
         cv2.IMWRITE_JPEG_QUALITY,
@@ -358,7 +366,7 @@ def _encode_jpeg(
         factor = _SUBSAMPLING_FACTORS.get(subsampling, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420)
         options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, factor]
     is_encoded, encoded = cv2.imencode(".jpg", encodable, options)
-    if not is_encoded:  # the pixels are valid, so that only memory can be the reason
+    if not is_encoded:  # the pixels are valid, so that only a lack of memory can be the reason
         raise MemoryError("OpenCV could not encode the pixels")
     data: bytes = encoded.tobytes()
     return jpeg.with_profile(data, profile) if profile else data
@@ -386,16 +394,18 @@ def _result(
     data: bytes,
     channels: int,
     action: Action,
-    source: Source,
+    source: SourceImage,
     policy: ImagePolicy,
     encoding_notes: list[Note],
 ) -> Converted:
-    """The description of a stored image, with the notes about its orientation and size."""
+    """Describe a stored image, and add the notes about its orientation and size."""
     geometry = source.geometry
     size_notes: list[Note] = []
-    if source.orientation != 1:
-        size_notes.append("orientation_applied" if source.applied != 1 else "orientation_ignored")
-    if falls_short(geometry, policy):
+    if source.applied_orientation != 1:
+        size_notes.append("orientation_applied")
+    elif source.orientation != 1:
+        size_notes.append("orientation_ignored")
+    if is_below_size(geometry, policy):
         size_notes.append("smaller_than_target")
     if geometry.width * geometry.height > source.width * source.height:
         size_notes.append("upscaled")
@@ -412,7 +422,7 @@ def _result(
         source_colorspace=source.colorspace,
         exif_orientation=source.orientation,
         geometry=geometry,
-        orientation_applied=source.applied,
+        orientation_applied=source.applied_orientation,
         encoding=policy.encoding.upper(),
         notes=(*source.notes, *size_notes, *encoding_notes),
     )

@@ -1,4 +1,4 @@
-"""PURE. Colour profiles: read them, compare them with sRGB, and apply them by LittleCMS.
+"""PURE. Read ICC colour profiles, compare them with sRGB, and apply them with LittleCMS.
 
 The fields of the header follow ICC.1:2022, 7.2. Colours are converted with the relative
 colorimetric intent and black point compensation, which are the defaults of photo editors.
@@ -20,18 +20,19 @@ _MODES = {b"GRAY": "L", b"RGB ": "RGB", b"CMYK": "CMYK"}
 _FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION | ImageCms.Flags.NOCACHE
 # Profiles of sRGB differ by up to this many levels, because their tables and primaries are rounded.
 _TOLERANCE = 2
-_STEPS = np.rint(np.linspace(0, 255, 9)).astype(np.uint8)
-_GRID = np.stack(np.meshgrid(_STEPS, _STEPS, _STEPS), axis=-1).reshape(27, 27, 3)
+_LEVELS = np.rint(np.linspace(0, 255, 9)).astype(np.uint8)
+# All combinations of 9 levels of red, green and blue, as an image of 27 x 27 pixels.
+_COLOUR_GRID = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS), axis=-1).reshape(27, 27, 3)
 
 
 def describes(profile: bytes, colorspace: str, channels: int) -> bool:
-    """Whether a profile can be used and is made for the colours of an image.
+    """Whether a profile is usable and describes the colour space of an image.
 
-    A profile of RGB is also valid for grey.
+    An RGB profile is also valid for a greyscale image.
 
     Args:
         profile: the ICC profile.
-        colorspace: the colour space of a JPEG, or the mode of an image in Pillow.
+        colorspace: the colour space of a JPEG, or the Pillow mode of another image.
         channels: the number of channels of the image.
     """
     mode = _mode(profile)
@@ -45,7 +46,10 @@ def describes(profile: bytes, colorspace: str, channels: int) -> bool:
 
 
 def embeddable(profile: bytes, channels: int) -> bool:
-    """Whether the profile can be embedded in a file with ``channels`` channels, alpha included."""
+    """Whether the profile can be embedded in a file with this number of channels.
+
+    An alpha channel counts too.
+    """
     return _mode(profile) == ("L" if channels == 1 else "RGB")
 
 
@@ -53,16 +57,17 @@ def embeddable(profile: bytes, channels: int) -> bool:
 def is_srgb(profile: bytes) -> bool | None:
     """Whether the profile is effectively sRGB.
 
-    It is if it changes no colour of a grid of 9 x 9 x 9 colours. For a profile of grey, the greys
-    of this grid are compared.
+    A grid of 9 x 9 x 9 colours is converted from the profile to sRGB. The profile counts as sRGB if
+    no colour changes by more than 2 of 255 levels. For a greyscale profile, the grid is converted
+    to grey first.
 
     Returns:
-        None if LittleCMS cannot use the profile.
+        True or False; None if LittleCMS cannot use the profile.
     """
     mode = _mode(profile)
     if not mode:
         return None
-    before = Image.fromarray(_GRID).convert(mode)
+    before = Image.fromarray(_COLOUR_GRID).convert(mode)
     try:
         after = _converted(before, profile).convert("RGB")
     except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
@@ -72,17 +77,18 @@ def is_srgb(profile: bytes) -> bool | None:
 
 
 def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, Note | None]:
-    """Convert an image to sRGB by its profile.
+    """Convert an image to sRGB, as its profile describes its colours.
 
-    Grey stays grey, even if the profile is one of RGB. CMYK becomes RGB. Alpha does not change. If
-    the profile is broken or does not fit the image, the image is not changed.
+    A greyscale image stays greyscale, also if its profile is an RGB profile. CMYK becomes RGB. The
+    alpha channel does not change. If the profile is broken or does not fit the image, the image is
+    returned unchanged.
 
     Args:
         image: an image of the mode L, LA, RGB, RGBA or CMYK.
         profile: its ICC profile.
 
     Returns:
-        The image, and a note; None as the note if the image was already in sRGB.
+        The image and a note. The note is None if the image was already in sRGB.
     """
     if not describes(profile, image.mode, len(image.getbands())):
         return image, "icc_broken"
@@ -92,6 +98,7 @@ def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, Note | Non
 
 
 def _converted(image: Image.Image, profile: bytes) -> Image.Image:
+    """Convert the colours of an image to sRGB. The alpha channel is set aside and put back."""
     mode = image.mode
     if mode in ("LA", "RGBA"):
         converted = _converted(image.convert(mode.removesuffix("A")), profile)
@@ -104,7 +111,7 @@ def _converted(image: Image.Image, profile: bytes) -> Image.Image:
 
 
 def _mode(profile: bytes) -> str:
-    """Pillow's mode of the colours that a profile describes; empty if it is no usable profile."""
+    """The Pillow mode of the colours that a profile describes; empty if it cannot be used."""
     if not _HEADER_BYTES <= len(profile) <= _MAX_BYTES or profile[36:40] != b"acsp":
         return ""
     return _MODES.get(profile[16:20], "")
@@ -112,7 +119,7 @@ def _mode(profile: bytes) -> str:
 
 @lru_cache(maxsize=8)
 def _transform(profile: bytes) -> ImageCms.ImageCmsTransform:
-    """A conversion to RGB in sRGB. Threads can share it, because it has no cache of pixels."""
+    """The conversion from a profile to sRGB. Threads can share it, because it caches no pixels."""
     mode = _mode(profile)
     return ImageCms.buildTransform(
         ImageCms.ImageCmsProfile(io.BytesIO(profile)),

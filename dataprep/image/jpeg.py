@@ -1,10 +1,10 @@
 """PURE. Read, repair and decode JPEGs.
 
-Sources: markers, ITU-T T.81, Annex B; profiles in segments, ICC.1:2022, B.4; the orientation tag,
-Exif 2.32, 4.6.4.
-
 libjpeg-turbo decodes the pixels. Most of its warnings mean that pixels are lost. Therefore this
 module interprets each warning.
+
+References: ITU-T T.81, Annex B (markers); ICC.1:2022, B.4 (profiles in segments); Exif 2.32, 4.6.4
+(the orientation tag).
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _SCAN_START = b"\xff\xda\0"  # the marker of a scan, and the high byte of its le
 _SOS = 0xDA  # start of scan
 _APP1 = 0xE1  # Exif
 _APP2 = 0xE2  # an ICC profile
-_METADATA = frozenset({_APP1, _APP2})
+_METADATA_MARKERS = frozenset({_APP1, _APP2})
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # start of frame: Huffman or arithmetic coding
 _UNSUPPORTED_SOF = frozenset({0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF})
-# Markers that a length follows.
+# The markers of segments, which are followed by the length of the segment.
 _MARKERS_WITH_LENGTH = frozenset({*range(0xC0, 0xD0), *range(0xDA, 0xFF)})
 _SEGMENT_HEAD = struct.Struct(">BBH")  # 0xff, the marker, and the length
-# A marker with a length, or the end of the image. Fill bytes and other bytes that libjpeg skips
-# are not matched.
+# A marker with a length, or the end of the image. The pattern does not match fill bytes and other
+# bytes that libjpeg skips.
 _NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
 _CHANNELS = {"Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
 _ICC_NAME = b"ICC_PROFILE\0"
-_ICC_HEADER_BYTES = 12 + 2  # the name, and one byte each for the number and the total
+_ICC_HEADER_BYTES = 12 + 2  # the name, the number of the part, and the total number of parts
 _ICC_PART_BYTES = 65_535 - 2 - _ICC_HEADER_BYTES  # two bytes are the length of the segment
 _BYTE_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 _ORIENTATION_TAG = 0x0112
-# The size of each integer type of TIFF in bytes. Files use all of them for this tag.
+# The size in bytes of each integer type of TIFF. All of these types occur in orientation tags.
 _INTEGER_BYTES = {1: 1, 3: 2, 4: 4, 6: 1, 8: 2, 9: 4}
 
-_MAX_SCANNED_PIXELS = 10**9  # pixels times scans, which takes a few seconds
+_MAX_SCANNED_PIXELS = 10**9  # pixels times scans; decoding them takes a few seconds
 _ALWAYS_ALLOWED_SCANS = 24  # libjpeg writes up to 18
 
 _PROFILE_WARNING = "bad ICC marker"
@@ -55,22 +55,23 @@ _HARMLESS_WARNING = re.compile(
 )
 _STRAY_BYTES_BEFORE_END = re.compile(r"(\d+) extraneous bytes before marker 0xd9")
 _SEQUENTIAL_PARAMETERS = b"\x00\x3f\x00"  # T.81, table B.3: all 64 coefficients in one scan
-# In the warnings for a file that ends early, and for pixels that end before the end marker.
+# Part of the warning for a file that ends early ("Premature end of JPEG file"), and of the warning
+# for pixels that end before the end marker ("premature end of data segment").
 _ENDS_EARLY = "remature end of"
-_FILL_VALUE = 128  # libjpeg fills missing pixels with it
+_FILL_VALUE = 128  # the grey level with which libjpeg fills missing pixels
 _MIN_DECODED_SHARE = 0.01  # of the pixels of a truncated file
 
 
 Orientations: TypeAlias = list[tuple[int, int]]
-"""The value of each orientation tag, and the offset of the byte that holds the value."""
+"""Pairs of the value of an orientation tag and the offset of the byte that holds this value."""
 
 
-class UnreadHeader(UnsupportedImage):
-    """TurboJPEG cannot read the header: it is broken, or has unusual subsampling."""
+class UnreadableHeader(UnsupportedImage):
+    """TurboJPEG cannot read the header. It is broken, or the subsampling is unusual."""
 
 
 class JpegHeader(NamedTuple):
-    """The information before the first scan.
+    """The properties of a JPEG, from the segments before its first scan.
 
     Attributes:
         width, height: the stored size in pixels.
@@ -78,11 +79,11 @@ class JpegHeader(NamedTuple):
         colorspace: ``Grayscale``, ``YCbCr``, ``RGB``, ``CMYK`` or ``YCCK``.
         orientation: the orientation in the Exif data, 1 to 8; 1 if there is no valid one.
         orientations: the values of all orientation tags, 0 to 8, with their offsets.
-        profile: the ICC profile; None if there is none, and empty if parts of it are missing or
-            repeated.
-        subsampling: the subsampling of the colours, such as ``420``.
-        several_scans: whether the first scan does not contain the whole image.
-        scan_offset: the offset of the first byte of the pixels in the first scan.
+        profile: the ICC profile. It is None if there is no profile, and empty if parts of the
+            profile are missing or repeated.
+        subsampling: the chroma subsampling, such as ``420``.
+        has_several_scans: whether the first scan contains only a part of the image.
+        scan_offset: the offset of the first byte of the compressed pixels in the first scan.
     """
 
     width: int
@@ -93,7 +94,7 @@ class JpegHeader(NamedTuple):
     orientations: tuple[tuple[int, int], ...]
     profile: bytes | None
     subsampling: str
-    several_scans: bool
+    has_several_scans: bool
     scan_offset: int
 
 
@@ -102,31 +103,37 @@ def read_header(data: bytes) -> JpegHeader:
 
     Raises:
         CorruptImage: the file ends before its first scan, or a segment runs past its end.
-        UnsupportedImage: the JPEG is lossless, hierarchical, or has not 8 bits a sample.
-        UnreadHeader: TurboJPEG cannot read the header.
+        UnsupportedImage: the JPEG is lossless or hierarchical, or does not have 8 bits per sample.
+        UnreadableHeader: TurboJPEG cannot read the header.
     """
     metadata = []
     size = len(data)
     start = 0
     end = len(SOI)
     marker = 0
-    # This loop does the same as ``segments``. It saves time, because it is no generator, and calls
-    # ``_segment`` only if there is something unusual.
+    # This loop goes through the segments, as the function ``segments`` does. It is faster, because
+    # it is not a generator, and calls ``_segment`` only for unusual bytes.
     while marker != _SOS:
-        start = end + _SEGMENT_HEAD.size
+        head_start = end
+        start = head_start + _SEGMENT_HEAD.size
+        is_usual = False
         if start <= size:
-            first, marker, length = _SEGMENT_HEAD.unpack_from(data, end)
-            end += 2 + length
-        if start > end or end > size or first != 0xFF or marker not in _MARKERS_WITH_LENGTH:
-            marker, start, end = _segment(data, start - _SEGMENT_HEAD.size)
-        if marker in _METADATA:
+            first_byte, marker, length = _SEGMENT_HEAD.unpack_from(data, head_start)
+            end = head_start + 2 + length
+            is_marker = first_byte == 0xFF and marker in _MARKERS_WITH_LENGTH
+            is_usual = is_marker and start <= end <= size
+        if not is_usual:
+            marker, start, end = _segment(data, head_start)
+        if marker in _METADATA_MARKERS:
             metadata.append((marker, start, end))
         elif marker in _UNSUPPORTED_SOF or (marker in _SOF and data[start : start + 1] != b"\x08"):
-            raise UnsupportedImage("JPEG that is lossless, hierarchical or not of 8 bits a sample")
+            raise UnsupportedImage(
+                "a JPEG that is lossless, hierarchical, or does not have 8 bits per sample"
+            )
     try:
         height, width, colorspace, subsampling = simplejpeg.decode_jpeg_header(data, strict=False)
     except (ValueError, KeyError):
-        raise UnreadHeader("JPEG whose header TurboJPEG cannot read") from None
+        raise UnreadableHeader("a JPEG whose header TurboJPEG cannot read") from None
     channels = _CHANNELS[colorspace]
     orientations, profile = _read_metadata(data, metadata)
     return JpegHeader(
@@ -138,8 +145,8 @@ def read_header(data: bytes) -> JpegHeader:
         orientations=tuple(orientations),
         profile=profile,
         subsampling=subsampling,
-        # A scan with the whole image has all components, and ends with coefficient 63.
-        several_scans=(data[start], data[end - 2]) != (channels, 63),
+        # A scan that contains the whole image has all components, and ends with coefficient 63.
+        has_several_scans=(data[start], data[end - 2]) != (channels, 63),
         scan_offset=end,
     )
 
@@ -166,7 +173,7 @@ def segments(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
 
 
 def _segment(data: bytes | bytearray, position: int) -> tuple[int, int, int]:
-    """The segment at ``position``, or after the bytes there that libjpeg skips."""
+    """The first segment at or after ``position``. Bytes that libjpeg skips are skipped."""
     match = _NEXT_MARKER.search(data, position)
     if match is None:
         raise CorruptImage("truncated JPEG: it ends before its first scan")
@@ -183,7 +190,7 @@ def _segment(data: bytes | bytearray, position: int) -> tuple[int, int, int]:
 def _read_metadata(
     data: bytes, metadata: Sequence[tuple[int, int, int]]
 ) -> tuple[Orientations, bytes | None]:
-    """The orientations in the Exif data, and the ICC profile as in ``JpegHeader``."""
+    """The orientations in the Exif data, and the ICC profile as ``JpegHeader`` describes it."""
     orientations: Orientations = []
     parts = []
     for marker, start, end in metadata:
@@ -198,9 +205,9 @@ def _read_metadata(
 
 
 def _joined_profile(parts: list[tuple[int, int, bytes]]) -> bytes | None:
-    """The ICC profile in parts, which are number, total and content; empty if it is not complete.
+    """Join the parts of an ICC profile. A part is its number, the total number, and its content.
 
-    Returns None if there are no parts.
+    The result is empty if the parts are not complete, and None if there are no parts.
     """
     if not parts:
         return None
@@ -211,17 +218,17 @@ def _joined_profile(parts: list[tuple[int, int, bytes]]) -> bytes | None:
     return b"".join(content for _, _, content in parts)
 
 
-def _orientations(data: bytes, tiff: int, end: int) -> Orientations:
-    """The orientation tags in the first directory of the TIFF structure at ``tiff``.
+def _orientations(data: bytes, tiff_start: int, end: int) -> Orientations:
+    """The orientation tags in the first directory of the TIFF structure at ``tiff_start``.
 
-    Tags of any integer type and count are accepted, because some decoders obey tags whose type
-    differs from the one in the Exif standard.
+    The Exif standard demands one number of type SHORT. Other integer types and counts are accepted
+    too, because some decoders obey such tags.
     """
-    order = _BYTE_ORDERS.get(data[tiff : tiff + 4])
-    if order is None or end < tiff + 8:
+    order = _BYTE_ORDERS.get(data[tiff_start : tiff_start + 4])
+    if order is None or end < tiff_start + 8:
         return []
-    (directory_offset,) = struct.unpack_from(order + "I", data, tiff + 4)
-    start = tiff + directory_offset + 2
+    (directory_offset,) = struct.unpack_from(order + "I", data, tiff_start + 4)
+    start = tiff_start + directory_offset + 2
     if start > end:
         return []
     (announced_count,) = struct.unpack_from(order + "H", data, start - 2)
@@ -241,8 +248,8 @@ def _orientations(data: bytes, tiff: int, end: int) -> Orientations:
 def require_few_scans(data: bytes, header: JpegHeader) -> None:
     """Refuse a JPEG with more scans than encoders write.
 
-    libjpeg decodes each scan over the whole image, so that a small file with many scans could take
-    hours.
+    libjpeg goes through the whole image for each scan. Therefore a small file with many scans could
+    take hours.
 
     Raises:
         ImageTooLarge: the file has too many scans.
@@ -258,7 +265,7 @@ def require_few_scans(data: bytes, header: JpegHeader) -> None:
 
 
 def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
-    """The same file with all orientation tags set to 1. It is ``data`` itself if they are 1."""
+    """Set all orientation tags to 1. If all of them are 1 already, ``data`` itself is returned."""
     if all(value == 1 for value, _ in header.orientations):
         return data
     upright = bytearray(data)
@@ -268,7 +275,7 @@ def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
 
 
 def with_profile(data: bytes, profile: bytes) -> bytes:
-    """The same JPEG with an ICC profile. The file must begin with a JFIF segment."""
+    """Embed an ICC profile in a JPEG, which must begin with a JFIF segment."""
     starts = range(0, len(profile), _ICC_PART_BYTES)
     profile_segments = []
     for number, start in enumerate(starts, 1):
@@ -288,27 +295,27 @@ def decode(
     *,
     keep_truncated: bool = False,
 ) -> tuple[Pixels, Notes]:
-    """Decode a JPEG at the smallest size that is not below ``min_size``.
+    """Decode a JPEG, and reduce it as far as possible without falling below ``min_size``.
 
     Args:
         data: the JPEG.
         header: its header.
         colorspace: the colour space of the pixels: ``RGB`` or ``GRAY``, or ``CMYK`` for images that
-            are stored as CMYK or YCCK. RGB pixels are a view of four bytes a pixel, as ``resize``
-            describes.
-        min_size: the minimum width and height in pixels; 0 x 0 stands for the full size.
-        keep_truncated: whether the part of a truncated JPEG that can be decoded is returned.
-            libjpeg fills the rest with grey.
+            are stored as CMYK or YCCK. RGB pixels are a view of memory with four bytes per pixel,
+            as ``resize`` describes.
+        min_size: the minimum width and height in pixels. With 0 x 0, the image is not reduced.
+        keep_truncated: whether a truncated JPEG is accepted. libjpeg fills the missing pixels with
+            grey.
 
     Returns:
         The pixels, and notes about the file.
 
     Raises:
-        CorruptImage: the JPEG is broken, or is truncated and ``keep_truncated`` is false.
+        CorruptImage: the JPEG is broken, or it is truncated and ``keep_truncated`` is false.
     """
     is_rgb = colorspace == "RGB"
     min_width, min_height = min_size
-    load = partial(
+    decode_jpeg = partial(
         simplejpeg.decode_jpeg,
         colorspace="BGRX" if is_rgb else colorspace,
         min_height=min_height,
@@ -316,10 +323,10 @@ def decode(
     )
     notes: Notes = ()
     try:
-        pixels = load(data, strict=True)
+        pixels = decode_jpeg(data, strict=True)
     except ValueError as error:
         pixels, notes = _decode_flawed(
-            data, header, str(error), load, keep_truncated=keep_truncated
+            data, header, str(error), decode_jpeg, keep_truncated=keep_truncated
         )
     if is_rgb:
         pixels = pixels[:, :, 2::-1]
@@ -330,19 +337,19 @@ def _decode_flawed(
     data: bytes,
     header: JpegHeader,
     warning: str,
-    load: Callable[..., Pixels],
+    decode_jpeg: Callable[..., Pixels],
     *,
     keep_truncated: bool,
 ) -> tuple[Pixels, Notes]:
-    """Decode a JPEG for which libjpeg has given a warning.
+    """Decode a JPEG after libjpeg has reported a warning.
 
-    Harmless flaws are removed, and the JPEG is decoded again, because libjpeg reports its first
-    warning only. This warning may hide another one that means lost pixels.
+    libjpeg reports its first warning only. If this warning is harmless, a second warning could mean
+    that pixels are lost. Therefore harmless flaws are removed, and the JPEG is decoded again.
     """
     head = data[: header.scan_offset]
     scans = data[header.scan_offset :]
     notes: Notes = ()
-    for _ in range(3):  # a flaw of the header, another one, and stray bytes before the end
+    for _ in range(3):  # at most two flaws of the header, and stray bytes before the end
         repaired_head = _repaired_head(head, sequential=_SCAN_PARAMETER_WARNING in warning)
         stray_bytes = _STRAY_BYTES_BEFORE_END.search(warning)
         if head != repaired_head and _HARMLESS_WARNING.search(warning):
@@ -355,26 +362,26 @@ def _decode_flawed(
         if _PROFILE_WARNING not in warning:
             notes = ("recovered",)
         try:
-            return load(head + scans, strict=True), notes
+            return decode_jpeg(head + scans, strict=True), notes
         except ValueError as error:
             warning = str(error)
     if keep_truncated and _ENDS_EARLY in warning:
         try:
-            pixels = load(head + scans, strict=False)
+            pixels = decode_jpeg(head + scans, strict=False)
         except ValueError as error:
             raise CorruptImage(f"corrupt JPEG: {error}") from None
         is_decoded = (pixels[:, :, :3] != _FILL_VALUE).any(axis=2)
         if is_decoded.mean() < _MIN_DECODED_SHARE:
-            raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
+            raise CorruptImage("truncated JPEG: less than 1 % of its pixels can be decoded")
         return pixels, (*notes, "truncated_kept")
     damage = "truncated" if "Premature end of JPEG" in warning else "corrupt"
     raise CorruptImage(f"{damage} JPEG: {warning}")
 
 
 def _repaired_head(head: bytes, *, sequential: bool) -> bytes:
-    """The segments before the first scan, without bytes between them and without an ICC profile.
+    """Remove the ICC profile, and bytes between segments, from the part before the first scan.
 
-    The scan parameters of a ``sequential`` JPEG are replaced by the values that libjpeg uses.
+    If ``sequential`` is true, the scan parameters are replaced by the values that libjpeg uses.
     """
     parts = [SOI]
     for marker, start, end in segments(head):

@@ -1,4 +1,7 @@
-"""PURE. The sizes of converted images, in integer arithmetic: the same on every processor."""
+"""PURE. Compute the sizes of converted images.
+
+The arithmetic uses integers only, so that the sizes are the same on every processor.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dataprep.errors import ImageTooLarge, ImageTooSmall
 from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Notes
 
 Pixels = NDArray[np.uint8]
-"""uint8 of shape (height, width, channels); the channels are 1 (grey), 3 (RGB) or 4 (RGBA)."""
+"""uint8 of shape (height, width, channels) with 1 (grey), 3 (RGB) or 4 (RGBA) channels."""
 
 _MAX_SIDES = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
 
@@ -21,7 +24,7 @@ class Geometry(NamedTuple):
 
     Attributes:
         width, height: the size to which the image is scaled.
-        crop_width, crop_height: the size that is then cut out of its centre.
+        crop_width, crop_height: the size of the area that is then cut out of the centre.
     """
 
     width: int
@@ -30,19 +33,19 @@ class Geometry(NamedTuple):
     crop_height: int
 
 
-class Source(NamedTuple):
-    """The properties of an image in its file, and how the policy changes it.
+class SourceImage(NamedTuple):
+    """The properties of a source image, and how the policy turns, scales and crops it.
 
     Attributes:
         container: the format of the file, such as ``JPEG``.
         width, height: the size in pixels, before the image is turned.
-        colorspace: the colour space of a JPEG, or the mode of an image in Pillow.
+        colorspace: the colour space of a JPEG, or the Pillow mode of another image.
         orientation: the orientation in the Exif data, 1 to 8.
-        profile: the ICC profile; None if there is none, or if the pixels were already converted by
-            it, or if it does not fit them.
-        notes: what the manifest counts under ``warnings``.
+        profile: the ICC profile that still applies to the pixels. It is None if the file has no
+            profile, if the pixels were already converted to sRGB, or if the profile does not fit.
+        notes: remarks that the manifest counts under ``warnings``.
         subsampling: the subsampling of a JPEG, such as ``420``; empty for other files.
-        applied: the orientation by which the image is turned; 1 if it is not turned.
+        applied_orientation: the orientation by which the image is turned; 1 if it is not turned.
         geometry: how the turned image is scaled and cropped.
     """
 
@@ -54,30 +57,34 @@ class Source(NamedTuple):
     profile: bytes | None
     notes: Notes
     subsampling: str
-    applied: int
+    applied_orientation: int
     geometry: Geometry
 
 
 def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
-    """How the policy scales and crops an image of ``width`` x ``height`` pixels, as displayed."""
-    box_width, box_height = _box(policy)
+    """Compute how the policy scales and crops an image.
+
+    ``width`` and ``height`` are the size in pixels after the image was turned.
+    """
+    target_width, target_height = _target_size(policy)
     match policy.mode:
         case "none":
             return Geometry(width, height, width, height)
         case "exact":
             if not policy.upscale:
-                box_width, box_height = min(box_width, width), min(box_height, height)
-            return Geometry(box_width, box_height, box_width, box_height)
+                target_width, target_height = min(target_width, width), min(target_height, height)
+            return Geometry(target_width, target_height, target_width, target_height)
+        # In the other modes, both sides are scaled by numerator / denominator.
         case "short":
-            numerator, denominator = box_width, min(width, height)
+            numerator, denominator = target_width, min(width, height)
         case "long":
-            numerator, denominator = box_width, max(width, height)
+            numerator, denominator = target_width, max(width, height)
         case "crop":
-            # The larger of the two scales, because the image must cover the box.
-            if box_width * height >= box_height * width:
-                numerator, denominator = box_width, width
+            # The larger of the two scales, because the image must cover the target.
+            if target_width * height >= target_height * width:
+                numerator, denominator = target_width, width
             else:
-                numerator, denominator = box_height, height
+                numerator, denominator = target_height, height
     if numerator >= denominator and not policy.upscale:
         numerator = denominator = 1
     # Halves are rounded up.
@@ -85,12 +92,12 @@ def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
     new_height = max(1, (2 * height * numerator + denominator) // (2 * denominator))
     if policy.mode == "crop":
         return Geometry(
-            new_width, new_height, min(new_width, box_width), min(new_height, box_height)
+            new_width, new_height, min(new_width, target_width), min(new_height, target_height)
         )
     return Geometry(new_width, new_height, new_width, new_height)
 
 
-def describe(
+def describe_source(
     policy: ImagePolicy,
     *,
     container: str,
@@ -102,15 +109,15 @@ def describe(
     notes: Notes,
     subsampling: str = "",
     always_turned: bool = False,
-) -> Source:
-    """Describe an image, and how ``policy`` turns, scales and crops it.
+) -> SourceImage:
+    """Describe a source image, and compute how ``policy`` turns, scales and crops it.
 
-    With ``always_turned``, the decoder turns the image whatever the policy says. The other
-    parameters are the attributes of ``Source``.
+    If ``always_turned`` is true, the decoder turns the image even if the policy ignores the
+    orientation. The other parameters are the attributes of ``SourceImage``.
     """
-    applied = orientation if always_turned or policy.orientation == "apply" else 1
-    displayed_size = (height, width) if applied >= 5 else (width, height)
-    return Source(
+    applied_orientation = orientation if always_turned or policy.orientation == "apply" else 1
+    turned_size = (height, width) if applied_orientation >= 5 else (width, height)
+    return SourceImage(
         container=container,
         width=width,
         height=height,
@@ -119,8 +126,8 @@ def describe(
         profile=profile,
         notes=notes,
         subsampling=subsampling,
-        applied=applied,
-        geometry=plan_geometry(displayed_size[0], displayed_size[1], policy),
+        applied_orientation=applied_orientation,
+        geometry=plan_geometry(turned_size[0], turned_size[1], policy),
     )
 
 
@@ -137,7 +144,7 @@ def require_size(width: int, height: int, policy: ImagePolicy) -> None:
         )
     if min(width, height) < policy.min_size:
         raise ImageTooSmall(
-            f"{width} x {height} pixels: its short side is below min_size ({policy.min_size:,})"
+            f"{width} x {height} pixels: the short side is below min_size ({policy.min_size:,})"
         )
 
 
@@ -145,14 +152,14 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
     """Raise an error if an image of ``width`` x ``height`` cannot be scaled and stored.
 
     Raises:
-        ImageTooLarge: a side is larger than the encoding allows, or scaling needs more pixels than
-            ``max_pixels`` and than readers accept by default.
+        ImageTooLarge: a side is larger than the encoding allows, or an image during scaling has
+            more pixels than both ``max_pixels`` and the default limit of readers.
     """
     max_side = _MAX_SIDES[policy.encoding]
     if max(geometry.crop_width, geometry.crop_height) > max_side:
         raise ImageTooLarge(
-            f"{geometry.crop_width} x {geometry.crop_height} pixels: {policy.encoding} holds at "
-            f"most {max_side:,} a side"
+            f"{geometry.crop_width} x {geometry.crop_height} pixels: {policy.encoding} allows at "
+            f"most {max_side:,} pixels per side"
         )
     # One side may be scaled up before the other side is scaled down.
     max_width = max(width, geometry.width)
@@ -164,29 +171,26 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
         )
 
 
-def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
-    """Whether the result is smaller than the policy's size, because images are not upscaled."""
-    width, height = _box(policy)
+def is_below_size(geometry: Geometry, policy: ImagePolicy) -> bool:
+    """Whether the converted image is smaller than the policy's size, because upscaling is off."""
+    width, height = _target_size(policy)
     if policy.mode == "long":
         return max(geometry.width, geometry.height) < width
     return geometry.crop_width < width or geometry.crop_height < height
 
 
-def _box(policy: ImagePolicy) -> tuple[int, int]:
-    """The width and height in the policy; 0 and 0 if it keeps the size."""
+def _target_size(policy: ImagePolicy) -> tuple[int, int]:
+    """The width and height that the policy asks for; 0 and 0 if it keeps the size."""
     size = policy.size or 0
     return size if isinstance(size, tuple) else (size, size)
 
 
-def dct_fraction(width: int, height: int, min_width: int, min_height: int) -> int:
-    """By how much an inverse DCT can reduce an image that must not fall below a minimum size.
+def dct_divisor(width: int, height: int, min_width: int, min_height: int) -> int:
+    """The number by which an inverse DCT can divide both sides of an image: 1, 2, 4 or 8.
 
-    Returns:
-        1, 2, 4 or 8, by which both sides are divided.
+    It is the largest number with which the image does not fall below the minimum size.
     """
-    fraction = 1
-    while (
-        fraction < 8 and width >= 2 * fraction * min_width and height >= 2 * fraction * min_height
-    ):
-        fraction *= 2
-    return fraction
+    for divisor in (8, 4, 2):
+        if width >= divisor * min_width and height >= divisor * min_height:
+            return divisor
+    return 1

@@ -40,18 +40,22 @@ Note = Literal[
     "upscaled",
     "wrong_container",
 ]
-"""Remarks about a written sample. Only ``too_small`` is about a skipped sample."""
+"""Remarks about a converted image. Only ``too_small`` is about an image that was skipped."""
 
 Notes: TypeAlias = tuple[Note, ...]
 
 Refusal = Literal["alpha", "animation", "cmyk", "depth", "palette", "wrong_container"]
-"""The kinds of images that a policy can refuse. The manifest counts them as ``failed_`` + kind."""
+"""The kinds of images that a policy can refuse.
+
+The manifest counts them under ``failed_alpha``, ``failed_animation`` and so on.
+"""
 
 MAX_SIDE = 16_384
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 Byte = Annotated[int, Field(ge=0, le=255)]
 
-# The threshold of Pillow: 2**30 bytes / 4 / 3, which is a quarter of a GiB of RGB pixels.
+# As many RGB pixels as fit into 256 MiB. Pillow warns about images with more pixels, and refuses
+# images with more than twice as many.
 DEFAULT_MAX_PIXELS = 89_478_485
 PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
@@ -72,7 +76,8 @@ class ImagePolicy(BaseModel):
     upscale: bool = False
     """Allow sides to grow. Otherwise, `exact` and `crop` may give images smaller than `size`."""
     filter: Filter = "bicubic"
-    """Filter for scaling. All are antialiased. `area` and `lanczos` start from the full image."""
+    """Filter for scaling. All filters are antialiased. Before `bicubic` and `bilinear`, the decoder
+    may reduce a JPEG to 1/2, 1/4 or 1/8."""
     min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Skip images with a side below this many pixels."""
     encoding: Encoding = "jpeg"
@@ -81,7 +86,7 @@ class ImagePolicy(BaseModel):
     quality: Annotated[int, Field(ge=1, le=100)] = 95
     """Quality of JPEG and lossy WebP."""
     subsampling: Literal["420", "422", "444", "keep"] = "420"
-    """Subsampling of the colours in a JPEG. `keep`: as in the source, or 420 if it has none."""
+    """Chroma subsampling of JPEGs. `keep`: as in the source, or 420 if the source has none."""
     progressive: bool = False
     """Encode progressive JPEGs."""
     optimize: bool = False
@@ -91,8 +96,8 @@ class ImagePolicy(BaseModel):
     webp_lossless: bool = False
     """Encode lossless WebP."""
     orientation: Literal["ignore", "apply"] = "ignore"
-    """Exif orientation: ignore it, as decoders for training do, or turn the pixels. Stored files
-    have the orientation 1."""
+    """Exif orientation: ignore it, as decoders for training do, or turn the pixels. The orientation
+    in stored files is always 1."""
     icc: Literal["drop", "keep", "srgb"] = "drop"
     """Colour profiles of encoded images: drop or embed them, or convert the colours to sRGB."""
     cmyk: Literal["convert", "fail"] = "convert"
@@ -111,12 +116,12 @@ class ImagePolicy(BaseModel):
     animation: Literal["first", "fail"] = "first"
     """Files with several frames or pages: store the first, or refuse them."""
     wrong_container: Literal["convert", "fail"] = "convert"
-    """Files with another format than the extension says: convert them, or refuse them."""
+    """Files whose format does not match the extension: convert them, or refuse them."""
     truncated: Literal["fail", "keep"] = "fail"
     """Files that end early: refuse them, or keep the part that can be decoded."""
     check: Literal["decode", "header"] = "decode"
-    """Check of JPEGs that are stored unchanged: decode them, or (faster) look at the header and the
-    end only."""
+    """Check of JPEGs that are stored unchanged: decode them, or (faster) read only the header and
+    the end."""
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
     """Images with more pixels fail before they are decoded. At most 178,956,970."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
@@ -124,8 +129,11 @@ class ImagePolicy(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_written(cls, values: Any) -> Any:
-        """Add the mode that a size implies, and make 420 a text, which YAML reads as a number."""
+    def _complete(cls, values: Any) -> Any:
+        """Set the mode to ``short`` if only a size is given.
+
+        YAML reads the subsampling 420 as a number. It is converted to a text.
+        """
         if isinstance(values, dict):
             values = dict(values)
             if values.get("mode", "") is None:
@@ -149,7 +157,8 @@ class ImagePolicy(BaseModel):
         )
 
     @model_validator(mode="after")
-    def _keys_fit_each_other(self) -> ImagePolicy:
+    def _check_combinations(self) -> ImagePolicy:
+        """Refuse values of several keys that contradict each other."""
         if self.mode == "none" and self.size is not None:
             raise ValueError("mode 'none' keeps the size as it is: leave 'size' out")
         if self.mode != "none" and self.size is None:
@@ -166,7 +175,8 @@ class ImagePolicy(BaseModel):
     def same_everywhere(self) -> bool:
         """Whether the stored bytes are the same on every processor.
 
-        The bytes of zlib-ng (PNG) and libwebp depend on the instructions of the processor. The
-        colours of LittleCMS depend on them too, because its tables are computed in floating point.
+        The bytes that zlib-ng (PNG) and libwebp write depend on the instruction set of the
+        processor. The colours of LittleCMS depend on it too, because LittleCMS computes its tables
+        in floating point.
         """
         return self.encoding == "jpeg" and self.icc != "srgb"

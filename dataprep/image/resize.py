@@ -3,18 +3,18 @@
 All filters are antialiased:
 
 - ``bicubic``, the default, and ``bilinear``: a convolution whose kernel grows with the reduction.
-  ``cykooz-resizer`` computes it with vector instructions. It has no wheel for Linux on ARM. There,
-  matrix products in NumPy give the same pixels, a little slower.
-- ``area``: the mean of the area that a target pixel covers.
+  ``cykooz-resizer`` computes it with vector instructions. This library has no wheel for Linux on
+  ARM. There, matrix products in NumPy compute the same pixels, a little more slowly.
+- ``area``: the mean of the source pixels that a target pixel covers.
 - ``lanczos``: the filter of Pillow, with 3 lobes.
 
-libjpeg's inverse DCT may reduce a JPEG to 1/2, 1/4 or 1/8 before ``bicubic`` or ``bilinear``. The
-other filters get the full image.
+Before ``bicubic`` or ``bilinear``, libjpeg's inverse DCT may reduce a JPEG to 1/2, 1/4 or 1/8. The
+other filters get the image at full size.
 
-RGB pixels are ordinary arrays of shape (height, width, 3). The decoder and the resizer are fastest
-with four bytes a pixel: blue, green, red, and an unused byte. Therefore the decoder returns
-a view of such memory. Only the strides of the view are unusual. ``bgrx`` returns the memory again
-without a copy.
+RGB pixels are arrays of shape (height, width, 3). The decoder and the resizer are fastest with four
+bytes per pixel: blue, green, red, and an unused byte. Therefore the decoder returns a view of
+memory in this form. Only the strides of the view are unusual. ``bgrx`` returns the memory behind
+such a view without a copy.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ except ImportError:
     cykooz_resizer = None
 
 REDUCIBLE = frozenset({"bilinear", "bicubic"})
-"""Filters that may get an image which the decoder has reduced already."""
+"""The filters whose source may be an image that the decoder has already reduced."""
 
 _BAND_ROWS = 16  # target rows that are computed in one matrix product
 _MAX_WEIGHT_BITS = 21
-_WEIGHT_LIMIT = 2**15  # weights are 16-bit numbers with a sign
-# A resizer has a buffer and a lock. So each thread that resizes takes one that no other uses.
+_WEIGHT_LIMIT = 2**15  # weights are signed 16-bit integers
+# A resizer has a buffer and a lock. Therefore each thread takes a resizer that is not in use.
 _idle_resizers: list[Any] = []
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
-    """Turn stored pixels as the Exif orientation says (Exif 2.32, table of 4.6.4 A)."""
+    """Turn pixels as an Exif orientation describes (Exif 2.32, table of 4.6.4 A)."""
     if orientation >= 5:
         pixels = pixels.transpose(1, 0, 2)
     if orientation in (2, 3, 6, 7):
@@ -57,7 +57,7 @@ def turn(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixels:
-    """Scale pixels to the size of ``geometry``, then cut its crop out of their centre."""
+    """Scale pixels to the size in ``geometry``, then cut the crop out of the centre."""
     height, width, channels = pixels.shape
     scaled_size = (geometry.width, geometry.height)
     if (width, height) != scaled_size:
@@ -76,11 +76,11 @@ def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixel
 
 
 def bgrx(pixels: Pixels) -> Pixels:
-    """RGB pixels as blue, green, red, and a byte that is not used.
+    """Convert RGB pixels to blue, green, red, and an unused byte.
 
     Returns:
-        uint8 of shape (height, width, 4). It is the memory behind ``pixels`` if ``pixels`` is a
-        view of four bytes a pixel, and otherwise a copy.
+        uint8 of shape (height, width, 4). If ``pixels`` is a view of memory in this form, the
+        result is this memory. Otherwise, it is a copy.
     """
     height, width, _ = pixels.shape
     row_stride, pixel_stride, channel_stride = pixels.strides
@@ -97,6 +97,7 @@ def bgrx(pixels: Pixels) -> Pixels:
 
 
 def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
+    """Scale pixels with a filter. All channels are scaled independently."""
     if filter == "area":
         return _area_average(pixels, width, height)
     if filter == "lanczos":
@@ -107,6 +108,7 @@ def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
 
 
 def _convolve_by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    """Scale pixels with cykooz-resizer. RGB pixels are scaled in memory with four bytes each."""
     is_rgb = pixels.shape[2] == 3
     source = np.ascontiguousarray(bgrx(pixels) if is_rgb else pixels)
     target = np.empty((height, width, source.shape[2]), np.uint8)
@@ -120,9 +122,9 @@ def _convolve_by_cykooz(pixels: Pixels, width: int, height: int, filter: str) ->
 
 
 def _shared_image(pixels: Pixels) -> Image.Image:
-    """An image of Pillow that shares the memory of ``pixels``, which have 1 or 4 channels.
+    """A Pillow image that shares the memory of ``pixels``, which have 1 or 4 channels.
 
-    The mode of four channels is CMYK, because cykooz-resizer then treats them independently.
+    Four channels get the mode CMYK, because cykooz-resizer then scales each channel independently.
     """
     mode = "L" if pixels.shape[2] == 1 else "CMYK"
     size = pixels.shape[1], pixels.shape[0]
@@ -138,9 +140,9 @@ def _cykooz_options(filter: str) -> Any:
 
 
 def _convolve_by_numpy(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
-    """Scale the height, then the width, with the weights and the rounding of cykooz-resizer.
+    """Scale the height, and then the width, with the weights and the rounding of cykooz-resizer.
 
-    The width is scaled as the height of the transposed image.
+    To scale the width, the image is transposed, and its rows are scaled again.
     """
     channels = pixels.shape[2]
     if channels == 3:
@@ -154,56 +156,58 @@ def _convolve_by_numpy(pixels: Pixels, width: int, height: int, filter: str) -> 
 
 
 def _scale_rows(pixels: Pixels, height: int, filter: str) -> Pixels:
-    """Scale the first axis to ``height``, a few rows at a time, by matrix products.
+    """Scale the first axis to ``height`` with matrix products, a few rows at a time.
 
-    Weights and sums are multiples of a power of two that fit into the mantissa of the floats.
-    Therefore every sum is exact in any order.
+    All weights and sums are multiples of the same power of two, and fit into the mantissa of a
+    float. Therefore every sum is exact, whatever the order of the additions.
     """
     rows = pixels.reshape(len(pixels), -1)
     scaled: Pixels = np.empty((height, rows.shape[1]), np.uint8)
     half_step, bands = _weights(len(rows), height, filter)
     for target_rows, source_rows, weights in bands:
         sums: Any = np.matmul(weights, rows[source_rows].astype(weights.dtype))
-        # OpenCV rounds to the nearest number, halves to even. The added half step rounds them up.
+        # OpenCV rounds halves to the nearest even number. With the added half step, it rounds up.
         cv2.addWeighted(sums, 1, sums, 0, half_step, scaled[target_rows], dtype=cv2.CV_8U)
     return scaled.reshape(height, *pixels.shape[1:])
 
 
 @lru_cache(maxsize=1024)
 def _weights(
-    source: int, target: int, filter: str
+    source_height: int, target_height: int, filter: str
 ) -> tuple[float, list[tuple[slice, slice, NDArray[np.floating]]]]:
-    """The weights that scale ``source`` rows to ``target`` rows, in bands of target rows.
+    """The weights that scale the rows of an image, in bands of target rows.
 
-    They are computed as in fast_image_resize 5 (convolution/mod.rs, convolution/optimisations.rs):
-    the weights of a target row add up to 1, and are then rounded to 16-bit numbers with a sign.
+    The weights are computed as in fast_image_resize 5 (convolution/mod.rs and
+    convolution/optimisations.rs). The weights of a target row add up to 1. They are then rounded to
+    signed 16-bit integers.
 
     Returns:
-        A number that is smaller than the rounding step of the sums, and for each band: its target
-        rows, the source rows that it needs, and the weights, of shape (target rows, source rows).
+        Half the rounding step of the sums, and a list of bands. A band consists of its target rows,
+        the source rows that it needs, and the weights, of shape (target rows, source rows).
     """
     _, kernel, support = _KERNELS[filter]
-    scale = source / target
+    scale = source_height / target_height
     stretch = max(scale, 1.0)
-    centers = (np.arange(target) + 0.5) * scale
+    centers = (np.arange(target_height) + 0.5) * scale
     first = np.maximum(np.floor(centers - support * stretch), 0).astype(np.int64)
-    last = np.minimum(np.ceil(centers + support * stretch), source).astype(np.int64)
-    # Column i has the source rows and the weights of target row i.
-    taps = first + np.arange((last - first).max())[:, np.newaxis]
-    weights = kernel(np.abs((taps - (centers - 0.5)) * (1.0 / stretch))) * (taps < last)
+    stop = np.minimum(np.ceil(centers + support * stretch), source_height).astype(np.int64)
+    # Column i has the source rows that contribute to target row i, and their weights.
+    source_indices = first + np.arange((stop - first).max())[:, np.newaxis]
+    distances = np.abs((source_indices - (centers - 0.5)) * (1.0 / stretch))
+    weights = kernel(distances) * (source_indices < stop)
     weights /= np.add.reduce(weights, axis=0)  # adds one row after the other, as Rust does
     bits = _weight_bits(float(weights.max()))
     integers = np.trunc(weights * 2**bits + np.copysign(0.5, weights))
     fits_float32 = bits < 16 and 255 * np.abs(integers).sum(axis=0).max() < 2**24
     float_type = np.float32 if fits_float32 else np.float64
     bands = []
-    for start in range(0, target, _BAND_ROWS):
-        target_rows = slice(start, min(start + _BAND_ROWS, target))
-        source_rows = slice(int(first[target_rows].min()), int(last[target_rows].max()))
+    for start in range(0, target_height, _BAND_ROWS):
+        target_rows = slice(start, min(start + _BAND_ROWS, target_height))
+        source_rows = slice(int(first[target_rows].min()), int(stop[target_rows].max()))
         shape = (target_rows.stop - start, source_rows.stop - source_rows.start)
         band = np.zeros(shape, float_type)
         for target_row in range(start, target_rows.stop):
-            count = last[target_row] - first[target_row]
+            count = stop[target_row] - first[target_row]
             begin = first[target_row] - source_rows.start
             row_weights = integers[:count, target_row] / 2**bits
             band[target_row - start, begin : begin + count] = row_weights
@@ -212,7 +216,7 @@ def _weights(
 
 
 def _weight_bits(max_weight: float) -> int:
-    """The number of bits after the point with which all weights fit into 16 bits."""
+    """The largest number of fractional bits with which all weights fit into 16 bits."""
     bits = 0
     while max_weight * 2 ** (bits + 1) + 0.5 < _WEIGHT_LIMIT:
         bits += 1
@@ -233,7 +237,7 @@ def _catmull_rom(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
-# For each filter: its name in cykooz-resizer, its kernel, and the reach of the kernel in pixels.
+# For each filter: its name in cykooz-resizer, its kernel, and the radius of the kernel in pixels.
 _KERNELS = {
     "bilinear": ("bilinear", _triangle, 1.0),
     "bicubic": ("catmull_rom", _catmull_rom, 2.0),
@@ -241,11 +245,11 @@ _KERNELS = {
 
 
 def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:
-    """Scale by the Lanczos filter of Pillow, whose kernel grows with the reduction.
+    """Scale with Pillow's Lanczos filter, whose kernel grows with the reduction.
 
     Pillow rounds the weights to 22 bits. All other steps are integer arithmetic.
     """
-    # CMYK is a mode whose four channels Pillow scales independently.
+    # Four channels get the mode CMYK, because Pillow then scales each channel independently.
     image = _image(pixels, {1: "L", 3: "RGB", 4: "CMYK"}[pixels.shape[2]])
     scaled = image.resize((width, height), Image.Resampling.LANCZOS)
     return np.asarray(scaled).reshape(height, width, -1)
@@ -256,15 +260,15 @@ def _converted(pixels: Pixels, mode: str, new_mode: str) -> Pixels:
 
 
 def _image(pixels: Pixels, mode: str) -> Image.Image:
-    """A copy of the pixels as an image of Pillow."""
+    """Copy pixels into a Pillow image."""
     size = pixels.shape[1], pixels.shape[0]
     return Image.frombytes(mode, size, np.ascontiguousarray(pixels).tobytes())
 
 
 def _area_average(pixels: Pixels, width: int, height: int) -> Pixels:
-    """The mean of the area that each target pixel covers, halves rounded up.
+    """Compute the mean of the source pixels that each target pixel covers. Halves are rounded up.
 
-    Source pixels at the edge of this area count by the share that is covered. The result is exact,
+    A source pixel that is partly covered counts by the share that is covered. The result is exact,
     because all sums are fractions with the denominator (source width x source height).
     """
     area = pixels.shape[0] * pixels.shape[1]
@@ -276,14 +280,20 @@ def _area_average(pixels: Pixels, width: int, height: int) -> Pixels:
 
 
 def _area_sums(values: NDArray[np.integer], target: int) -> NDArray[np.int64]:
-    """The sums over ``target`` equal parts of the first axis, multiplied by ``target``."""
+    """The sums over ``target`` equal intervals of the first axis, multiplied by ``target``."""
     size = len(values)
     sums = np.empty((target, *values.shape[1:]), np.int64)
-    for part in range(target):
-        start, stop = part * size, (part + 1) * size
-        first, last = start // target, -(-stop // target)
-        covered = values[first:last]
-        outside = covered[[0, -1]].astype(np.int64)
-        sums[part] = target * covered.sum(axis=0, dtype=np.int64)
-        sums[part] -= (start - first * target) * outside[0] + (last * target - stop) * outside[1]
+    for interval in range(target):
+        # Where the interval begins and ends, in rows multiplied by ``target``.
+        begin = interval * size
+        end = (interval + 1) * size
+        first_row = begin // target
+        stop_row = -(-end // target)  # rounded up
+        covered = values[first_row:stop_row]
+        first_values = covered[0].astype(np.int64)
+        last_values = covered[-1].astype(np.int64)
+        sums[interval] = target * covered.sum(axis=0, dtype=np.int64)
+        # Subtract the shares of the first and the last row that are outside of the interval.
+        sums[interval] -= (begin - first_row * target) * first_values
+        sums[interval] -= (stop_row * target - end) * last_values
     return sums

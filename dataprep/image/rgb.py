@@ -1,4 +1,4 @@
-"""PURE. Decode an image to RGB pixels, as readers of a data set need it."""
+"""PURE. Decode stored images to RGB pixels, for readers of a data set."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from dataprep.image.containers import open_image
 from dataprep.image.output_size import Pixels
 from dataprep.image.policy import ImagePolicy
 
-_POLICY = ImagePolicy()  # puts transparent images on white, and takes the first frame
+# The default policy puts transparent images on a white background, and takes the first frame.
+_POLICY = ImagePolicy()
 
 
-def decode_whole(data: bytes | bytearray | memoryview) -> Pixels:
-    """Decode all pixels of an image at its own size.
+def decode_rgb(data: bytes | bytearray | memoryview) -> Pixels:
+    """Decode an image to RGB pixels, without scaling or turning it.
 
-    The Exif orientation is ignored. Damage for which libjpeg only gives a warning is ignored too.
+    The Exif orientation is ignored. Damage is also ignored if libjpeg only warns about it.
 
     Returns:
         uint8 of shape (height, width, 3). The channel of a greyscale image is repeated.
 
     Raises:
-        ImageError: the data is no image, or cannot be decoded.
+        ImageError: the data is not an image, or cannot be decoded.
     """
     if bytes(data[:2]) == b"\xff\xd8":
-        with contextlib.suppress(ValueError, KeyError):  # a broken JPEG: Pillow tells what is wrong
+        # If simplejpeg fails, Pillow tries to decode the JPEG below, and its error is reported.
+        with contextlib.suppress(ValueError, KeyError):
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
             if colorspace not in ("CMYK", "YCCK") and width * height <= _POLICY.max_pixels:
                 pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False)

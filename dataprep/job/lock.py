@@ -37,7 +37,7 @@ from dataprep.job.split_plan import Part
 from dataprep.machine.processes import ProcessIdentity, this_process, unknown_process
 from dataprep.names import escape
 from dataprep.output import keys
-from dataprep.schema import MISSHAPEN, typed
+from dataprep.schema import STRUCTURE_ERRORS, typed
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock, version_of
 from dataprep.stores.protocol import KeepsLocks
@@ -359,5 +359,5 @@ def _parse(data: bytes) -> _LockContent | None:
     """Parse a lock object. Return None if it is not a lock that this version can read."""
     try:
         return typed(_LockContent, from_json(data))
-    except MISSHAPEN:
+    except STRUCTURE_ERRORS:
         return None

@@ -16,7 +16,7 @@ from dataprep.job.split_plan import (
     sample_rows,
 )
 from dataprep.labels import LabelSpace, are_whole, is_number
-from dataprep.labels.imagenet_synsets import difference
+from dataprep.labels.imagenet_synsets import difference_from_imagenet
 from dataprep.names import by_bytes
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import promises_image
@@ -49,7 +49,7 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         yield f"no file of {classes} can be read, such as {unreadable[0]!r}"
     if not request.config.unlabelled and (absent := sorted(known_classes - source_classes)):
         yield f"no sample here of {counted(len(absent), 'class')}, such as {absent[0]!r}"
-    synset_warning = difference([label.synset for label in label_space.labels])
+    synset_warning = difference_from_imagenet([label.synset for label in label_space.labels])
     if synset_warning is not None:
         yield synset_warning
     requested_bytes = int(request.config.shard_size)

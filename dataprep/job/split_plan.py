@@ -35,7 +35,7 @@ from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError, DatasetError
 from dataprep.formats import get_format
 from dataprep.labels import LabelSpace
-from dataprep.labels.boxes import Annotated, BoxColumns
+from dataprep.labels.boxes import AnnotatedImage, BoxColumns
 from dataprep.names import CODEC, escape, escape_all, unescape_all
 from dataprep.output.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.output.manifest import Row, Samples
@@ -210,7 +210,7 @@ class PlannedSample(NamedTuple):
     located: Located
     label: int
     values: tuple[float, ...] = ()
-    annotated: Annotated | None = None
+    annotated: AnnotatedImage | None = None
 
 
 @dataclass(frozen=True)
@@ -277,9 +277,9 @@ class SplitPlan:
         values: list[tuple[float, ...]] = [()] * len(labels)
         if self.values is not None:
             values = [tuple(row) for row in self.values[rows].tolist()]
-        annotated: list[Annotated | None] = [None] * len(labels)
+        annotated: list[AnnotatedImage | None] = [None] * len(labels)
         if self.boxes is not None:
-            annotated = [*self.boxes.of(rows)]
+            annotated = [*self.boxes.annotated_images(rows)]
         return tuple(map(PlannedSample, located, labels, values, annotated))
 
     def entries_without_shard(self, label_space: LabelSpace) -> Samples:

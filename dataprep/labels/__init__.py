@@ -1,4 +1,4 @@
-"""Classes and their labels, the files that describe classes, and bounding boxes."""
+"""Classes and their labels, files that describe classes, and bounding boxes."""
 
 from dataprep.labels.space import Label, LabelSpace, are_whole, is_number, is_synset
 

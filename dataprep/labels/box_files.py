@@ -1,12 +1,16 @@
 """Read bounding boxes and match them to images.
 
-Boxes are in XML files in a folder, in a tar of XML files, or in a CSV file, on a disk or on S3.
+Boxes are in a folder of XML files, in a tar of XML files, or in a CSV file, on a disk or on S3.
 
-XML files have the form of ILSVRC and Pascal VOC. The name of the file is the name of the image,
-because ``<filename>`` is ``%s`` in some files of ILSVRC. CSV files have three forms: TensorFlow's
-``filename,xmin,ymin,xmax,ymax[,label]`` without a header, columns named by a header, or Kaggle's
-``ImageId,PredictionString``, whose second column is ``synset xmin ymin xmax ymax`` in pixels, once
-for each box.
+XML files have the form of ILSVRC and Pascal VOC. An XML file has the same name as its image. Its
+element ``<filename>`` is not used, because it is ``%s`` in some files of ILSVRC.
+
+CSV files have one of three forms:
+
+- TensorFlow's ``filename,xmin,ymin,xmax,ymax[,label]``, without a header.
+- A header that names the columns.
+- Kaggle's ``ImageId,PredictionString``. The second column has ``synset xmin ymin xmax ymax`` in
+  pixels for each box.
 """
 
 from __future__ import annotations
@@ -41,15 +45,15 @@ _COLUMNS = ("filename", *SIDES, "label")
 _KAGGLE_HEADER = ["ImageId", "PredictionString"]
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
 _CONCURRENT_REQUESTS = 32
-_SIDE_LIMIT = 2**24  # float32 represents all whole numbers up to it
+_SIDE_LIMIT = 2**24  # float32 can represent all smaller whole numbers
 
 
 class Annotation(NamedTuple):
-    """The boxes of one image as they are in a file.
+    """The boxes of one image, as a file contains them.
 
     Attributes:
-        width, height: the size of the annotated image, as in ``Annotated``.
-        boxes: the class of each box, which may be empty, and its sides.
+        width, height: the size of the annotated image, as in ``AnnotatedImage``.
+        boxes: the class and the sides of each box. The class may be empty.
     """
 
     width: int
@@ -59,10 +63,10 @@ class Annotation(NamedTuple):
 
 _NO_BOXES = Annotation(1, 1, [])
 Annotations = list[tuple[str, Annotation]]
-"""Annotations by the path of the XML file, or by the name of the image in a table."""
+"""Pairs of a name and an annotation. The name is the path of an XML file, or an image in a CSV."""
 
 ListFiles = Callable[[Store], Iterable[ObjectInfo]]
-"""Lists all files of a store, and decides which links are followed."""
+"""A function that lists all files of a store. It decides which links are followed."""
 
 
 def _list_files(store: Store) -> Iterable[ObjectInfo]:
@@ -80,16 +84,16 @@ def find_boxes(
 ) -> BoxColumns:
     """Read the boxes of images, and report how many images have boxes.
 
-    A box without a class has the label of its image. A box whose class is not in ``classes`` has
+    A box without a class gets the label of its image. A box whose class is not in ``classes`` gets
     the label -1.
 
     Args:
         options: where the boxes are, and how they are matched to images.
         store: options of the store that has the boxes.
-        names: the name of each image, relative to its source; None for a row that is no image.
+        names: the name of each image, relative to its source; None for a row without an image.
         labels: the label of each image, int32.
         classes: the label of each class, by its name.
-        note: called with each line for the user.
+        note: called with each message for the user.
         list_files: lists the files of a folder of annotations.
 
     Raises:
@@ -97,9 +101,9 @@ def find_boxes(
         SourceError, StoreError: the boxes cannot be read.
     """
     annotations = read_annotations(options, store, list_files)
-    by_key: dict[str, list[Annotation]] = {}
+    annotations_by_key: dict[str, list[Annotation]] = {}
     for path, annotation in annotations:
-        by_key.setdefault(_key(path, options), []).append(annotation)
+        annotations_by_key.setdefault(_match_key(path, options), []).append(annotation)
     ends = [0]
     sides: list[tuple[float, ...]] = []
     sizes: list[tuple[int, int]] = []
@@ -107,10 +111,10 @@ def find_boxes(
     matched_keys: set[str] = set()
     for name, label in zip(names, labels.tolist(), strict=True):
         annotation = _NO_BOXES
-        key = _key(name or "", options)
-        if name and key in by_key:
-            annotation = by_key[key][0]
-            if len(by_key[key]) > 1 or key in matched_keys:
+        key = _match_key(name or "", options)
+        if name and key in annotations_by_key:
+            annotation = annotations_by_key[key][0]
+            if len(annotations_by_key[key]) > 1 or key in matched_keys:
                 raise ConfigError(
                     f"several images or annotations have the name {key!r}: give boxes.key=path to "
                     "distinguish them by their folders"
@@ -126,24 +130,27 @@ def find_boxes(
     if not matched_keys:
         raise ConfigError(
             f"no image has boxes at {options.source!r}: its annotations have names such as "
-            f"{next(iter(by_key))!r}, images such as {images[0]!r} (boxes.key is {options.key!r})"
+            f"{next(iter(annotations_by_key))!r}, images such as {images[0]!r} (boxes.key is "
+            f"{options.key!r})"
         )
-    with_boxes = len(set(ends)) - 1  # an image without boxes repeats the end before it
+    # The end of an image without boxes is the same as the end of the image before it.
+    images_with_boxes = len(set(ends)) - 1
     note(
-        f"{options.source}: {counted(len(annotations), 'annotation')} read; {with_boxes:,} of "
-        f"{counted(len(images), 'image')} have {counted(len(sides), 'box')}"
+        f"{options.source}: {counted(len(annotations), 'annotation')} read; "
+        f"{images_with_boxes:,} of {counted(len(images), 'image')} have "
+        f"{counted(len(sides), 'box')}"
     )
     unknown_classes = box_labels.count(-1)
     if unknown_classes:
         note(
-            f"{counted(unknown_classes, 'box')} of classes that labels.json does not know: they "
-            "get the label of their image"
+            f"{counted(unknown_classes, 'box')} of classes that are not in labels.json: they get "
+            "the label of their image"
         )
     return BoxColumns.from_lists(ends, sides, box_labels, sizes)
 
 
-def _key(name: str, options: BoxOptions) -> str:
-    """What an image and its annotation have in common: the name or path without extension."""
+def _match_key(name: str, options: BoxOptions) -> str:
+    """The name or path without extension, which is the same for an image and its annotation."""
     path = PurePosixPath(name)
     if options.key == "name":
         return path.stem
@@ -181,35 +188,40 @@ def read_annotations(
     except ObjectNotFound:
         annotations = []
     except _DAMAGED as error:
-        raise SourceError(f"{uri!r} is not a whole archive: {error}") from None
+        raise SourceError(f"{uri!r} is a damaged archive: {error}") from None
     if not annotations:
         raise SourceNotFound(
-            f"no boxes at {uri!r}: boxes.source is XML files, a tar of them, or a CSV file"
+            f"no boxes at {uri!r}: boxes.source must be a folder of XML files, a tar of them, or a "
+            "CSV file"
         )
     return annotations
 
 
 def _refuse_links(uri: str, entries: Iterable[ObjectInfo]) -> None:
-    """Refuse links that are broken or not followed, because boxes would be missing."""
+    """Refuse broken links and links that are not followed, because boxes would be missing."""
     for entry in entries:
         is_hidden = entry.key.startswith(".") or "/." in entry.key
         if entry.problem in (BROKEN, LEAVES) and not is_hidden:
             raise SourceError(
                 f"{uri}/{entry.key} of boxes.source: {entry.problem}, so that boxes would be "
-                "missing: bring its target back, or remove the link"
+                "missing: restore its target, or remove the link"
             )
 
 
 def _read_file(uri: str, options: StoreOptions | None) -> bytes:
+    """Read one file at a path or URI."""
     folder, slash, name = uri.rpartition("/")
     return open_store(folder or slash, options).get(name)
 
 
 def _files_in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield XML files, also files in inner tars, which older archives of ILSVRC have."""
+    """Yield the path and the content of each XML file in a tar.
+
+    Inner tars are read too, because older archives of ILSVRC contain them.
+    """
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
         while (member := tar.next()) is not None:
-            # Otherwise, the tar keeps a list of all members.
+            # tarfile keeps a list of all members. Clear it to save memory.
             tar.members = []  # type: ignore[attr-defined]
             content = tar.extractfile(member) if member.isfile() else None
             if content and member.name.lower().endswith(_TARS):
@@ -219,7 +231,7 @@ def _files_in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_annotation(name: str) -> bool:
-    """Whether a file is an XML file and not hidden."""
+    """Whether a file is an XML file that is not hidden."""
     path = PurePosixPath(name)
     return path.suffix.lower() == ".xml" and not path.name.startswith(".")
 
@@ -239,15 +251,15 @@ def parse_xml(data: bytes) -> Annotation:
     """Parse one XML file. Boxes of the parts of an object, such as a head, are left out.
 
     Raises:
-        ValueError: the file is no XML, has a document type, is no annotation, or has a box whose
-            sides are no numbers.
+        ValueError: the file is not XML, has a document type, is not an annotation, or has a box
+            whose sides are not numbers.
     """
     try:
         root = fromstring(data, forbid_dtd=True)
     except (ParseError, LookupError, ValueError, RecursionError) as error:
         raise ValueError(f"not XML, or XML with a document type: {error}") from None
     if root.tag != "annotation":
-        raise ValueError(f"<{root.tag[:40]}> is no annotation")
+        raise ValueError(f"<{root.tag[:40]}> is not an annotation")
     size = _size(root.findtext("size/width", ""), root.findtext("size/height", ""))
     annotation = Annotation(*size, [])
     for item in root.iter("object"):
@@ -262,21 +274,21 @@ def _sides(texts: Iterable[str]) -> tuple[float, ...]:
     """The sides of a box as numbers. Raises ValueError."""
     sides = tuple(float(text) for text in texts)
     if not all(abs(side) < _SIDE_LIMIT for side in sides):
-        raise ValueError(f"{sides} are not four sides")
+        raise ValueError(f"{sides} are not the sides of a box")
     return sides
 
 
 def _size(width: str, height: str) -> tuple[int, int]:
-    """Width and height in pixels; 0 and 0 unless both are given."""
+    """The width and height in pixels; 0 and 0 if one of them is missing."""
     size = int(width.strip() or 0), int(height.strip() or 0)
     return size if min(size) > 0 else (0, 0)
 
 
 def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
-    """Parse a CSV file. An image has one annotation, with boxes in the order of the lines.
+    """Parse a CSV file. The lines of an image form one annotation, in the order of the lines.
 
     Raises:
-        ConfigError: a column is missing, or a line is no box; the error names the line.
+        ConfigError: a column is missing, or a line is not a box. The message names the line.
     """
     text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"))
     reader = csv.reader(text, skipinitialspace=True, strict=True)
@@ -288,11 +300,11 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
                 annotation.boxes.append((class_name, _sides(sides)))
     except (csv.Error, ValueError) as error:
         raise ConfigError(f"{options.source}, line {reader.line_num:,}: {error}") from None
-    max_sides = []
+    largest_sides = []
     for annotation in annotations.values():
-        if annotation.width == 1:  # its sides should be shares of the image
-            max_sides += [max(sides) for _, sides in annotation.boxes]
-    if max_sides and np.median(max_sides) > 1.5:
+        if annotation.width == 1:  # the sides should be shares of the image
+            largest_sides += [max(sides) for _, sides in annotation.boxes]
+    if largest_sides and np.median(largest_sides) > 1.5:
         raise ConfigError(
             f"{options.source}: its boxes look like pixels, not like shares of the image: give "
             "boxes.units=pixels"
@@ -303,13 +315,14 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
 def _rows(
     lines: Iterator[list[str]], options: BoxOptions
 ) -> Iterator[tuple[str, tuple[int, int], list[list[str]]]]:
-    """Yield the image, its size, and the class and sides of each box, for each line."""
+    """Yield the image, its size, and its boxes for each line. A box is its class and its sides."""
     header = [cell.strip() for cell in next(lines, [])]
     if header == _KAGGLE_HEADER:
         for image, prediction in lines:
             yield image.strip(), (0, 0), _kaggle_boxes(prediction)
         return
     columns = options.columns.model_dump()
+    # Without a header, the first line has the four sides of a box after the name.
     has_header = not any(cell.replace(".", "").isdecimal() for cell in header[1:5])
     if not has_header:
         lines = chain([header], lines)

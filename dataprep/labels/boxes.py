@@ -1,10 +1,12 @@
-"""PURE. Bounding boxes of many images as columns, and their conversion with the images.
+"""PURE. Store the bounding boxes of many images in columns, and convert boxes with their images.
 
-A box is drawn on the stored image, or on the displayed image if the annotation program applied the
-Exif orientation. The boxes of ILSVRC were drawn in browsers that ignored it. The size in an
-annotation is the size of the image that the annotator saw. It is often a smaller copy. Therefore
-sides are divided by this size. As in TensorFlow's ``process_bounding_boxes.py``, swapped sides are
-exchanged, and boxes are cut at the edges of the image.
+Boxes refer to the stored image, or to the displayed image if the annotation program applied the
+Exif orientation. The boxes of ILSVRC were drawn in browsers that ignored the orientation.
+
+The size in an annotation is the size of the image that the annotator saw. Often, this image is a
+smaller copy. Therefore the sides of boxes are divided by this size. As in TensorFlow's
+``process_bounding_boxes.py``, swapped sides are exchanged, and boxes are cut at the edges of the
+image.
 """
 
 from __future__ import annotations
@@ -32,17 +34,17 @@ _COLUMNS = [
     "box_ymax",
     "box_label",
 ]
-_MIN_SIDE = 1e-6  # as a share of the image: the resolution of float32 near 1
+_MIN_SIDE = 1e-6  # as a share of the image; smaller sides vanish in float32 near 1
 _INVERSE_ORIENTATIONS = {6: 8, 8: 6}  # all other orientations are their own inverses
 
 
-class Annotated(NamedTuple):
-    """The boxes of one image, as they were drawn.
+class AnnotatedImage(NamedTuple):
+    """The size and the boxes of the image that the annotator saw.
 
     Attributes:
         boxes: the boxes. A box of an unknown class has the label -1.
-        width, height: the size of the annotated image, in the units of the sides. It is 1 x 1 if
-            the sides are shares of the image, and 0 x 0 if they are pixels of the stored image.
+        width, height: the size of the image, in the units of the sides. It is 1 x 1 if the sides
+            are shares of the image, and 0 x 0 if they are pixels of the stored image.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -55,10 +57,10 @@ class BoxColumns:
     """The boxes of many images, a row for each image. ILSVRC2012's 615,299 boxes take 20 MB.
 
     Attributes:
-        table: the columns as they are in the stored plan. ``box_width`` and ``box_height`` (int32)
-            are the size in ``Annotated``. ``box_xmin``, ``box_ymin``, ``box_xmax`` and ``box_ymax``
-            (float32) are lists of sides. ``box_label`` (int32) is a list of labels; -1 stands for
-            an unknown class.
+        table: the columns, as the stored plan contains them. ``box_width`` and ``box_height``
+            (int32) are the size in ``AnnotatedImage``. ``box_xmin``, ``box_ymin``, ``box_xmax`` and
+            ``box_ymax`` (float32) are lists of sides. ``box_label`` (int32) is a list of labels, in
+            which -1 means an unknown class.
     """
 
     table: pa.Table
@@ -71,13 +73,13 @@ class BoxColumns:
         labels: Sequence[int],
         sizes: Sequence[Sequence[int]],
     ) -> BoxColumns:
-        """The columns from lists of all boxes, image after image.
+        """Make the columns from lists of all boxes, which are in the order of the images.
 
         Args:
-            ends: 0, and for each image the number of boxes up to its last box.
+            ends: a 0, and for each image the number of boxes up to and including its own boxes.
             sides: xmin, ymin, xmax and ymax of each box.
             labels: the label of each box.
-            sizes: the width and height of each annotated image, as in ``Annotated``.
+            sizes: the width and height of each annotated image, as in ``AnnotatedImage``.
         """
         offsets = pa.array(ends, pa.int32())
         xmin, ymin, xmax, ymax = np.array(sides, np.float32).reshape(-1, 4).T
@@ -86,14 +88,14 @@ class BoxColumns:
         widths, heights = np.array(sizes, np.int32).reshape(-1, 2).T
         return cls(pa.table([pa.array(widths), pa.array(heights), *lists], _COLUMNS))
 
-    def of(self, rows: slice) -> list[Annotated]:
+    def annotated_images(self, rows: slice) -> list[AnnotatedImage]:
         """The boxes of the images in these rows."""
         selected = self.table.slice(rows.start, rows.stop - rows.start)
         columns = [column.to_pylist() for column in selected.columns]
         images = []
         for width, height, *box_columns in zip(*columns, strict=True):
             boxes = tuple(Box(*values) for values in zip(*box_columns, strict=True))
-            images.append(Annotated(boxes, width, height))
+            images.append(AnnotatedImage(boxes, width, height))
         return images
 
     def take(self, rows: NDArray[np.int64]) -> BoxColumns:
@@ -106,16 +108,16 @@ class BoxColumns:
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> BoxColumns | None:
-        """The columns in a stored plan, as ``to_arrow`` returns them; None if it has no boxes."""
+        """Read the columns from a stored plan. Returns None if the plan has no boxes."""
         if "box_label" not in table.column_names:
             return None
         return cls(table.select(_COLUMNS))
 
 
 def convert_boxes(
-    annotated: Annotated, converted: Converted, image_label: int, options: BoxOptions
+    annotated: AnnotatedImage, converted: Converted, image_label: int, options: BoxOptions
 ) -> tuple[tuple[Box, ...], tuple[str, ...]]:
-    """Move the boxes of an image as its pixels were turned, scaled and cropped.
+    """Transform the boxes of an image in the way in which its pixels were turned and cropped.
 
     Args:
         annotated: the boxes of the source image.
@@ -124,10 +126,10 @@ def convert_boxes(
         options: how boxes are interpreted.
 
     Returns:
-        The boxes relative to the converted image, and the sorted kinds of changes:
-        ``boxes_rescaled`` (the annotated image had another size), ``boxes_mended`` (sides were
-        swapped), ``boxes_clipped`` (sides were outside of the image), ``boxes_dropped`` (too little
-        of a box is left), ``boxes_unknown_class`` (a box got the label of its image).
+        The boxes relative to the converted image, and sorted notes about their changes:
+        ``boxes_rescaled`` (the annotated image had another size), ``boxes_mended`` (swapped sides
+        were exchanged), ``boxes_clipped`` (sides were outside of the image), ``boxes_dropped`` (too
+        little of a box is left), ``boxes_unknown_class`` (a box got the label of its image).
     """
     is_displayed = _is_displayed(annotated, converted, options.frame)
     orientation = _box_orientation(converted, is_displayed)
@@ -139,34 +141,35 @@ def convert_boxes(
         annotated_size = (annotated.width, annotated.height)
     width, height = annotated_size
     boxes: list[Box] = []
-    changes: set[str] = set()
+    notes: set[str] = set()
     if annotated.boxes and annotated_size not in (source_size, (1, 1)):
-        changes.add("boxes_rescaled")
+        notes.add("boxes_rescaled")
     for left, top, right, bottom, label in annotated.boxes:
         xmin, xmax = sorted((left / width, right / width))
         ymin, ymax = sorted((top / height, bottom / height))
-        relative = Box(xmin, ymin, xmax, ymax, label)
-        in_source = _clipped(relative)
-        in_crop = _clipped(_cropped(_turned(in_source, orientation), converted.geometry))
+        relative_box = Box(xmin, ymin, xmax, ymax, label)
+        source_box = _clipped(relative_box)
+        turned_box = _turned(source_box, orientation)
+        crop_box = _clipped(_cropped(turned_box, converted.geometry))
         if left > right or top > bottom:
-            changes.add("boxes_mended")
-        if in_source != relative:
-            changes.add("boxes_clipped")
+            notes.add("boxes_mended")
+        if source_box != relative_box:
+            notes.add("boxes_clipped")
         if label < 0:
-            changes.add("boxes_unknown_class")
-            in_crop = in_crop._replace(label=image_label)
-        if _is_visible(in_crop, in_source, converted.geometry, options.least_visible):
-            boxes.append(in_crop)
+            notes.add("boxes_unknown_class")
+            crop_box = crop_box._replace(label=image_label)
+        if _is_visible(crop_box, source_box, converted.geometry, options.least_visible):
+            boxes.append(crop_box)
         else:
-            changes.add("boxes_dropped")
-    return tuple(boxes), tuple(sorted(changes))
+            notes.add("boxes_dropped")
+    return tuple(boxes), tuple(sorted(notes))
 
 
 def _box_orientation(converted: Converted, is_displayed: bool) -> int:
     """The Exif orientation by which boxes must be turned.
 
-    Boxes of the stored image are turned like the pixels. Boxes of the displayed image are turned
-    back if the pixels were not turned.
+    Boxes on the stored image are turned like the pixels. Boxes on the displayed image already have
+    the orientation of turned pixels. If the pixels were not turned, these boxes are turned back.
     """
     if not is_displayed:
         return converted.orientation_applied
@@ -176,16 +179,19 @@ def _box_orientation(converted: Converted, is_displayed: bool) -> int:
     return _INVERSE_ORIENTATIONS.get(exif, exif)
 
 
-def _is_displayed(annotated: Annotated, converted: Converted, frame: str) -> bool:
-    """Whether boxes were drawn on the image as it is displayed, turned by its Exif orientation."""
+def _is_displayed(annotated: AnnotatedImage, converted: Converted, frame: str) -> bool:
+    """Whether boxes were drawn on the displayed image, which is turned by its Exif orientation."""
     if frame != "auto":
         return frame == "displayed"
     if annotated.width <= 1 or converted.exif_orientation < 5:
         return False
-    # The annotated image is wide and the stored image is tall, or the reverse.
-    stored_tallness = converted.source_height - converted.source_width
-    annotated_wideness = annotated.width - annotated.height
-    return annotated_wideness * stored_tallness > 0
+    # The image was turned by 90 degrees if the annotated image is wide and the stored image is
+    # tall, or the reverse.
+    annotated_is_wide = annotated.width > annotated.height
+    annotated_is_tall = annotated.width < annotated.height
+    stored_is_wide = converted.source_width > converted.source_height
+    stored_is_tall = converted.source_width < converted.source_height
+    return (annotated_is_wide and stored_is_tall) or (annotated_is_tall and stored_is_wide)
 
 
 def _turned(box: Box, orientation: int) -> Box:
@@ -201,7 +207,7 @@ def _turned(box: Box, orientation: int) -> Box:
 
 
 def _cropped(box: Box, geometry: Geometry) -> Box:
-    """A box relative to the crop that ``image.resize.fit`` cuts out."""
+    """Convert a box of the scaled image to a box of the crop that ``image.resize.fit`` makes."""
     width, height, crop_width, crop_height = geometry
     if (width, height) == (crop_width, crop_height):
         return box
@@ -216,21 +222,23 @@ def _cropped(box: Box, geometry: Geometry) -> Box:
 
 
 def _clipped(box: Box) -> Box:
-    """A box without its parts outside of the image."""
+    """Cut a box at the edges of the image."""
     left, top, right, bottom = [min(max(side, 0.0), 1.0) for side in box[:4]]
     return Box(left, top, right, bottom, box.label)
 
 
-def _is_visible(in_crop: Box, in_source: Box, geometry: Geometry, min_share: float) -> bool:
-    """Whether the crop has at least ``min_share`` of the area of a box.
+def _is_visible(crop_box: Box, source_box: Box, geometry: Geometry, min_share: float) -> bool:
+    """Whether at least the share ``min_share`` of the area of a box is inside the crop.
 
-    ``in_crop`` is relative to the crop, and ``in_source`` to the source image.
+    ``crop_box`` is relative to the crop, and ``source_box`` to the source image.
     """
-    width = in_crop.xmax - in_crop.xmin
-    height = in_crop.ymax - in_crop.ymin
+    width = crop_box.xmax - crop_box.xmin
+    height = crop_box.ymax - crop_box.ymin
     if min(width, height) < _MIN_SIDE:
         return False
+    # All areas are shares of the scaled image.
     crop_area = geometry.crop_width * geometry.crop_height / (geometry.width * geometry.height)
-    source_area = (in_source.xmax - in_source.xmin) * (in_source.ymax - in_source.ymin)
-    rounding = 1 - 1e-9
-    return width * height * crop_area >= min_share * source_area * rounding
+    visible_area = width * height * crop_area
+    box_area = (source_box.xmax - source_box.xmin) * (source_box.ymax - source_box.ymin)
+    rounding_tolerance = 1 - 1e-9
+    return visible_area >= min_share * box_area * rounding_tolerance

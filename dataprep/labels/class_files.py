@@ -2,18 +2,19 @@
 
 The content of a file decides how it is read.
 
-A table has one or two columns. They are separated by tabs, or else by commas or semicolons. If
-every line begins with a synset, the first space separates the columns. The first line is a header
-if both cells are in ``HEADERS``, or if its single cell is in ``SINGLE_HEADERS``. Empty lines and
-comments are ignored. A comment is ``#``, alone or followed by a space.
+A table has one or two columns. They are separated by tabs; in a table without tabs, by commas or
+semicolons. If every line begins with a synset, the first space separates the columns. The first
+line is a header if both cells are in ``HEADERS``, or if its only cell is in ``SINGLE_HEADERS``.
+Empty lines and comments are ignored. A comment is a line that is ``#`` or begins with ``# ``.
 
-JSON is a list of classes, ``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hugging Face's
-``{"0": "cat"}``, Keras' ``{"0": ["n01440764", "tench"]}``, or a ``labels.json``.
+JSON can be a list of classes, a mapping of old to new names ``{"old": "new"}``, torchvision's
+``{"cat": 0}``, Hugging Face's ``{"0": "cat"}``, Keras' ``{"0": ["n01440764", "tench"]}``, or a
+``labels.json``.
 
 ``meta.mat`` in the devkit of ILSVRC2012 is a MATLAB file with one array of structs, ``synsets``.
 The synsets without children are the 1,000 classes. The other synsets are above them in WordNet.
 
-The ground truth is the class of each validation image. There are three forms of it:
+The ground truth is the class of each validation image. It has one of three forms:
 
 - Line i of the devkit's ``ILSVRC2012_validation_ground_truth.txt`` is the ILSVRC2012_ID of
   ``ILSVRC2012_val_%08d.JPEG``. These IDs are not in alphabetical order: ``meta.mat`` maps them to
@@ -22,8 +23,8 @@ The ground truth is the class of each validation image. There are three forms of
   synset.
 - A table of names and classes, or lines ``path label`` with a space between them, as in Caffe.
 
-The files of ``class_names`` options are simpler: line i (from 0) is the name of class i. See
-``class_list``.
+The files that the ``class_names`` options of a source name are simpler: line i (from 0) is the name
+of class i. ``read_class_list`` reads them.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _EXPECTED = (
     "listing.delimiter, listing.path and listing.label"
 )
 SINGLE_HEADERS = frozenset({"class", "label", "synset", "wnid"})
-"""The cells that are the header of a table with one column, in any case of letters."""
+"""The cells that are the header of a table with one column. Upper and lower case are equal."""
 
 HEADERS = SINGLE_HEADERS | {
     "name",
@@ -80,7 +81,7 @@ HEADERS = SINGLE_HEADERS | {
     "from",
     "to",
 }
-"""The cells of the header of a table with two columns, in any case of letters."""
+"""The cells of the header of a table with two columns. Upper and lower case are equal."""
 
 
 class Row(NamedTuple):
@@ -88,8 +89,8 @@ class Row(NamedTuple):
 
     Attributes:
         location: the file and the line or entry, for errors.
-        cells: one to three cells. Three cells are number, class and text. Whole numbers of JSON
-            and ``meta.mat`` are ``int``.
+        cells: one to three cells. Three cells are the number, the class and the text. Whole numbers
+            in JSON and ``meta.mat`` are ``int``.
     """
 
     location: str
@@ -105,7 +106,7 @@ def read_rows(data: bytes, name: str, *, spaced: bool = False) -> list[Row]:
         spaced: whether the last space of a line may separate two columns.
 
     Raises:
-        ConfigError: the file is not UTF-8, or a line or entry has another form.
+        ConfigError: the file is not UTF-8, or a line or an entry does not have the expected form.
     """
     if data.startswith(b"MATLAB"):
         return _rows_of_matlab(data, name)
@@ -123,7 +124,7 @@ def _text_of(data: bytes, name: str) -> str:
         raise ConfigError(f"{name} is not text in UTF-8: save it as UTF-8") from None
 
 
-def class_list(data: bytes, name: str) -> LabelSpace:
+def read_class_list(data: bytes, name: str) -> LabelSpace:
     """Read a file that names classes in the order of their numbers, or a ``labels.json``.
 
     Line i, from 0, is the name of class i. If a line begins with a WordNet id, the id is the name
@@ -131,27 +132,28 @@ def class_list(data: bytes, name: str) -> LabelSpace:
 
     Args:
         data: the content of the file.
-        name: the name of the file. A ``labels.json`` ends with ``.json``.
+        name: the name of the file. If it ends with ``.json``, the file is read as a
+            ``labels.json``.
 
     Raises:
-        ConfigError: the file is not UTF-8, or it has a class twice or an empty line.
-        DatasetError: it is no ``labels.json`` that can be read.
+        ConfigError: the file is not UTF-8, has a class twice, or has an empty line.
+        DatasetError: the file is not a ``labels.json``, although its name ends with ``.json``.
     """
     if name.endswith(".json"):
         return LabelSpace.from_json(data, name)
     lines = [line.strip() for line in _text_of(data, name).rstrip().splitlines()]
-    return numbered_classes(lines, name, "line")
+    return classes_in_order(lines, name, "line")
 
 
-def numbered_classes(names: Sequence[str], title: str, noun: str) -> LabelSpace:
-    """The label space of classes whose names are in the order of their numbers.
+def classes_in_order(names: Sequence[str], title: str, noun: str) -> LabelSpace:
+    """Number classes in the order of their names.
 
-    If a name begins with a WordNet id, the rest of it is the text of the class.
+    If a name begins with a WordNet id, the id is the name of the class and the rest is its text.
 
     Args:
         names: the name of each class.
         title: the file or column with the names, for errors.
-        noun: what has one name there, such as ``line``. Errors count these from 1.
+        noun: what contains one name, such as ``line``. Errors name its number, from 1.
 
     Raises:
         ConfigError: a name is empty, or appears twice.
@@ -163,17 +165,18 @@ def numbered_classes(names: Sequence[str], title: str, noun: str) -> LabelSpace:
             synset = text = name
         if not synset or synset in labels:
             raise ConfigError(
-                f"{title}, {noun} {number + 1}: the class {synset!r} is empty or on a {noun} before"
+                f"{title}, {noun} {number + 1}: the class {synset!r} is empty or repeats an "
+                f"earlier {noun}"
             )
         labels[synset] = Label(number, synset, text.strip())
     return LabelSpace(tuple(labels.values()))
 
 
-def unpacked(data: bytes, member_name: str, name: str) -> bytes:
-    """The content of a file. If it is the tarball of the devkit, the content of one member.
+def unpack_devkit(data: bytes, member_name: str, name: str) -> bytes:
+    """Return one member of the devkit's tarball. A file that is not a tarball is returned itself.
 
     Args:
-        data: the file or the tarball.
+        data: the content of the file.
         member_name: the base name of the member.
         name: the name of the file in errors.
 
@@ -192,26 +195,27 @@ def unpacked(data: bytes, member_name: str, name: str) -> bytes:
     raise ConfigError(f"{name} is not the devkit: it has no {member_name}")
 
 
-def has_ids(rows: Sequence[Row]) -> bool:
-    """Whether a ground truth consists of ILSVRC2012_IDs, which need ``meta.mat``."""
+def has_ilsvrc_ids(rows: Sequence[Row]) -> bool:
+    """Whether a ground truth consists of ILSVRC2012_IDs, which ``meta.mat`` maps to synsets."""
     if not rows:
         return False
     return all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
 
 
 def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
-    """The class of each sample.
+    """Return the class of each sample in a ground truth.
 
     Args:
-        rows: the content of the file with the ground truth.
-        name: the name of the file in errors.
-        meta: the content of ``meta.mat``; empty if it is not needed.
+        rows: the rows of the ground truth.
+        name: the name of its file in errors.
+        meta: the rows of ``meta.mat``; empty if it is not needed.
 
     Returns:
-        The name of each sample with its class. Names are as in the table, or without extension.
+        The class of each sample, by the name of the sample. Names are as in the table. For the
+        devkit, they are the names of the images without extension.
 
     Raises:
-        ConfigError: a row gives no class; the error names it.
+        ConfigError: a row has no class. The message names the row.
     """
     if not rows:
         raise ConfigError(f"{name} is empty: {_EXPECTED}")
@@ -228,17 +232,17 @@ def _kaggle_truth(rows: Sequence[Row]) -> dict[str, str]:
     for location, (image, prediction) in rows:
         synset = str(prediction).partition(" ")[0]
         synset_rows.append(Row(location, (image, _require_synset(synset, location))))
-    return two_columns(synset_rows)
+    return column_mapping(synset_rows)
 
 
 def _table_truth(rows: Sequence[Row]) -> dict[str, str]:
     """The classes in a table of names and classes."""
     for location, cells in rows:
         if len(cells) != 2 or cells[1] == "":
-            raise ConfigError(f"{location}: {_shown(cells)}: {_EXPECTED}")
-    classes = two_columns(rows)
+            raise ConfigError(f"{location}: {_excerpt(cells)}: {_EXPECTED}")
+    classes = column_mapping(rows)
     if all(_DECIMAL_NUMBER.fullmatch(label) for label in classes.values()):
-        # In a column of floats, 3.0 is the label 3.
+        # Tables that were written from a column of floats have 3.0 for the label 3.
         return {sample: re.sub(r"\.0*\Z", "", label) for sample, label in classes.items()}
     return classes
 
@@ -249,7 +253,8 @@ def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[s
     classes = {}
     for number, (location, cells) in enumerate(rows, start=1):
         image = f"ILSVRC2012_val_{number:08d}"
-        # Empty lines are no rows. After an empty line, the numbers of rows and lines differ.
+        # Empty lines are not rows. After an empty line, the number of a row differs from the number
+        # of its line, with which the location ends.
         if not location.endswith(f" {number}"):
             raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
         value = str(cells[0])
@@ -258,7 +263,7 @@ def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[s
 
 
 def _require_synset(value: str, location: str) -> str:
-    """The value, which must be a synset."""
+    """Return ``value`` if it is a synset. Raises ConfigError if it is not."""
     if not is_synset(value):
         raise ConfigError(
             f"{location}: {value[:40]!r} is neither a synset nor an ID in meta.mat: {_EXPECTED}"
@@ -266,16 +271,18 @@ def _require_synset(value: str, location: str) -> str:
     return value
 
 
-def _shown(cells: Iterable[str | int]) -> str:
-    """The cells of a row as they are shown in errors."""
+def _excerpt(cells: Iterable[str | int]) -> str:
+    """The beginning of a row, for errors."""
     return repr(", ".join(map(str, cells))[:60])
 
 
-def two_columns(rows: Sequence[Row]) -> dict[str, str]:
-    """A mapping from the first column to the second. Of three cells, class and text are used.
+def column_mapping(rows: Sequence[Row]) -> dict[str, str]:
+    """Return a mapping from the first column to the second column.
+
+    A row with a number, a class and a text maps the class to the text.
 
     Raises:
-        ConfigError: a row has one cell, or a key has two values.
+        ConfigError: a row has only one cell, or a key has two values.
     """
     values: dict[str, str] = {}
     for location, cells in rows:
@@ -289,9 +296,10 @@ def two_columns(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The classes of a file in the order of their labels, and the texts of some of them.
+    """Return the classes of a file in the order of their labels, and the texts of some classes.
 
-    Numbers beside the classes are their labels. Without numbers, the order of the file counts.
+    If the file has numbers beside the classes, these numbers are the labels. Otherwise, the order
+    of the rows determines the labels.
 
     Raises:
         ConfigError: there is no class, a class is repeated, or the labels are not 0 to K-1.
@@ -299,20 +307,22 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     if not rows:
         raise ConfigError(f"{name} names no class")
     _refuse_blanks(rows)
-    names, *more_columns = zip_longest(*[row.cells for row in rows])
+    # The columns of the file. Each column has a cell for each row; missing cells are None.
+    names, *other_columns = zip_longest(*[row.cells for row in rows])
     labels: Iterable[str | int] = range(len(rows))
-    if len(more_columns) == 1 and _are_numbers(more_columns[0]):
-        # In JSON, {"cat": 0}, the second column is a number, not a text.
-        is_json = not any(isinstance(cell, str) for cell in more_columns[0])
-        if _are_numbers(names) and names != more_columns[0] and not is_json:
+    if len(other_columns) == 1 and _are_numbers(other_columns[0]):
+        # The columns are class and label. In JSON such as {"cat": 0}, the label is not a text.
+        is_json = not any(isinstance(cell, str) for cell in other_columns[0])
+        if _are_numbers(names) and names != other_columns[0] and not is_json:
             raise ConfigError(
                 f"{name}: both columns are numbers, and either could be the labels: write the "
-                "classes alone, one a line, in the order of their labels"
+                "classes alone, one per line, in the order of their labels"
             )
-        labels = more_columns.pop()
-    elif more_columns and _are_numbers(names):
+        labels = other_columns.pop()
+    elif other_columns and _are_numbers(names):
+        # The columns are label and class, and perhaps a text.
         labels = names
-        names = more_columns.pop(0)
+        names = other_columns.pop(0)
     if None in names:
         raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
     class_by_label = {int(label): str(name) for label, name in zip(labels, names, strict=True)}
@@ -321,26 +331,28 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     if missing:
         raise ConfigError(
             f"{name}: the labels of {counted(count, 'class')} must be 0 to {count - 1}, each once, "
-            f"but {missing[0]} is missing; without numbers the order of the file counts"
+            f"but {missing[0]} is missing; without numbers, the order of the file counts"
         )
     most_frequent, times = Counter(class_by_label.values()).most_common(1)[0]
     if times > 1:
         raise ConfigError(f"{name} names the class {most_frequent!r} more than once")
     order = tuple(class_by_label[label] for label in range(count))
-    return order, _texts(names, more_columns[-1] if more_columns else [None] * count)
+    texts = _texts(names, other_columns[-1]) if other_columns else {}
+    return order, texts
 
 
-def _texts(names: Sequence[object], column: Sequence[object]) -> dict[str, str]:
-    """The text of each class that has one."""
-    pairs = zip(names, column, strict=True)
+def _texts(names: Sequence[object], texts: Sequence[object]) -> dict[str, str]:
+    """The texts of classes, by the names of the classes. Missing texts are left out."""
+    pairs = zip(names, texts, strict=True)
     return {str(name): str(text) for name, text in pairs if text}
 
 
 def _refuse_blanks(rows: Sequence[Row]) -> None:
     """Refuse a file whose lines have a blank between class and label, as in ``cat 0``.
 
-    Otherwise, there would be classes called "cat 0". Names such as "Boeing 747" stay names. The
-    numbers in a refused file count from 0 or 1, and all classes differ.
+    Without this check, there would be classes with the name "cat 0". Names such as "Boeing 747" are
+    allowed. Therefore a file is refused only if the numbers in its lines count from 0 or 1 without
+    gaps, and all classes differ.
     """
     lines = [str(row.cells[0]).split() for row in rows if len(row.cells) == 1]
     if len(lines) < max(len(rows), 2) or any(len(line) < 2 for line in lines):
@@ -356,7 +368,7 @@ def _refuse_blanks(rows: Sequence[Row]) -> None:
         first = numbers[0]
         if first in (0, 1) and numbers == list(range(first, first + len(rows))):
             location, cells = rows[0]
-            raise ConfigError(f"{location}: {_shown(cells)} has a blank between class and label")
+            raise ConfigError(f"{location}: {_excerpt(cells)} has a blank between class and label")
 
 
 def _are_numbers(column: Iterable[str | int]) -> bool:
@@ -401,13 +413,13 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
         has_valid_types = all(type(cell) in (str, int) for cell in cells)
         has_valid_length = len(cells) in (1, 2) or (len(cells) == 3 and _are_numbers(cells[:1]))
         if not (has_valid_types and has_valid_length):
-            raise ConfigError(f"{location}: {json.dumps(cells)[:60]} is no class and its text")
+            raise ConfigError(f"{location}: {json.dumps(cells)[:60]} is not a class and its text")
         rows.append(Row(location, tuple(cells)))
     return rows
 
 
 def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
-    """The rows of a table."""
+    """The rows of a table, without its header."""
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not f"{line.rstrip()} ".startswith("# "):
@@ -421,7 +433,7 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
         try:
             cells = [cell.strip() for cell in _split(line, delimiter)]
         except csv.Error as error:
-            raise ConfigError(f"{location}: {error}: {_shown([line])}") from None
+            raise ConfigError(f"{location}: {error}: {_excerpt([line])}") from None
         while len(cells) > 2 and not cells[-1]:
             cells.pop()
         if len(cells) > 2:
@@ -432,11 +444,11 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
                 "images"
             )
             raise ConfigError(
-                f"{location} has {len(cells)} columns, expected two: {_shown(cells)}"
+                f"{location} has {len(cells)} columns, expected two: {_excerpt(cells)}"
                 + (advice if spaced else "")
             )
         if not cells[0]:
-            raise ConfigError(f"{location}: the first column is empty: {_shown(cells)}")
+            raise ConfigError(f"{location}: the first column is empty: {_excerpt(cells)}")
         rows.append(Row(location, tuple(cells)))
     if not rows:
         return rows
@@ -466,7 +478,8 @@ def _split(line: str, delimiter: str) -> list[str]:
         return next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     path, label = line.rsplit(maxsplit=1)
     last_word = path.split()[-1]
-    # A path may have spaces. But if the word before the label is a number, it is a label too.
+    # A path may contain spaces. But if the word before the label is also a number, the line has
+    # several labels, and all of its words are returned, so that the caller refuses it.
     if path != last_word and _DECIMAL_NUMBER.fullmatch(last_word):
         return line.split()
     return [path, label]

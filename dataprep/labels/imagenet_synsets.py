@@ -1,4 +1,4 @@
-"""The 1,000 synsets of ILSVRC2012, and a comparison of other classes with them."""
+"""The 1,000 synsets of ILSVRC2012, and a comparison of the classes of a source with them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from functools import cache
 from importlib.resources import files
 
 from dataprep.counted import counted
-from dataprep.labels.class_files import class_list
+from dataprep.labels.class_files import read_class_list
 from dataprep.labels.space import is_synset
 
 ILSVRC2012 = "ilsvrc2012"
-"""The value of ``labels.classes`` that stands for these synsets."""
+"""The value of ``labels.classes`` that selects these synsets."""
 
 
 @cache
 def imagenet_synsets() -> tuple[str, ...]:
-    """The 1,000 synsets of ILSVRC2012's classification task, sorted."""
+    """The 1,000 synsets of the classification task of ILSVRC2012, sorted."""
     name = "ilsvrc2012.txt"
     data = files("dataprep.labels").joinpath(name).read_bytes()
-    return tuple(class_list(data, name).index)
+    return tuple(read_class_list(data, name).index)
 
 
-def difference(classes: Iterable[str]) -> str | None:
-    """A sentence on how synsets differ from the 1,000 synsets of ILSVRC2012.
+def difference_from_imagenet(classes: Iterable[str]) -> str | None:
+    """Describe how classes differ from the 1,000 synsets of ILSVRC2012.
 
     Returns:
-        None if they do not differ, or if the classes are no synsets.
+        The text of a warning; None if there is no difference, or if the classes are not synsets.
     """
     synsets = set(classes)
     imagenet = set(imagenet_synsets())

@@ -1,4 +1,4 @@
-"""Classes from files beside the source: read the files of ``LabelOptions`` and apply them."""
+"""Read the files that ``LabelOptions`` names, and apply them to the classes of a source."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dataprep.labels.class_files import (
     META,
     Row,
     class_order,
+    column_mapping,
     ground_truth,
-    has_ids,
+    has_ilsvrc_ids,
     read_rows,
-    two_columns,
-    unpacked,
+    unpack_devkit,
 )
 from dataprep.labels.imagenet_synsets import ILSVRC2012, imagenet_synsets
 from dataprep.labels.options import LabelOptions
@@ -36,19 +36,20 @@ _EXPECTED = {
     "labels.texts": f"{_TWO_COLUMNS}, as in n02123045,tabby cat",
     "labels.classes": "expected a class in each line, or a class and its label, as in cat,0",
 }
-"""The form of the file that a setting names, for errors."""
+"""The form that the file of a setting must have, for errors."""
 
 _NEGATIVE_NUMBER = re.compile("-[0-9]+")
 
 
 class Classified(NamedTuple):
-    """The classes of a listing's entries, as columns of ``dataprep.sources.Listing``.
+    """The classes of the entries of a listing.
 
     Attributes:
         classes: the class of each entry; empty for an entry without a class.
-        problems: the status (failed or skipped) and the reason of each entry that is no sample, by
-            row.
-        space: the classes in the order of their numbers; None if their names order them.
+        problems: the status (failed or skipped) and the reason of each entry that is not a sample,
+            by the row of the entry.
+        space: the label space, if the source numbers its classes; None if classes are sorted by
+            name.
     """
 
     classes: Sequence[str]
@@ -58,15 +59,17 @@ class Classified(NamedTuple):
 
 @dataclass(frozen=True)
 class Labelling:
-    """The content of the files that ``LabelOptions`` names. It is empty for files not named.
+    """The content of the files that ``LabelOptions`` names.
+
+    An attribute is empty if its file is not named.
 
     Attributes:
-        truth: the ground truth: the class of each sample, by its name.
-        truth_name: the file with the ground truth.
+        truth: the ground truth, which is the class of each sample, by the name of the sample.
+        truth_name: the name of the file with the ground truth.
         new_names: the new name of each class that is renamed, by its old name.
         order: the classes in the order of their labels; empty if they are sorted.
-        texts: the text of each class.
-        is_numeric: whether classes are numbers and are ordered by their values.
+        texts: the text of each class, by the name of the class.
+        is_numeric: whether the classes are numbers that are ordered by their values.
     """
 
     truth: Mapping[str, str] = field(default_factory=dict)
@@ -81,16 +84,17 @@ class Labelling:
     ) -> Classified:
         """Apply the ground truth, and then the new names, to the entries of a listing.
 
-        A sample without ground truth fails. A sample whose class has an empty new name is skipped.
+        A sample that is not in the ground truth fails. A sample whose class has an empty new name
+        is skipped.
 
-        If the source numbers its classes, they keep their order. A renamed class gets the position
-        of the first class with its new name. Numbers in the ground truth are labels. Classes whose
-        new names are whole numbers are in numeric order.
+        If the source numbers its classes, they keep their order. If several classes get the same
+        new name, the position of the first of them counts. Numbers in the ground truth are labels.
+        If all new names are whole numbers, the classes are in numeric order.
 
         Args:
             names: the name of each entry.
             classified: the classes that the source gives.
-            note: called with each line for the user.
+            note: called with each message for the user.
 
         Raises:
             ConfigError: the ground truth has none of the samples.
@@ -105,21 +109,22 @@ class Labelling:
         for row, name in enumerate(names):
             if row in problems:
                 continue
-            old_name, reason = classes[row], ""
+            old_name = classes[row]
+            failure = ""
             if self.truth:
-                old_name, reason = lookup.class_of(name)
+                old_name, failure = lookup.class_of(name)
                 contradictions += int(_contradict(classes[row], old_name))
             old_names.add(old_name)
             classes[row] = self.new_names.get(old_name, old_name)
-            if reason:
-                problems[row] = ("failed", reason)
+            if failure:
+                problems[row] = ("failed", failure)
             elif old_name and not classes[row]:
                 problems[row] = ("skipped", "its class is mapped to nothing")
         old_names.discard("")
         space = classified.space
         if self.truth:
             if not old_names and len(classified.problems) < len(names):
-                lookup.refuse(names)
+                lookup.refuse_all(names)
             self._note_contradictions(contradictions, note)
             space = self._space_of_truth(old_names, note)
         self._note_unused_names(old_names, space, note)
@@ -129,14 +134,14 @@ class Labelling:
         """Report samples whose folder contradicts the ground truth."""
         if count:
             note(
-                f"{counted(count, 'sample')} in the folder of another class than in "
+                f"{counted(count, 'sample')} in the folder of a class that differs from "
                 f"{self.truth_name}, which takes precedence"
             )
 
     def _note_unused_names(
         self, old_names: set[str], space: LabelSpace | None, note: Callable[[str], None]
     ) -> None:
-        """Report new names of classes that the source does not have."""
+        """Report the classes in ``labels.map`` that the source does not have."""
         unused = self.new_names.keys() - old_names
         if space is not None:
             unused -= space.index.keys()
@@ -147,75 +152,84 @@ class Labelling:
             )
 
     def _space_of_truth(self, classes: set[str], note: Callable[[str], None]) -> LabelSpace | None:
-        """The label space of a ground truth whose classes are numbers; None for other classes.
+        """The label space of a ground truth whose classes are whole numbers; otherwise None.
 
-        Each number is its own label, unless it is too high, or the classes are renamed afterwards.
+        The label of a class is its number, except in two cases: a number is too high, or the
+        classes are renamed afterwards. Then the classes are numbered in numeric order.
         """
         if not are_whole(classes):
             return None
         if self.new_names:
-            return LabelSpace.numbered(classes)
+            return LabelSpace.sorted_by_number(classes)
         try:
-            return LabelSpace.as_numbered(classes)
+            return LabelSpace.with_numbers_as_labels(classes)
         except ValueError as error:
             note(
-                f"{self.truth_name}: {error}: its labels are numbered anew, in their order, as "
-                "labels.json shows; labels.classes keeps them"
+                f"{self.truth_name}: {error}: its labels are renumbered from 0 in numeric order, "
+                "as labels.json shows; use labels.classes to keep them"
             )
-            return LabelSpace.numbered(classes)
+            return LabelSpace.sorted_by_number(classes)
 
     def _renamed_space(self, space: LabelSpace | None, old_names: set[str]) -> LabelSpace | None:
-        """The label space after classes were renamed; None if the new names order the classes."""
+        """The label space after classes were renamed; None if classes are sorted by new names.
+
+        Args:
+            space: the label space before; None if the classes were sorted by their old names.
+            old_names: the classes of all samples before they were renamed.
+        """
         if space is None:
-            names = {self.new_names.get(name, name) for name in old_names} - {""}
-            # Folders whose names are numbers are sorted as texts, whether renamed or not.
-            if are_whole(names) and not are_whole(old_names):
-                return LabelSpace.numbered(names)
+            new_names = {self.new_names.get(name, name) for name in old_names} - {""}
+            # If the old names are numbers too, such as folders "1" and "10", they were sorted as
+            # texts. The new names are then sorted in the same way.
+            if are_whole(new_names) and not are_whole(old_names):
+                return LabelSpace.sorted_by_number(new_names)
             return None
         old_order = list(space.index)
         renamed = [self.new_names.get(name, name) for name in old_order]
         new_order = [name for name in dict.fromkeys(renamed) if name]  # each name once
-        had_other_order = are_whole(old_order) and old_order != sorted(old_order, key=int)
-        if are_whole(new_order) and not had_other_order:
-            new_space = LabelSpace.numbered(new_order)
+        was_not_numeric = are_whole(old_order) and old_order != sorted(old_order, key=int)
+        if are_whole(new_order) and not was_not_numeric:
+            new_space = LabelSpace.sorted_by_number(new_order)
         else:
             new_space = LabelSpace.in_order(new_order)
         return new_space.with_texts({label.synset: label.text for label in space.labels})
 
-    def space(self, classes: Iterable[str], numbered: LabelSpace | None = None) -> LabelSpace:
+    def space(self, classes: Iterable[str], source_space: LabelSpace | None = None) -> LabelSpace:
         """The label space of a split.
 
         Args:
             classes: the classes of the samples.
-            numbered: the label space in ``Classified``.
+            source_space: the label space in ``Classified``.
 
         Raises:
             ConfigError: ``labels.classes`` lacks some of the classes, or classes that must be
-                ordered by value are no numbers.
+                ordered by value are not numbers.
         """
         if self.is_numeric:
-            return _by_value(numbered.index if numbered else classes).with_texts(self.texts)
-        if not self.order:
-            return (numbered or LabelSpace.of(classes)).with_texts(self.texts)
-        unnamed = sorted(set(classes) - set(self.order))
-        if unnamed:
-            raise ConfigError(
-                f"labels.classes does not name {counted(len(unnamed), 'class')} of the source, "
-                f"such as {unnamed[0]!r}: add them, or map them (labels.map)"
-            )
-        return LabelSpace.in_order(self.order).with_texts(self.texts)
+            space = _by_value(source_space.index if source_space else classes)
+        elif not self.order:
+            space = source_space or LabelSpace.of(classes)
+        else:
+            missing = sorted(set(classes) - set(self.order))
+            if missing:
+                raise ConfigError(
+                    f"labels.classes does not name {counted(len(missing), 'class')} of the source, "
+                    f"such as {missing[0]!r}: add them, or map them (labels.map)"
+                )
+            space = LabelSpace.in_order(self.order)
+        return space.with_texts(self.texts)
 
     def require_order(self, shared: LabelSpace, split: str) -> None:
-        """Raise an error unless labels.json of the output has the order of these options.
+        """Raise an error unless labels.json of the output has the classes in the configured order.
 
-        Different texts are no conflict. The texts in labels.json are kept.
+        Different texts are not a conflict. The texts in labels.json are kept.
 
         Args:
-            shared: the content of labels.json.
-            split: the split that would share its labels.
+            shared: the content of labels.json, which all splits of the output share.
+            split: the name of the new split.
 
         Raises:
-            OutputConflict: the order differs; the error names the first label that differs.
+            OutputConflict: the order differs. The message names the first label that differs.
         """
         if self.is_numeric and list(shared.index) != list(_by_value(shared.index).index):
             raise OutputConflict(
@@ -241,52 +255,53 @@ def _contradict(source_class: str, truth_class: str) -> bool:
 
 
 def _by_value(names: Iterable[str]) -> LabelSpace:
-    """Number classes in the order of their values. Raises ConfigError if a class is no number."""
+    """Number classes in the order of their values. Raises ConfigError for other classes."""
     classes = by_bytes(set(names))
     for name in classes:
         if not is_number(name):
             raise ConfigError(
-                f"labels.order is numeric, but the class {name!r} is no whole number: leave "
+                f"labels.order is numeric, but the class {name!r} is not a whole number: leave "
                 "labels.order out, or give the order with labels.classes=FILE"
             )
     return LabelSpace.in_order(sorted(classes, key=int))
 
 
 class _TruthLookup:
-    """Finds samples in a ground truth. Its paths may begin with other folders than the source's."""
+    """Finds the class of samples in a ground truth.
+
+    The paths in the ground truth may begin with other folders than the paths in the source.
+    """
 
     def __init__(self, truth: Mapping[str, str], title: str) -> None:
         self._truth = truth
         self._title = title
 
     def class_of(self, name: str) -> tuple[str, str]:
-        """The class of a sample and an empty reason, or no class and the reason.
+        """Return the class of a sample and an empty text, or an empty class and the reason.
 
-        A sample is found by its full name, its base name, or its base name without extension. If
-        these are not there, it is found by a path that ends with its name, or by a path with which
-        its name ends.
+        The ground truth is searched for the full name of the sample, its base name, and its base
+        name without extension. If none of them is there, a path is searched that ends with the name
+        of the sample, or with which this name ends.
         """
         path = PurePosixPath(name)
         truth = self._truth
         class_name = truth.get(name) or truth.get(path.name) or truth.get(path.stem, "")
         if not class_name:
-            keys = self._with_folders.get(path.name) or self._with_folders.get(path.stem, [])
-            matching = [key for key in keys if _ends_alike(key, name)]
-            classes = {truth[key] for key in matching}
+            paths = self._paths_by_base.get(path.name) or self._paths_by_base.get(path.stem, [])
+            matching = [truth_path for truth_path in paths if _ends_alike(truth_path, name)]
+            classes = {truth[truth_path] for truth_path in matching}
             if len(classes) > 1:
-                examples = " and ".join([repr(key) for key in matching[:2]])
+                examples = " and ".join([repr(truth_path) for truth_path in matching[:2]])
                 return "", f"{self._title} has several classes for it: {examples}"
-            if not classes:
-                return "", f"{self._title} has no class for it"
-            class_name = classes.pop()
+            class_name = classes.pop() if classes else ""
         if not class_name:
             return "", f"{self._title} has no class for it"
         if _NEGATIVE_NUMBER.fullmatch(class_name):
             return "", f"{self._title} gives it the label {class_name}; classes count from 0"
         return class_name, ""
 
-    def refuse(self, names: Sequence[str]) -> None:
-        """Raise ConfigError for a ground truth that has a class for none of these samples."""
+    def refuse_all(self, names: Sequence[str]) -> None:
+        """Raise ConfigError, because the ground truth has a class for none of these samples."""
         key = next(iter(self._truth))
         raise ConfigError(
             f"{self._title} (labels.ground_truth) has no class for any sample: it has {key!r} with "
@@ -294,8 +309,8 @@ class _TruthLookup:
         )
 
     @cached_property
-    def _with_folders(self) -> dict[str, list[str]]:
-        """The paths in the ground truth that have folders, by their base names."""
+    def _paths_by_base(self) -> dict[str, list[str]]:
+        """The paths in the ground truth that contain folders, by their base names."""
         paths: dict[str, list[str]] = {}
         for key in self._truth:
             *folders, base = _parts(key)
@@ -305,43 +320,43 @@ class _TruthLookup:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The parts of a path, which may be one of Windows."""
+    """The parts of a path. Windows paths are accepted too."""
     return PurePosixPath(path.replace("\\", "/")).parts
 
 
-def _ends_alike(key: str, name: str) -> bool:
-    """Whether one path ends with the other. If ``key`` has no extension, it is ignored."""
-    key_parts = _parts(key)
+def _ends_alike(truth_path: str, name: str) -> bool:
+    """Whether one of two paths ends with the other. ``truth_path`` may lack the extension."""
+    truth_parts = _parts(truth_path)
     name_parts = _parts(name)
-    if key_parts[-1] != name_parts[-1]:
+    if truth_parts[-1] != name_parts[-1]:
         name_parts = (*name_parts[:-1], PurePosixPath(name).stem)
-    count = min(len(key_parts), len(name_parts))
-    return key_parts[-count:] == name_parts[-count:]
+    count = min(len(truth_parts), len(name_parts))
+    return truth_parts[-count:] == name_parts[-count:]
 
 
 def require_shared_classes(shared: LabelSpace, classes: Iterable[str], split: str) -> None:
     """Raise an error if a split has classes that labels.json of the output does not have.
 
     Args:
-        shared: the content of labels.json.
+        shared: the content of labels.json, which all splits of the output share.
         classes: the classes of the split.
         split: the name of the split.
 
     Raises:
-        OutputConflict: there are such classes; the error names one of them.
+        OutputConflict: there are such classes. The message names one of them.
     """
-    unshared = by_bytes(set(classes) - shared.index.keys())
-    if not unshared:
+    missing = by_bytes(set(classes) - shared.index.keys())
+    if not missing:
         return
     if not shared.labels:
         raise OutputConflict(
             f"labels.json of this output has no classes, since its splits are unlabelled, and "
-            f"split {split!r} has some, such as {unshared[0]!r}: make the split with classes "
+            f"split {split!r} has some, such as {missing[0]!r}: make the split with classes "
             "first, give labels.classes with the unlabelled split, or use another --output"
         )
     raise OutputConflict(
-        f"split {split!r} has {counted(len(unshared), 'class')} that labels.json of this "
-        f"output does not know, such as {unshared[0]!r}. All splits share one label space: "
+        f"split {split!r} has {counted(len(missing), 'class')} that labels.json of this "
+        f"output does not know, such as {missing[0]!r}. All splits share one label space: "
         "use another --output, or check the source"
     )
 
@@ -350,7 +365,7 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
     """Read all files that ``options`` names.
 
     Raises:
-        ConfigError: a file is missing or has another form.
+        ConfigError: a file is missing, or does not have the expected form.
         StoreError: a file cannot be read.
     """
     if options.order == "numeric" and options.classes is not None:
@@ -379,71 +394,77 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
 def _ground_truth(
     options: LabelOptions, stores: StoreOptions | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The class of each sample, and the text of each class in ``meta.mat``."""
+    """Read the class of each sample, and the text of each class in ``meta.mat``."""
     if options.ground_truth is None:
         return {}, {}
     data, name = _read("labels.ground_truth", options.ground_truth, stores, GROUND_TRUTH)
     rows = read_rows(data, name, spaced=True)
-    key = "labels.meta"
+    setting = "labels.meta"
     meta_uri = options.meta
-    if meta_uri is None and has_ids(rows):
-        key = f"{name} has ILSVRC2012_IDs, which need labels.meta, the devkit's meta.mat"
+    if meta_uri is None and has_ilsvrc_ids(rows):
+        # Without labels.meta, read meta.mat from the same tarball or the same folder.
+        setting = f"{name} has ILSVRC2012_IDs, which need labels.meta, the devkit's meta.mat"
         meta_uri = name
         if not name.endswith((".gz", ".tgz")):
             meta_uri = name.removesuffix(PurePosixPath(name).name) + META
-    meta = _rows(key, meta_uri, stores, META)
-    return ground_truth(rows, name, meta), two_columns(meta)
+    meta = _rows(setting, meta_uri, stores, META)
+    return ground_truth(rows, name, meta), column_mapping(meta)
 
 
 def _table(
-    key: str, uri: str | None, stores: StoreOptions | None, within: str = ""
+    setting: str, uri: str | None, stores: StoreOptions | None, devkit_file: str = ""
 ) -> dict[str, str]:
-    """The mapping in a file of two columns; empty if ``uri`` is None."""
-    with _explained(key):
-        return two_columns(_rows(key, uri, stores, within))
+    """Read the mapping in a file with two columns; empty if ``uri`` is None."""
+    with _explained(setting):
+        return column_mapping(_rows(setting, uri, stores, devkit_file))
 
 
 @contextmanager
-def _explained(key: str) -> Iterator[None]:
+def _explained(setting: str) -> Iterator[None]:
     """Add the expected form of the file, and the setting that names it, to errors."""
     try:
         yield
     except ConfigError as error:
-        if str(error).startswith(f"{key}: "):  # the file does not exist
+        if str(error).startswith(f"{setting}: "):  # the file does not exist
             raise
-        raise ConfigError(f"{error}: {_EXPECTED[key]} ({key})") from None
+        raise ConfigError(f"{error}: {_EXPECTED[setting]} ({setting})") from None
 
 
-def _rows(key: str, uri: str | None, stores: StoreOptions | None, within: str = "") -> list[Row]:
-    """The rows of a file; empty if ``uri`` is None."""
+def _rows(
+    setting: str, uri: str | None, stores: StoreOptions | None, devkit_file: str = ""
+) -> list[Row]:
+    """Read the rows of a file; empty if ``uri`` is None."""
     if uri is None:
         return []
-    data, name = _read(key, uri, stores, within)
+    data, name = _read(setting, uri, stores, devkit_file)
     return read_rows(data, name)
 
 
-def _read(key: str, uri: str, stores: StoreOptions | None, within: str) -> tuple[bytes, str]:
-    """Read a file. The devkit may be given instead of a file in it.
+def _read(
+    setting: str, uri: str, stores: StoreOptions | None, devkit_file: str
+) -> tuple[bytes, str]:
+    """Read a file. Instead of a file of the devkit, the devkit itself can be given.
 
     Args:
-        key: the setting that names the file, for errors.
-        uri: the file, or the folder of the devkit, or its tarball.
+        setting: the setting that names the file, for errors.
+        uri: the file, or the folder or the tarball of the devkit.
         stores: options of the store.
-        within: the base name of the file in the devkit; empty for a file that is not in it.
+        devkit_file: the base name of the file in the devkit; empty for a file that is not part of
+            the devkit.
 
     Returns:
-        The content, unpacked from a tarball, and the name of the file.
+        The content of the file, and the path at which it was found.
 
     Raises:
         ConfigError: there is no such file.
     """
-    names = [uri]
-    if within:
+    candidates = [uri]
+    if devkit_file:
         folder = uri.rstrip("/")
-        names += [f"{folder}/{within}", f"{folder}/data/{within}"]
-    for name in names:
-        parent, slash, base = name.rpartition("/")
+        candidates += [f"{folder}/{devkit_file}", f"{folder}/data/{devkit_file}"]
+    for candidate in candidates:
+        parent, slash, base = candidate.rpartition("/")
         with suppress(ObjectNotFound, IsADirectoryError):
             data = open_store(parent + slash or ".", stores).get(base)
-            return unpacked(data, within, name), name
-    raise ConfigError(f"{key}: there is no file {uri!r}")
+            return unpack_devkit(data, devkit_file, candidate), candidate
+    raise ConfigError(f"{setting}: there is no file {uri!r}")

@@ -1,4 +1,4 @@
-"""Options about classes and bounding boxes."""
+"""The settings ``labels`` and ``boxes`` of a shard config: classes and bounding boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONFIG = ConfigDict(
 
 
 class LabelOptions(BaseModel):
-    """Files about classes. Each is a path or URI. The content of a file decides how it is read."""
+    """Files about classes: paths or URIs. The content of a file decides how it is read."""
 
     model_config = _CONFIG
 

@@ -14,18 +14,18 @@ from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 HIGHEST_NUMBER = 999_999
-"""The highest class number that can be its own label if there are gaps below it."""
+"""The highest class number that can be its own label, if some lower numbers have no samples."""
 _NUMBER_AND_TEXT = re.compile(r"\d+\.(.+)")
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A class.
+    """A class and its label.
 
     Attributes:
         index: the label, which counts from 0.
-        synset: the name of the class, such as that of its folder.
+        synset: the name of the class, such as the name of its folder.
         text: a description of the class.
     """
 
@@ -35,21 +35,24 @@ class Label:
 
 
 is_synset = re.compile(r"n\d{8}").fullmatch
-"""Whether a name is a WordNet id such as ``n01440764``: a match, or None."""
+"""Whether a name is a WordNet id such as ``n01440764``. Returns a match or None."""
 
 
 is_number = re.compile(r"-?[0-9]+").fullmatch
-"""Whether a name is a whole number in any form, such as 7, 007 or -1: a match, or None."""
+"""Whether a name is a whole number in any form, such as 7, 007 or -1. Returns a match or None."""
 
 
 def are_whole(names: Collection[str]) -> bool:
-    """Whether there are names and all of them are whole numbers in normal form: 10, not 010."""
+    """Whether all names are whole numbers in the usual form, such as 10, not 010.
+
+    The result is False if there are no names.
+    """
     return bool(names) and all(_WHOLE_NUMBER.fullmatch(name) for name in names)
 
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """The classes of an output, in order: the label of a class is its index in ``labels``."""
+    """The classes of an output. The label of a class is its index in ``labels``."""
 
     labels: tuple[Label, ...]
 
@@ -59,18 +62,19 @@ class LabelSpace:
         return cls.in_order(by_bytes(set(names)))
 
     @classmethod
-    def numbered(cls, names: Iterable[str]) -> LabelSpace:
-        """Number classes whose names are whole numbers in numeric order: 10 comes after 9.
+    def sorted_by_number(cls, names: Iterable[str]) -> LabelSpace:
+        """Number classes whose names are whole numbers, in numeric order: 10 comes after 9.
 
-        If the names are 0 to K-1, each class is its own label.
+        If the names are 0 to K-1, the label of each class is its name.
         """
         return cls.in_order(sorted(set(names), key=int))
 
     @classmethod
-    def as_numbered(cls, names: Collection[str]) -> LabelSpace:
-        """Number classes whose names are whole numbers, so that each class is its own label.
+    def with_numbers_as_labels(cls, names: Collection[str]) -> LabelSpace:
+        """Number classes whose names are whole numbers, so that the label of a class is its name.
 
-        Numbers between them become classes without samples. Otherwise, labels would change.
+        Lower numbers that are not among the names become classes without samples. Without them,
+        the labels of later classes would change.
 
         Raises:
             ValueError: a number is above ``HIGHEST_NUMBER``.
@@ -83,10 +87,11 @@ class LabelSpace:
     @classmethod
     def in_order(cls, names: Sequence[str]) -> LabelSpace:
         """Number classes in the given order. All names must differ."""
-        return cls(tuple(Label(i, name, _default_text(name)) for i, name in enumerate(names)))
+        labels = [Label(index, name, _default_text(name)) for index, name in enumerate(names)]
+        return cls(tuple(labels))
 
     def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
-        """The same classes with other texts. ``texts`` has the text of some classes by name."""
+        """Replace the texts of some classes. ``texts`` has the new text of a class, by its name."""
         labels = [replace(label, text=texts.get(label.synset, label.text)) for label in self.labels]
         return LabelSpace(tuple(labels))
 
@@ -96,7 +101,7 @@ class LabelSpace:
         return {label.synset: label.index for label in self.labels}
 
     def synset_of(self, label: int) -> str:
-        """The name of the class with this label; empty for -1, which means no class."""
+        """The name of the class with this label; empty for the label -1, which means no class."""
         return self.labels[label].synset if label >= 0 else ""
 
     @cached_property
@@ -105,9 +110,9 @@ class LabelSpace:
         return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
 
     def to_json(self) -> bytes:
-        """The content of ``labels.json``.
+        """Encode the classes as the content of ``labels.json``.
 
-        It has the format of ``json.dumps`` with an indent of 1, which would be slow for many
+        The result is the same as with ``json.dumps(..., indent=1)``, which is slow for many
         classes.
         """
         if not self.labels:
@@ -125,11 +130,11 @@ class LabelSpace:
 
     @classmethod
     def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:
-        """Read ``labels.json``. Errors call the file ``name``.
+        """Read the content of ``labels.json``. Error messages contain ``name``.
 
         Raises:
-            DatasetError: the file has another form.
-            SchemaTooNew: a newer version wrote it.
+            DatasetError: the content does not have the expected structure.
+            SchemaTooNew: a newer version of this package wrote the file.
         """
         with malformed_as(DatasetError, f"{name} cannot be read"):
             classes = typed(list[Label], parse(data, name, SCHEMA)["classes"])
@@ -145,9 +150,10 @@ class LabelSpace:
 
 
 def _default_text(name: str) -> str:
-    """The text of a class without a text. It is empty for a synset.
+    """The text of a class for which no text is given.
 
-    For a name as in Caltech-256, ``001.ak47``, it is the part after the number.
+    It is empty for a synset. For a name such as ``001.ak47`` (Caltech-256), it is the part after
+    the number. For all other names, it is the name itself.
     """
     if is_synset(name):
         return ""

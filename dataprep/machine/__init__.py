@@ -1,1 +1,1 @@
-"""This machine: its processors, processes, and the settings of a process."""
+"""Processors and processes of this machine, and settings that belong to a whole process."""

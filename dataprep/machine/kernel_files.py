@@ -1,4 +1,4 @@
-"""Read small files of ``/proc`` and ``/sys``. A file that cannot be read counts as empty."""
+"""Read small files in ``/proc`` and ``/sys``. A file that cannot be read counts as empty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path("/")
-_MAX_WORD_CHARACTERS = 60
+_MAX_LINE_CHARACTERS = 60
 
 
 def text(path: Path) -> str:
@@ -17,13 +17,13 @@ def text(path: Path) -> str:
         return ""
 
 
-def word(path: Path) -> str:
+def one_line(path: Path) -> str:
     """Return the text of a file as one line of at most 60 ASCII characters.
 
     Firmware may write any bytes into such a file.
     """
     printable = re.sub(r"[^ -~]", " ", text(path))
-    return " ".join(printable.split())[:_MAX_WORD_CHARACTERS]
+    return " ".join(printable.split())[:_MAX_LINE_CHARACTERS]
 
 
 def number(path: Path) -> int | None:

@@ -1,8 +1,8 @@
-"""Change settings of the whole process for an operation, and restore them afterwards.
+"""Change settings of the whole process during an operation, and restore them afterwards.
 
-A library must leave the process of its user as it was. A process has each of these settings only
-once. Operations that overlap, in several threads, therefore share one change: the first operation
-changes the setting, and the last one restores the earlier value.
+A library must not leave the process of its user changed. All threads of a process share these
+settings. If operations in several threads overlap, the first operation changes the setting, and the
+last operation restores the earlier value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 
 
 class ProcessSetting(Generic[Value]):
-    """A setting that is changed as long as at least one operation needs it."""
+    """A setting of the process that stays changed while at least one operation needs it."""
 
     def __init__(self, change: Callable[[], Value], restore: Callable[[Value], None]) -> None:
         """Describe a setting.
@@ -49,12 +49,12 @@ class ProcessSetting(Generic[Value]):
 
 
 def _use_one_opencv_thread() -> int:
-    """Let OpenCV use only the calling thread; return its earlier number of threads."""
+    """Let OpenCV use the calling thread only. Return its earlier number of threads."""
     import cv2  # imported here, because it is slow to import
 
     earlier_threads: int = cv2.getNumThreads()
-    # 0 and 1 both mean the calling thread alone. With 1, OpenCV would wait for the threads of its
-    # pool to end. In a fork of a process with such a pool, these threads do not exist.
+    # 0 and 1 both mean the calling thread only. With 1, OpenCV would also wait until the threads of
+    # its pool end. In a forked process, these threads do not exist, so that OpenCV would hang.
     cv2.setNumThreads(0)
     return earlier_threads
 
@@ -63,12 +63,12 @@ def _restore_opencv_threads(earlier_threads: int) -> None:
     """Restore the number of threads of OpenCV."""
     import cv2
 
-    # OpenCV reports 1 also after 0 was set. Both mean the calling thread alone.
+    # OpenCV also reports 1 after 0 was set. Both mean the calling thread only.
     cv2.setNumThreads(0 if earlier_threads == 1 else earlier_threads)
 
 
 def _raise_open_files_limit() -> tuple[int, int]:
-    """Raise the limit of open files as far as possible; return the earlier limits."""
+    """Raise the limit of open files as far as possible. Return the earlier limits."""
     soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     return soft_limit, hard_limit
@@ -80,7 +80,8 @@ def _restore_open_files_limit(earlier_limits: tuple[int, int]) -> None:
 
 
 ONE_OPENCV_THREAD = ProcessSetting(_use_one_opencv_thread, _restore_opencv_threads)
-"""For jobs, which convert an image in each thread or process. OpenCV's pool would compete."""
+"""Used by jobs, which convert one image in each thread. OpenCV's threads would compete with them.
+"""
 
 MAX_OPEN_FILES = ProcessSetting(_raise_open_files_limit, _restore_open_files_limit)
-"""For Dask, which opens several files for each worker."""
+"""Used by jobs, because Dask opens several files for each worker."""

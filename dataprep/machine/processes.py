@@ -1,4 +1,4 @@
-"""Identify the process that wrote a file or an object, and find out whether it has ended."""
+"""Identify the process that wrote a file or an object, and check whether it has ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 
 class ProcessIdentity(NamedTuple):
-    """The identity of a process. A later process with the same number has another identity.
+    """The identity of a process. A later process with the same PID has a different identity.
 
     Attributes:
-        machine: stands for one boot of a machine and one namespace of process numbers. It is a
-            hash, which does not reveal their names.
-        process: the number of the process.
-        started: when the process started, in clock ticks after the boot; empty if unknown.
+        machine: a hash of the boot of the machine and of the PID namespace. It does not reveal the
+            name of the machine.
+        process: the PID.
+        started: the start time of the process, in clock ticks after the boot; empty if unknown.
     """
 
     machine: str
@@ -25,10 +25,7 @@ class ProcessIdentity(NamedTuple):
     started: str
 
     def has_ended(self) -> bool:
-        """Whether the process is known to have ended.
-
-        Nothing is known about processes of other machines.
-        """
+        """Whether the process is known to have ended. It is never known for other machines."""
         if self.machine != _this_machine():
             return False
         try:
@@ -36,11 +33,12 @@ class ProcessIdentity(NamedTuple):
         except ProcessLookupError:
             return True
         except (OSError, OverflowError):
-            # The process belongs to another user, or the number is too large for a process.
+            # The process belongs to another user, or the number is too large for a PID.
             pass
         if not self.started:
             return False
-        return _start_of(self.process) not in ("", self.started)
+        # If the start time differs, a later process has got the same PID.
+        return _start_time(self.process) not in ("", self.started)
 
 
 def this_process() -> ProcessIdentity:
@@ -56,11 +54,11 @@ def unknown_process() -> ProcessIdentity:
 @lru_cache(maxsize=1)
 def _identity(process: int) -> ProcessIdentity:
     """Return the identity of a process of this machine."""
-    return ProcessIdentity(_this_machine(), process, _start_of(process))
+    return ProcessIdentity(_this_machine(), process, _start_time(process))
 
 
-def _start_of(process: int) -> str:
-    """Return when a process started: field 22 of its ``stat`` file (proc(5)).
+def _start_time(process: int) -> str:
+    """Return the start time of a process, which is field 22 of its ``stat`` file (proc(5)).
 
     The result is "ended" for a zombie, and empty if the file cannot be read.
     """
@@ -68,7 +66,7 @@ def _start_of(process: int) -> str:
         status = Path(f"/proc/{process}/stat").read_text()
     except OSError:
         return ""
-    # The name of the program, in parentheses, may contain spaces. The state is field 3.
+    # Field 2 is the name of the program in parentheses, which may contain spaces.
     _, _, after_name = status.rpartition(")")
     state, *fields_from_4 = after_name.split()
     if state in ("Z", "X"):
@@ -78,11 +76,11 @@ def _start_of(process: int) -> str:
 
 @lru_cache(maxsize=1)
 def _this_machine() -> str:
-    """Return the hash of this boot and this namespace of process numbers."""
+    """Return the hash of this boot and this PID namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         namespace = Path("/proc/self/ns/pid").readlink()
     except OSError:
-        # A random value is equal to no other machine, so that nothing is concluded.
+        # A random value differs from all other values, so that no process counts as ended.
         return secrets.token_hex(8)
     return hashlib.sha256(f"{boot}{namespace}".encode()).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""Count the processors that this process may use, by its affinity and its control groups.
+"""Count the processors that this process may use, from its affinity and its control groups.
 
 The CPU limit of a container is a quota of its control group (cgroups(7)). The affinity does not
-show it: a process in a container with 4 CPUs on a machine with 64 may run on each of the 64. If it
-started 64 threads, the kernel would stop all of them for most of the time.
+show this limit. For example, a process in a container with a limit of 4 CPUs may run on all 64
+processors of its machine. If it started 64 threads, the kernel would suspend them most of the time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _QUOTA_AND_PERIOD = re.compile(r"([1-9]\d*) ([1-9]\d*)")
 
 
 def usable_processors(root: Path = ROOT) -> int:
-    """Return the default number of workers or threads, which is at least 1.
+    """Return the number of processors that this process may use, which is at least 1.
 
-    A quota that is not a whole number of processors is rounded up.
+    It is the default number of workers or threads. A fractional quota is rounded up.
     """
     processors = len(os.sched_getaffinity(0))
     quota = processor_quota(root)
@@ -34,14 +34,14 @@ def usable_processors(root: Path = ROOT) -> int:
 def processor_quota(root: Path = ROOT) -> float | None:
     """Return the quota of the control group in processors; None if there is no limit.
 
-    Version 1 of control groups has it in ``cpu.cfs_quota_us``, version 2 in ``cpu.max``.
+    Version 1 of control groups stores the quota in ``cpu.cfs_quota_us``, version 2 in ``cpu.max``.
     """
     quotas = []
     for folder in control_groups("cpu", root):
         version_1 = f"{text(folder / 'cpu.cfs_quota_us')} {text(folder / 'cpu.cfs_period_us')}"
         version_2 = text(folder / "cpu.max")
         for quota_and_period in (version_1, version_2):
-            # "max" and -1 mean that there is no limit. They do not match.
+            # The pattern does not match "max" and -1, which mean that there is no limit.
             match = _QUOTA_AND_PERIOD.fullmatch(quota_and_period)
             if match:
                 quotas.append(int(match[1]) / int(match[2]))
@@ -79,7 +79,7 @@ def _mounts(controller: str, controllers: str, parent: Path) -> Iterator[Path]:
     if not controllers:
         yield parent  # version 2 has one hierarchy
         return
-    # Version 1 has a hierarchy for each controller, or for some controllers together.
+    # In version 1, a hierarchy has one controller, or several controllers together.
     names = controllers.split(",")
     if controller in names:
         yield parent / controller

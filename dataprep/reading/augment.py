@@ -29,8 +29,8 @@ from PIL import Image
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
 from dataprep.image.jpeg import SOI, segments
-from dataprep.image.output_size import Pixels, dct_fraction
-from dataprep.image.rgb import decode_whole
+from dataprep.image.output_size import Pixels, dct_divisor
+from dataprep.image.rgb import decode_rgb
 from dataprep.reading.normalisation import SCALE, SHIFT
 
 AREA = (0.08, 1.0)
@@ -209,10 +209,10 @@ class Augmentation:
             ImageError: the data is not an image, or cannot be decoded.
         """
         if bytes(data[:2]) == SOI:
-            # If this decoder fails, decode_whole decodes the image, or says what is wrong.
+            # If this decoder fails, decode_rgb decodes the image, or says what is wrong.
             with contextlib.suppress(ValueError, KeyError):
                 return scaled_crop(*_decode_jpeg(data, choose, self.size), self.size)
-        pixels = decode_whole(data)
+        pixels = decode_rgb(data)
         return scaled_crop(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size)
 
 
@@ -247,7 +247,7 @@ class PillowTransform:
         Raises:
             ImageError: the data is not an image, or cannot be decoded.
         """
-        return self.function(Image.fromarray(decode_whole(data)))
+        return self.function(Image.fromarray(decode_rgb(data)))
 
 
 def as_transform(function: AnyTransform) -> Transform:
@@ -412,7 +412,7 @@ def _decode_jpeg(data: Buffer, choose: Callable[[int, int], Box], size: int) -> 
     # The smallest size of the whole image at which the crop is as large as the result.
     min_width = -(-size * width // box.width)
     min_height = -(-size * height // box.height)
-    fraction = dct_fraction(width, height, min_width, min_height)
+    fraction = dct_divisor(width, height, min_width, min_height)
     needed_rows = box.top + box.height + _ROWS_BELOW * fraction
     decoded_rows = height
     if height - needed_rows >= _MIN_ROWS_LEFT_OUT:

@@ -27,7 +27,7 @@ from dataprep.errors import (
 from dataprep.formats import Sample, get_format, preferred_format
 from dataprep.formats.protocol import Buffer, RawRecord
 from dataprep.image.output_size import Pixels
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.output import keys
@@ -808,7 +808,7 @@ class Images(_SlicedToLists[Pixels]):
 
     def _pixels(self, number: int, sample: Sample) -> Pixels:
         try:
-            return decode_whole(sample.image)
+            return decode_rgb(sample.image)
         except ImageError as error:
             key, offset, _ = self._dataset.place(number)
             where = f"{location(self._dataset.store, key)} at byte {offset:,}"

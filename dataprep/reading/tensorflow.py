@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.reading.augment import (
     AREA,
     ASPECT,
@@ -173,7 +173,7 @@ def _decoded_crop(encoded: Any, augmentation: Augmentation, seeds: Any, *, is_jp
         return tf.io.decode_and_crop_jpeg(encoded, crop, channels=3, dct_method="INTEGER_ACCURATE")
     # As in the other adapters, the background is white, and WebP is decoded, which some versions of
     # TensorFlow cannot do.
-    pixels = tf.numpy_function(decode_whole, [encoded], tf.uint8)
+    pixels = tf.numpy_function(decode_rgb, [encoded], tf.uint8)
     pixels = tf.ensure_shape(pixels, [None, None, 3])
     crop = _crop_of(tf.shape(pixels), augmentation, seeds)
     top, left, height, width = tf.unstack(crop)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from dataprep.errors import ConfigError, DatasetError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels import LabelSpace
-from dataprep.labels.class_files import class_list, numbered_classes
+from dataprep.labels.class_files import classes_in_order, read_class_list
 from dataprep.sources.files import split_uri
 from dataprep.stores import StoreOptions, open_store
 
@@ -30,7 +30,7 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
     """
     folder, key = split_uri(uri)
     try:
-        return class_list(open_store(folder, options).get(key), uri)
+        return read_class_list(open_store(folder, options).get(key), uri)
     except ObjectNotFound:
         raise SourceNotFound(f"no file {uri!r} of class names (class_names)") from None
     except (ConfigError, DatasetError) as error:
@@ -51,6 +51,6 @@ def label_space_of(names: Sequence[str], title: str, noun: str) -> LabelSpace:
         SourceError: a name is empty, or is there twice.
     """
     try:
-        return numbered_classes(names, title, noun)
+        return classes_in_order(names, title, noun)
     except ConfigError as error:
         raise SourceError(str(error)) from None

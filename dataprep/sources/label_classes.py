@@ -279,7 +279,8 @@ def by_number(
         return Classes(classes, label_space)
     if keep_numbers:
         return Classes(classes, _own_numbers(used, section))
-    return Classes(classes, LabelSpace.numbered(used), _note_of_gaps({*map(int, used)}, section))
+    space = LabelSpace.sorted_by_number(used)
+    return Classes(classes, space, _note_of_gaps({*map(int, used)}, section))
 
 
 def by_own_number(
@@ -296,7 +297,7 @@ def by_own_number(
     if label_space or not used:
         return classes
     try:
-        return Classes(classes.names, LabelSpace.as_numbered(used))
+        return Classes(classes.names, LabelSpace.with_numbers_as_labels(used))
     except ValueError:
         return classes
 
@@ -308,7 +309,7 @@ def _own_numbers(names: Collection[str], section: str) -> LabelSpace:
         SourceError: a number is too high.
     """
     try:
-        return LabelSpace.as_numbered(names)
+        return LabelSpace.with_numbers_as_labels(names)
     except ValueError as error:
         raise SourceError(
             f"the first of several labels of a sample is its class, but {error}, and another label "

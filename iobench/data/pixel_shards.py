@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from dataprep.formats import get_format
 from dataprep.formats.record_file import RecordFile
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.machine.processors import usable_processors
 from dataprep.ordered import in_order
 from dataprep.output import keys
@@ -94,7 +94,7 @@ def _write_shard(dataset: Dataset, folder: Path, shard: Shard) -> _WrittenShard:
         writer = get_format("tfrecord").writer(file, dataset.manifest.record_options("tfrecord"))
         for number in shard.samples:
             sample = dataset[number]  # This reads one record, not its whole shard.
-            image = packed(decode_whole(sample.image))
+            image = packed(decode_rgb(sample.image))
             decoded = replace(sample, image=image, encoding="RGB", colorspace="RGB", channels=3)
             spans.append(writer.write(decoded))
     with path.open("rb") as content:

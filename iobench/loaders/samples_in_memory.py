@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.formats import Buffer
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.machine.processors import usable_processors
 from dataprep.ordered import in_order
 from dataprep.reading.frameworks import import_framework
@@ -198,4 +198,4 @@ def _preparation(
 
 
 def _decoded_bytes(data: Buffer, generator: np.random.Generator) -> bytes:
-    return packed(decode_whole(data))
+    return packed(decode_rgb(data))

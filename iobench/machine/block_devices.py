@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dataprep.machine.kernel_files import ROOT, names, number, text, word
+from dataprep.machine.kernel_files import ROOT, names, number, one_line, text
 
 _SECTOR_BYTES = 512
 """The unit of the file ``size``, also for disks with other sectors."""
@@ -99,7 +99,7 @@ def layer_of(folder: Path) -> tuple[str, list[Path]]:
         return "partition", [folder.parent]
     below = [(folder / "slaves" / name).resolve() for name in names(folder / "slaves")]
     if (folder / "md").is_dir():
-        level = word(folder / "md" / "level")
+        level = one_line(folder / "md" / "level")
         level_text = f" ({level})" if level else ""
         return f"md RAID{level_text} of {len(below)}", below
     if (folder / "dm").is_dir():
@@ -114,8 +114,8 @@ def layer_of(folder: Path) -> tuple[str, list[Path]]:
 
 def disk(folder: Path) -> Disk:
     """Return the disk with this folder in sysfs."""
-    vendor = word(folder / "device" / "vendor")
-    model = word(folder / "device" / "model") or word(folder / "device" / "name")
+    vendor = one_line(folder / "device" / "vendor")
+    model = one_line(folder / "device" / "model") or one_line(folder / "device" / "name")
     transport, link_mb_per_s = _connection(folder, vendor)
     return Disk(
         name=folder.name,
@@ -180,10 +180,10 @@ def _queue(folder: Path) -> dict[str, Any]:
     """Return the settings of a request queue that are known."""
     scheduler = re.search(r"\[([a-z0-9-]+)\]", text(folder / "scheduler"))
     settings = {
-        "scheduler": scheduler[1] if scheduler else word(folder / "scheduler"),
+        "scheduler": scheduler[1] if scheduler else one_line(folder / "scheduler"),
         "read_ahead_kb": number(folder / "read_ahead_kb"),
         "requests": number(folder / "nr_requests"),
         "largest_request_kb": number(folder / "max_sectors_kb"),
-        "write_cache": word(folder / "write_cache"),
+        "write_cache": one_line(folder / "write_cache"),
     }
     return {name: value for name, value in settings.items() if value not in (None, "")}

@@ -24,7 +24,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dataprep.machine.kernel_files import ROOT, text, word
+from dataprep.machine.kernel_files import ROOT, one_line, text
 
 METADATA_ADDRESS = ("169.254.169.254", 80)
 _TIMEOUT_S = 0.2
@@ -68,7 +68,7 @@ _CONTROL_GROUPS = (
 def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return ``vendor``, ``product``, ``cloud`` and ``container``, as far as they are known."""
     dmi = root / "sys/class/dmi/id"
-    vendor, product = word(dmi / "sys_vendor"), word(dmi / "product_name")
+    vendor, product = one_line(dmi / "sys_vendor"), one_line(dmi / "product_name")
     cloud = _first_match(_CLOUDS, f"{vendor} {product}")
     # Hyper-V has the same vendor and product on any machine. The asset tag is that of Azure only.
     if vendor == "Microsoft Corporation" and text(dmi / "chassis_asset_tag") == _AZURE_ASSET_TAG:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dataprep.errors import DataprepError
-from dataprep.schema import MISSHAPEN, malformed_as, parse, typed
+from dataprep.schema import STRUCTURE_ERRORS, malformed_as, parse, typed
 from iobench.errors import ResultError
 from iobench.results.trial import Span, Trial
 
@@ -195,7 +195,7 @@ def errors_naming(*runs: Path) -> Iterator[None]:
         yield
     except DataprepError:
         raise
-    except MISSHAPEN as error:
+    except STRUCTURE_ERRORS as error:
         paths = ", ".join(str(run) for run in runs)
         cause = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ResultError(

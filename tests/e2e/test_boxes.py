@@ -74,7 +74,7 @@ def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory)
     done = in_process("shard", *arguments(tree, output, annotated), code=0)
     assert "60 annotations read" in done.err
     assert "60 of 120 images have 120 boxes" in done.err
-    assert "24 boxes of classes that labels.json does not know" in done.err
+    assert "24 boxes of classes that are not in labels.json" in done.err
     return output
 
 

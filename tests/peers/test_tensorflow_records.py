@@ -159,7 +159,7 @@ def test_what_tensorflow_parses_we_parse_alike(tensorflow: ModuleType, data: byt
     try:
         found = decode_example(data)
     except RecordError as error:
-        assert "3 is no wire type" in str(error)  # noqa: PT017
+        assert "3 is not a wire type" in str(error)  # noqa: PT017
     else:
         assert repr(_plain(found)) == repr(_plain(expected))
 

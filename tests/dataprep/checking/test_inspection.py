@@ -228,7 +228,7 @@ class TestShard:
         found = as_json(shard, code=1)
         assert (found["fault_offset"], len(found["records"])) == (offset, number)
         flip(shard, 0)  # nothing shows that this is a shard
-        assert "no shard of a known format" in refused(shard)
+        assert "not a shard of a known format" in refused(shard)
 
     def test_cut_short(self, shard: Path) -> None:
         """A shard that ends inside a record has the records before it."""
@@ -258,7 +258,7 @@ class TestShard:
         """For any other file the exit code is 2 and the error shows how it begins."""
         (tmp_path / "x").write_bytes(content)
         err = refused(tmp_path / "x")
-        assert "no shard of a known format" in err
+        assert "not a shard of a known format" in err
         assert repr(content[:12]) in err
 
     def test_a_hostile_name(self, shard: Path, tmp_path: Path) -> None:
@@ -652,7 +652,7 @@ class TestWhere:
             (("--where", "label < 3", "--record", 0), "without --record and --html"),
             (("--where", "label < 3", "--html", "page.html"), "without --record and --html"),
             (("--where", "label < 3", "--images", 3), "--images needs --contact-sheet"),
-            (("--where", "label < 0", "--contact-sheet", "sheet.png"), "nothing to draw"),
+            (("--where", "label < 0", "--contact-sheet", "sheet.png"), "no sample to draw"),
             (("--where", "label < 3", "--split", "nothing"), "no complete split 'nothing'"),
         ],
         ids=str,

@@ -257,7 +257,7 @@ class TestForgedRecords:
             (b'"width":', b'"width":9', "width is 9"),
             (b'"synset":"n', b'"synset":"m', "synset is b'm"),
             (b'"name":"n', b'"name":"m', "source is b'm"),
-            (b'{"height":', b'["height":', "its .json is no JSON object"),
+            (b'{"height":', b'["height":', "its .json is not a JSON object"),
             (b".json\0", b".jsom\0", "the checksum of the header at byte "),
         ],
     )

@@ -123,7 +123,7 @@ FAULTS = [
     (
         "quick",
         partial(Output.change_json, key=RECEIPT.format(2), edit=widen),
-        f"{RECEIPT.format(2)}: its samples are not those of {TABLE}$",
+        f"{RECEIPT.format(2)}: its samples differ from those in {TABLE}$",
     ),
     (
         "quick",

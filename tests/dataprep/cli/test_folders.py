@@ -321,7 +321,7 @@ def test_names_have_no_numeric_order(tmp_path: Path) -> None:
     photos(source, {"1": 1, "cat": 1})
     numeric = ("--set", "labels.order=numeric")
     refused = shard(source, tmp_path / "out", *numeric, code=2)
-    assert "the class 'cat' is no whole number" in refused.err
+    assert "the class 'cat' is not a whole number" in refused.err
     (tmp_path / "classes.txt").write_text("cat\n1\n")
     listed = ("--set", f"labels.classes={tmp_path}/classes.txt")
     refused = shard(source, tmp_path / "out", *numeric, *listed, code=2)

@@ -11,7 +11,7 @@ import pytest
 from dataprep.drawn import draw_ilsvrc, draw_tree
 from dataprep.drawn.ilsvrc import DEVKIT, TRAIN, VALIDATION
 from dataprep.errors import ConfigError
-from dataprep.labels.class_files import GROUND_TRUTH, META, ground_truth, read_rows, unpacked
+from dataprep.labels.class_files import GROUND_TRUTH, META, ground_truth, read_rows, unpack_devkit
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +61,8 @@ def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
 def test_the_devkit_has_their_classes(drawn: Path) -> None:
     """The ground truth is of all classes, through IDs that are in no alphabetical order."""
     kit = (drawn / DEVKIT).read_bytes()
-    meta = read_rows(unpacked(kit, META, "devkit"), "meta.mat")
-    rows = read_rows(unpacked(kit, GROUND_TRUTH, "devkit"), "truth")
+    meta = read_rows(unpack_devkit(kit, META, "devkit"), "meta.mat")
+    rows = read_rows(unpack_devkit(kit, GROUND_TRUTH, "devkit"), "truth")
     truth = ground_truth(rows, "truth", meta).values()
     with tarfile.open(drawn / TRAIN) as outer:
         synsets = sorted(name.removesuffix(".tar") for name in outer.getnames())
@@ -79,7 +79,7 @@ def test_the_same_seed_makes_the_same_bytes(drawn: Path, tmp_path: Path) -> None
         assert (tmp_path / "again" / name).read_bytes() == (drawn / name).read_bytes()
     with tarfile.open(drawn / TRAIN) as tar:
         assert {(info.mtime, info.uid, info.uname) for info in tar} == {(0, 0, "")}
-    assert b"Created on" not in unpacked((drawn / DEVKIT).read_bytes(), META, "devkit")
+    assert b"Created on" not in unpack_devkit((drawn / DEVKIT).read_bytes(), META, "devkit")
     draw_ilsvrc(tmp_path / "other", images=30, classes=5, seed=4)
     assert (tmp_path / "other" / VALIDATION).read_bytes() != (drawn / VALIDATION).read_bytes()
 

@@ -102,7 +102,7 @@ def test_samples_that_share_values_come_out_as_themselves() -> None:
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """More sizes than are remembered are still written as they are."""
-    monkeypatch.setattr(features, "_MAX_REMEMBERED", 3)
+    monkeypatch.setattr(features, "_MAX_CACHED", 3)
     encode = features.example_encoder.__wrapped__(IMAGENET, 0)
     for width in (*range(1, 9), *range(1, 9)):
         sample = replace(SAMPLE, width=width, number=0, boxes=(), values=(), source=b"")

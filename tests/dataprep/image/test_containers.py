@@ -25,7 +25,7 @@ from dataprep.errors import (
     UnsupportedImage,
 )
 from dataprep.image import convert
-from dataprep.image.containers import Opened, name_notes, open_image
+from dataprep.image.containers import DecodedImage, extension_notes, open_image
 from dataprep.image.policy import ImagePolicy
 from tests import encodings as enc
 from tests.dataprep.image.pictures import apart, saved, turned
@@ -34,7 +34,7 @@ IMAGE = draw_image(2, 120, 90, detail=0.2)
 GREY, RGB, GREY_ALPHA, RGBA = 0, 2, 4, 6
 
 
-def opened(data: bytes) -> Opened:
+def opened(data: bytes) -> DecodedImage:
     """Open by the defaults."""
     return open_image(data, ImagePolicy())
 
@@ -199,9 +199,9 @@ def test_orientation_is_a_plain_number(kind: str, orientation: int) -> None:
         (b"\0\0\0\x18ftypmif1" + bytes(40), "HEIC is not read"),
         (b"\xff\x0a" + bytes(40), "JPEG XL is not read"),
         (b"\0\0\0\x0cJXL \r\n\x87\n" + bytes(40), "JPEG XL is not read"),
-        (b"II*\0\x10\0\0\0CR\x02\0" + bytes(40), "a camera's raw file is not read: convert it"),
-        (b"\0\0\0\x18ftypcrx " + bytes(40), "a camera's raw file is not read"),
-        (b"FUJIFILMCCD-RAW 0201" + bytes(40), "a camera's raw file is not read"),
+        (b"II*\0\x10\0\0\0CR\x02\0" + bytes(40), "raw files of cameras are not read: convert them"),
+        (b"\0\0\0\x18ftypcrx " + bytes(40), "raw files of cameras are not read"),
+        (b"FUJIFILMCCD-RAW 0201" + bytes(40), "raw files of cameras are not read"),
     ],
 )
 def test_images_that_are_not_read(data: bytes, said: str) -> None:
@@ -229,7 +229,7 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(
 
     monkeypatch.setattr(ImageFile.ImageFile, "load", decoded)
     with pytest.raises(
-        ImageTooLarge, match=r"^its pixels are more than max_pixels allows \(89,478,485\)$"
+        ImageTooLarge, match=r"^the image has more pixels than max_pixels allows \(89,478,485\)$"
     ):
         opened(enc.bomb_png(65500))
     with pytest.raises(ImageTooLarge, match=r"120 x 90 pixels .* max_pixels allows \(10,799\)"):
@@ -396,4 +396,4 @@ def test_16_bits_are_rounded() -> None:
 )
 def test_names_promise_containers(name: str, container: str, wrong: bool) -> None:
     """Only an extension that stands for another container contradicts, in upper case too."""
-    assert name_notes(name, container, ImagePolicy()) == ("wrong_container",) * wrong
+    assert extension_notes(name, container, ImagePolicy()) == ("wrong_container",) * wrong

@@ -136,7 +136,7 @@ def test_arithmetic_coding() -> None:
 @pytest.mark.parametrize("marker", [0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF])
 def test_lossless_and_hierarchical_are_unsupported(marker: int) -> None:
     """Frames that libjpeg cannot decode are unsupported, not broken."""
-    with pytest.raises(UnsupportedImage, match="lossless, hierarchical or not of 8 bits"):
+    with pytest.raises(UnsupportedImage, match="lossless, hierarchical, or does not have 8 bits"):
         convert(PLAIN.replace(b"\xff\xc0", bytes([0xFF, marker])))
 
 

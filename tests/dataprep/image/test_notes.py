@@ -88,7 +88,7 @@ def test_each_note_is_emitted(note: Note) -> None:
 def test_each_refusal_has_its_kind(kind: Refusal) -> None:
     """An image that the policy refuses fails under the key's name; by default it does not."""
     data, keys = REFUSED[kind]
-    with pytest.raises(errors.RefusedImage, match=rf"image\.{kind} says 'fail'") as caught:
+    with pytest.raises(errors.RefusedImage, match=rf"image\.{kind} is 'fail'") as caught:
         convert(data, ImagePolicy.model_validate(keys), name="a.jpg")
     assert caught.value.kind == kind
     convert(data, ImagePolicy(), name="a.jpg")

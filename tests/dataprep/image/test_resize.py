@@ -25,7 +25,7 @@ from dataprep.image import resize
 from dataprep.image.output_size import (
     Geometry,
     Pixels,
-    falls_short,
+    is_below_size,
     plan_geometry,
     require_feasible,
 )
@@ -300,7 +300,7 @@ def test_the_asked_side_is_met(width: int, height: int, policy: ImagePolicy) -> 
         "crop": cut == box,
     }
     assert asked[policy.mode]
-    assert not falls_short(geometry, policy)
+    assert not is_below_size(geometry, policy)
 
 
 @given(width=sides, height=sides, policy=image_policies())
@@ -311,7 +311,7 @@ def test_falling_short_is_what_upscaling_would_change(
     policy = policy.model_copy(update={"upscale": False})
     grown = policy.model_copy(update={"upscale": True})
     geometry = plan_geometry(width, height, policy)
-    assert falls_short(geometry, policy) == (
+    assert is_below_size(geometry, policy) == (
         geometry[2:] != plan_geometry(width, height, grown)[2:]
     )
 
@@ -322,7 +322,7 @@ def test_sides_that_an_encoding_does_not_have(encoding: str, most: int) -> None:
     policy = ImagePolicy.model_validate({"encoding": encoding})
     for width, height in ((most, 1), (1, most)):
         require_feasible(width, height, Geometry(width, height, width, height), policy)
-    with pytest.raises(ImageTooLarge, match=f"{encoding} holds at most {most:,} a side"):
+    with pytest.raises(ImageTooLarge, match=f"{encoding} allows at most {most:,} pixels per side"):
         require_feasible(1, 1, Geometry(1, most + 1, 1, most + 1), policy)
     require_feasible(1, 1, Geometry(1, most + 1, 1, most), policy)
 

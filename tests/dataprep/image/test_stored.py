@@ -335,7 +335,7 @@ def test_damage_within() -> None:
 @pytest.mark.parametrize("kind", ["GIF", "TIFF", "BMP"])
 def test_what_is_never_stored(kind: str) -> None:
     """Other containers are refused."""
-    with pytest.raises(CorruptImage, match="not a JPEG, PNG or WebP: begins with"):
+    with pytest.raises(CorruptImage, match="not a JPEG, PNG or WebP: it begins with"):
         check(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
 
 

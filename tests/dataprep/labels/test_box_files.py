@@ -145,7 +145,7 @@ class TestPlaces:
 
     @pytest.mark.parametrize(
         ("data", "why"),
-        [(b"<annotation>", "not XML"), (b"<html/>", "<html> is no annotation")],
+        [(b"<annotation>", "not XML"), (b"<html/>", "<html> is not an annotation")],
     )
     def test_a_broken_file_is_named(self, folder: Path, data: bytes, why: str) -> None:
         """The error has its path, the reason and what to do."""
@@ -168,7 +168,7 @@ class TestPlaces:
         data = tar_of(FILES, "w:gz")
         path = tmp_path / name
         path.write_bytes(data[: len(data) // 2] if damage == "cut" else b"no archive" * 100)
-        with pytest.raises(SourceError, match=r"b\..* is not a whole archive"):
+        with pytest.raises(SourceError, match=r"b\..* is a damaged archive"):
             read_annotations(BoxOptions(source=str(path)))
 
 
@@ -236,8 +236,8 @@ class TestXml:
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            (b"<html><body>404</body></html>", "<html> is no annotation"),
-            (b"<object/>", "<object> is no annotation"),
+            (b"<html><body>404</body></html>", "<html> is not an annotation"),
+            (b"<object/>", "<object> is not an annotation"),
             (b"<annotation>", "not XML"),
             (ILSVRC.replace(b"<width>500<", b"<width>5.5<"), "5.5"),
             (ILSVRC.replace(b"<width>500<", b"<width>wide<"), "wide"),
@@ -246,9 +246,9 @@ class TestXml:
                 for side, message in (
                     (b"", "could not convert"),
                     (b"five", "five"),
-                    (b"nan", "are not four sides"),
-                    (b"inf", "are not four sides"),
-                    (b"-1e99", "are not four sides"),
+                    (b"nan", "are not the sides of a box"),
+                    (b"inf", "are not the sides of a box"),
+                    (b"-1e99", "are not the sides of a box"),
                     (b"0x10", "0x10"),
                 )
             ),
@@ -357,7 +357,7 @@ class TestCsv:
             (b"a.jpg,0,0,1\n", "boxes.csv, line 1: expected a header"),
             (b"a.jpg,0,0,1,1,x,y\n", "line 1: 7 columns, expected 6"),
             (b"a.jpg,0,0,1,1\nb.jpg,0,zero,1,1\n", "boxes.csv, line 2: .*'zero'"),
-            (b"a.jpg,0,0,nan,1\n", "line 1: .*nan.* are not four sides"),
+            (b"a.jpg,0,0,nan,1\n", "line 1: .*nan.* are not the sides of a box"),
             (b"image,xmin,ymin,xmax,ymax\n", "with the columns filename,xmin,ymin,xmax,ymax, as"),
             (b"filename,xmin,ymin,xmax,ymax\na,0,0,,1\n", "line 2: could not convert"),
             (b"ImageId,PredictionString\na,n1 1 2 3\n", "line 2: expected a synset and four sides"),
@@ -412,7 +412,8 @@ class TestMatches:
 
     def labels_of(self, found: BoxColumns, rows: int) -> list[list[int]]:
         """The labels of each image's boxes."""
-        return [[box.label for box in image.boxes] for image in found.of(slice(0, rows))]
+        images = found.annotated_images(slice(0, rows))
+        return [[box.label for box in image.boxes] for image in images]
 
     def test_by_base_name(self) -> None:
         """Folders and extensions do not matter; an image may have no annotation, or the reverse."""
@@ -420,7 +421,7 @@ class TestMatches:
         names = ["x/d.png", "cat/b.JPEG", "dog/a.1.JPEG", None]
         found = self.matched(files, [*names], [0, 0, 1, -1])
         assert self.labels_of(found, 4) == [[], [], [0, 1], []]
-        first, _, third, _ = found.of(slice(0, 4))
+        first, _, third, _ = found.annotated_images(slice(0, 4))
         assert third.boxes[1].xmin == 1
         assert (third.width, first.width) == (10, 1)
         assert self.notes == [
@@ -459,7 +460,8 @@ class TestMatches:
         files = {"a.xml": xml("Scottish_deerhound", "", "cat")}
         found = self.matched(files, ["a.jpg"], [1], labels=labels)
         assert self.labels_of(found, 1) == [expected]
-        reported = [note for note in self.notes if note.startswith("1 box of classes that labels")]
+        start = "1 box of classes that are not in labels"
+        reported = [note for note in self.notes if note.startswith(start)]
         assert len(reported) == expected.count(-1)
 
     def test_names_that_are_not_utf8(self) -> None:

@@ -21,7 +21,7 @@ from dataprep.errors import ConfigError
 from dataprep.formats import Box
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.image.output_size import Geometry, plan_geometry
-from dataprep.labels.boxes import Annotated, BoxColumns, convert_boxes
+from dataprep.labels.boxes import AnnotatedImage, BoxColumns, convert_boxes
 from dataprep.labels.options import BoxOptions
 
 WIDTH, HEIGHT = 400, 240
@@ -66,7 +66,7 @@ def red_part(data: bytes) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
 
 
 def followed(
-    annotated: Annotated, converted: Converted, frame: str = "auto", least: float = 0.1
+    annotated: AnnotatedImage, converted: Converted, frame: str = "auto", least: float = 0.1
 ) -> tuple[tuple[Box, ...], tuple[str, ...]]:
     """``follow`` for an image of class 7."""
     options = {"source": "boxes", "frame": frame, "least_visible": least}
@@ -96,7 +96,7 @@ def test_a_box_lies_where_its_pixels_lie(
         ImagePolicy.model_validate({**mode, "orientation": policy, "subsampling": "444"}),
     )
     sides, size = (MARKED, (WIDTH, HEIGHT)) if drawn_on == "stored" else turned(orientation)
-    annotated = Annotated((box_of(sides, 3),), *size)
+    annotated = AnnotatedImage((box_of(sides, 3),), *size)
     (box,), _ = followed(annotated, converted, frame=drawn_on)
     (width, height), found = red_part(converted.data)
     assert (width, height) == (converted.width, converted.height)
@@ -112,7 +112,7 @@ def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: in
     converted = convert(marked(orientation), ImagePolicy(orientation="apply"))
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
-    annotated = Annotated((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
+    annotated = AnnotatedImage((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
     found, kinds = followed(annotated, converted)
     assert found == followed(annotated, converted, frame="displayed")[0]
     assert found != followed(annotated, converted, frame="stored")[0]
@@ -161,7 +161,7 @@ def test_boxes_stay_within_the_image(
     displayed = size[::-1] if apply and orientation >= 5 else size
     geometry = plan_geometry(*displayed, policy)
     image = image_of(*size, orientation, orientation if apply else 1, geometry)
-    found, kinds = followed(Annotated(drawn), image, least=least)
+    found, kinds = followed(AnnotatedImage(drawn), image, least=least)
     assert {kind.removeprefix("boxes_") for kind in kinds} <= KINDS
     assert ("boxes_dropped" in kinds) == (len(found) < len(drawn))
     for box in found:
@@ -176,11 +176,12 @@ def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) ->
     """Drawn on the displayed image and stored unturned is the reverse of the other way round."""
     whole = Geometry(100, 100, 100, 100)
     there, _ = followed(
-        Annotated((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
+        AnnotatedImage((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
     )
     assume(there)
-    back, _ = followed(Annotated(there), image_of(100, 100, orientation, 1, whole), "displayed", 0)
-    (first,), _ = followed(Annotated((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
+    not_turned = image_of(100, 100, orientation, 1, whole)
+    back, _ = followed(AnnotatedImage(there), not_turned, "displayed", 0)
+    (first,), _ = followed(AnnotatedImage((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
     assert back[0][:4] == pytest.approx(first[:4], abs=1e-6)
 
 
@@ -189,12 +190,12 @@ MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 """The 100 pixels in the middle of 200."""
 
 
-def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> Annotated:
+def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> AnnotatedImage:
     """One box."""
-    return Annotated((box_of(values, label),), *size)
+    return AnnotatedImage((box_of(values, label),), *size)
 
 
-FOLLOWED: dict[str, tuple[Annotated, Converted, float, tuple[Box, ...], tuple[str, ...]]] = {
+FOLLOWED: dict[str, tuple[AnnotatedImage, Converted, float, tuple[Box, ...], tuple[str, ...]]] = {
     "swapped sides": (
         one(0.75, 0.5, 0.25, 0.0),
         WHOLE,
@@ -241,7 +242,7 @@ FOLLOWED: dict[str, tuple[Annotated, Converted, float, tuple[Box, ...], tuple[st
         (Box(0.0, 0.0, 0.5, 0.5, 7),),
         ("boxes_unknown_class",),
     ),
-    "none": (Annotated(), MIDDLE, 0.1, (), ()),
+    "none": (AnnotatedImage(), MIDDLE, 0.1, (), ()),
 }
 
 
@@ -249,7 +250,7 @@ FOLLOWED: dict[str, tuple[Annotated, Converted, float, tuple[Box, ...], tuple[st
     ("annotated", "converted", "least", "boxes", "kinds"), FOLLOWED.values(), ids=FOLLOWED
 )
 def test_boxes_follow_their_image(
-    annotated: Annotated,
+    annotated: AnnotatedImage,
     converted: Converted,
     least: float,
     boxes: tuple[Box, ...],
@@ -274,7 +275,7 @@ def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
 
 float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 annotated_images = st.builds(
-    Annotated,
+    AnnotatedImage,
     st.lists(
         st.builds(Box, float32, float32, float32, float32, st.integers(-1, 999)), max_size=3
     ).map(tuple),
@@ -283,7 +284,7 @@ annotated_images = st.builds(
 )
 
 
-def columns(images: list[Annotated]) -> BoxColumns:
+def columns(images: list[AnnotatedImage]) -> BoxColumns:
     """The boxes of images as columns."""
     boxes = [box for image in images for box in image.boxes]
     ends = np.cumsum([0, *(len(image.boxes) for image in images)]).tolist()
@@ -292,15 +293,15 @@ def columns(images: list[Annotated]) -> BoxColumns:
 
 
 @given(images=st.lists(annotated_images, min_size=1, max_size=6), data=st.data())
-def test_rows_are_taken_in_any_order(images: list[Annotated], data: st.DataObject) -> None:
+def test_rows_are_taken_in_any_order(images: list[AnnotatedImage], data: st.DataObject) -> None:
     """Each row has the boxes of its image, also where it is taken twice."""
     chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
     taken = columns(images).take(np.array(chosen, np.int64))
-    assert taken.of(slice(0, len(chosen))) == [images[row] for row in chosen]
+    assert taken.annotated_images(slice(0, len(chosen))) == [images[row] for row in chosen]
 
 
 @given(images=st.lists(annotated_images, max_size=6))
-def test_parquet_keeps_boxes(images: list[Annotated]) -> None:
+def test_parquet_keeps_boxes(images: list[AnnotatedImage]) -> None:
     """The columns of the plan hold the same bits."""
     sink = io.BytesIO()
     pq.write_table(pa.table(columns(images).to_arrow()), sink)
@@ -309,7 +310,7 @@ def test_parquet_keeps_boxes(images: list[Annotated]) -> None:
     assert table.schema.field("box_label").type == pa.list_(pa.int32())
     found = BoxColumns.from_arrow(table)
     assert found is not None
-    assert found.of(slice(0, len(images))) == images
+    assert found.annotated_images(slice(0, len(images))) == images
     assert BoxColumns.from_arrow(pa.table({"source": ["a"]})) is None
 
 

@@ -19,11 +19,11 @@ from dataprep.labels.class_files import (
     META,
     Row,
     class_order,
+    column_mapping,
     ground_truth,
-    has_ids,
+    has_ilsvrc_ids,
     read_rows,
-    two_columns,
-    unpacked,
+    unpack_devkit,
 )
 from tests.dataprep.labels.devkits import meta_mat, tarball
 from tests.strategies import distinct_names
@@ -68,7 +68,7 @@ def order_in(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
 def test_texts_of_classes(text: str) -> None:
     """Every customary file gives class and text."""
     expected = {"n01440764": "tench, Tinca tinca", "n01443537": "goldfish"}
-    assert two_columns(read_rows(text.encode(), "file")) == expected
+    assert column_mapping(read_rows(text.encode(), "file")) == expected
 
 
 def test_meta_mat_has_the_classes_without_children() -> None:
@@ -150,10 +150,10 @@ def test_comments_are_a_hash_and_a_space() -> None:
         (b"\xff\xff", "file is not text in UTF-8"),
         ("a,b\n".encode("utf-16"), "file is not text in UTF-8: save it as UTF-8"),
         (b"{", "file is not JSON"),
-        (b'{"0": ["a", "b", "c"]}', "entry 1: .* is no class and its text"),
-        (b'{"x": ["a", "b"]}', "entry 1: .* is no class and its text"),
-        (b'{"a": {"b": 1}}', "entry 1: .* is no class and its text"),
-        (b'["a", true]', "entry 2: .*true.* is no class and its text"),
+        (b'{"0": ["a", "b", "c"]}', "entry 1: .* is not a class and its text"),
+        (b'{"x": ["a", "b"]}', "entry 1: .* is not a class and its text"),
+        (b'{"a": {"b": 1}}', "entry 1: .* is not a class and its text"),
+        (b'["a", true]', "entry 2: .*true.* is not a class and its text"),
         (b'{"schema": 1, "classes": 2}', "labels.json cannot be read"),
     ],
 )
@@ -165,11 +165,11 @@ def test_what_cannot_be_read_is_named_with_its_place(data: bytes, message: str) 
 
 def test_two_columns_need_one_value_for_each_key() -> None:
     """The same twice is harmless, and so is an empty value; another value or none is refused."""
-    assert two_columns(read_rows(b"a,b\na,b\nc,\n", "file")) == {"a": "b", "c": ""}
+    assert column_mapping(read_rows(b"a,b\na,b\nc,\n", "file")) == {"a": "b", "c": ""}
     with pytest.raises(ConfigError, match="file, line 2: 'a' is 'c' here and 'b' before"):
-        two_columns(read_rows(b"a,b\na,c\n", "file"))
+        column_mapping(read_rows(b"a,b\na,c\n", "file"))
     with pytest.raises(ConfigError, match="file, line 2: 'b' has no second column"):
-        two_columns(read_rows(b"a,\nb\n", "file"))
+        column_mapping(read_rows(b"a,\nb\n", "file"))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def truth_in(data: bytes, meta: list[Row] | None = None) -> dict[str, str]:
 def test_every_customary_file_gives_the_same_classes(name: str) -> None:
     """Only the devkit's file consists of IDs, which need meta.mat."""
     assert truth_in(FILES[name], IDS) == EXPECTED
-    assert has_ids(read_rows(FILES[name], name)) == (name == "devkit")
+    assert has_ilsvrc_ids(read_rows(FILES[name], name)) == (name == "devkit")
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_a_line_that_is_not_understood_is_shown(text: str, shown: str) -> None:
 @pytest.mark.parametrize("data", [b"1\t20\n2\t3\n", b"1,20\n2,3\n"])
 def test_a_table_of_numbers_is_no_list_of_ids(data: bytes) -> None:
     """Two columns are a sample and its class, whatever they are called and however separated."""
-    assert not has_ids(read_rows(data, "file"))
+    assert not has_ilsvrc_ids(read_rows(data, "file"))
     assert truth_in(data) == {"1": "20", "2": "3"}
 
 
@@ -332,9 +332,9 @@ def test_blanks_before_quotes_are_no_part_of_a_class() -> None:
 def test_the_tarball() -> None:
     """Both files of the devkit are found by base name; any other file is returned as it is."""
     data = tarball({f"ILSVRC2012_devkit_t12/data/{META}": b"m", f"x/{GROUND_TRUTH}": b"g"})
-    assert unpacked(data, META, "devkit") == b"m"
-    assert unpacked(data, GROUND_TRUTH, "devkit") == b"g"
-    assert unpacked(b"text", META, "file") == b"text"
+    assert unpack_devkit(data, META, "devkit") == b"m"
+    assert unpack_devkit(data, GROUND_TRUTH, "devkit") == b"g"
+    assert unpack_devkit(b"text", META, "file") == b"text"
 
 
 def linked() -> bytes:
@@ -360,4 +360,4 @@ def linked() -> bytes:
 def test_another_tarball_is_refused(data: bytes, message: str) -> None:
     """The error says what is missing; links are not followed."""
     with pytest.raises(ConfigError, match=message):
-        unpacked(data, META, "devkit")
+        unpack_devkit(data, META, "devkit")

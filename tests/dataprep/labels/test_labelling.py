@@ -165,7 +165,7 @@ class TestGroundTruth:
         found = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
         assert found == Classified(["x", "a", "y", ""], FOUND.problems, None)
         assert notes == [
-            "2 samples in the folder of another class than in t.csv, which takes precedence"
+            "2 samples in the folder of a class that differs from t.csv, which takes precedence"
         ]
 
     def test_a_sample_that_it_lacks_fails(self) -> None:
@@ -223,7 +223,7 @@ class TestGroundTruth:
         labelling = Labelling(truth={"a": "9000000", "b": "7000000"}, truth_name="t")
         found = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
         assert order_of(found) == ["7000000", "9000000"]
-        assert "numbered anew" in notes[0]
+        assert "renumbered from 0" in notes[0]
 
     def test_a_negative_label_is_no_class(self) -> None:
         """The sample fails with that reason, and does not turn numbers into names."""
@@ -254,7 +254,7 @@ class TestMap:
     def test_names_that_it_does_not_find_are_reported(self) -> None:
         """One of them is named; a class of the source without a sample here is found."""
         notes: list[str] = []
-        found = one_each(["1", "0"], LabelSpace.numbered("012"))
+        found = one_each(["1", "0"], LabelSpace.sorted_by_number("012"))
         mapped = {"catt": "bird", "1": "one", "2": "two", "z": "y"}
         Labelling(new_names=mapped).apply(["a", "b"], found, notes.append)
         assert notes == [
@@ -283,7 +283,7 @@ class TestMap:
         self, classes: list[str], numbered: bool, mapped: dict[str, str], order: list[str] | None
     ) -> None:
         """Merged, swapped and mapped numbers are in their order; folders' own stay texts."""
-        source = one_each(classes, LabelSpace.numbered(classes) if numbered else None)
+        source = one_each(classes, LabelSpace.sorted_by_number(classes) if numbered else None)
         assert order_of(applied(source, mapped)) == order
 
     def test_a_renamed_class_keeps_its_place(self) -> None:

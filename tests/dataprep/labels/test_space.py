@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import DatasetError, SchemaTooNew
 from dataprep.labels import Label, LabelSpace, are_whole, is_synset
-from dataprep.labels.imagenet_synsets import difference, imagenet_synsets
+from dataprep.labels.imagenet_synsets import difference_from_imagenet, imagenet_synsets
 from dataprep.names import to_bytes
 from tests.strategies import distinct_names, json_values
 
@@ -73,7 +73,7 @@ def test_labels_count_in_byte_order(names: list[str]) -> None:
 
 def test_numbers_are_ordered_as_numbers() -> None:
     """Where they are 0 to K-1 each is its own label, and 10 comes after 9."""
-    space = LabelSpace.numbered(str(number) for number in (11, *range(11)))
+    space = LabelSpace.sorted_by_number(str(number) for number in (11, *range(11)))
     assert [(label.index, label.synset) for label in space.labels] == [
         (number, str(number)) for number in range(12)
     ]
@@ -137,9 +137,9 @@ def test_there_are_a_thousand() -> None:
 
 def test_nothing_differs() -> None:
     """Nothing is said of the 1,000, of classes that are no synsets, or of none at all."""
-    assert difference(imagenet_synsets()) is None
-    assert difference(["cat", "n01440764"]) is None
-    assert difference([]) is None
+    assert difference_from_imagenet(imagenet_synsets()) is None
+    assert difference_from_imagenet(["cat", "n01440764"]) is None
+    assert difference_from_imagenet([]) is None
 
 
 @pytest.mark.parametrize(
@@ -153,5 +153,5 @@ def test_nothing_differs() -> None:
 )
 def test_differences_are_counted(classes: tuple[str, ...], parts: list[str]) -> None:
     """Synsets of ImageNet and others are counted, one of the others is named."""
-    said = difference(classes) or ""
+    said = difference_from_imagenet(classes) or ""
     assert all(part in said for part in parts)

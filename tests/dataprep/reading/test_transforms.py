@@ -14,7 +14,7 @@ from PIL import Image
 import dataprep
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.reading.torch import BatchedRecords, IterableRecords, MapRecords
 
 Generator = np.random.Generator
@@ -30,7 +30,7 @@ def of_pillow(image: Image.Image) -> torch.Tensor:
 def of_bytes(data: Buffer, rng: Generator) -> torch.Tensor:
     """The same of an encoded image."""
     assert isinstance(rng, Generator)
-    return of_pillow(Image.fromarray(decode_whole(data)))
+    return of_pillow(Image.fromarray(decode_rgb(data)))
 
 
 class FirstVersion(torch.nn.Module):

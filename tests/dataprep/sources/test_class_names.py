@@ -31,7 +31,7 @@ def test_lines_are_classes_in_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"a\nb\na\n", "x, line 3: the class 'a' is empty or on a line before"),
+        (b"a\nb\na\n", "x, line 3: the class 'a' is empty or repeats an earlier line"),
         (b"a\n\nb\n", "x, line 2: the class '' is empty"),
         (b"a\n\xff\n", "x is not text in UTF-8"),
     ],

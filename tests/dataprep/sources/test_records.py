@@ -124,7 +124,7 @@ RECORDIO_DAMAGED = r"train\.rec: damaged at byte \d+: .*copy the shard"
             gzip.compress(examples(FIVE)[0]),
             r"is compressed as a whole.*gzip -d",
         ),
-        ("train.rec", b"<!DOCTYPE html>........", r"train\.rec: damaged at byte 0: .* no shard"),
+        ("train.rec", b"<!DOCTYPE html>........", r"train\.rec: damaged at byte 0: .* not a shard"),
         (
             SHARD,
             without_example(),

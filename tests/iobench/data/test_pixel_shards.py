@@ -11,7 +11,7 @@ import pytest
 
 from dataprep.config.shard_config import ShardConfig
 from dataprep.image.policy import ImagePolicy
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.job.run import shard
 from dataprep.output import keys
 from dataprep.reading.dataset import open_dataset
@@ -70,7 +70,7 @@ def test_the_same_samples_in_the_same_shards(locations: tuple[Location, Location
     pixels_bytes = 0
     for jpeg, pixels in zip(before, after, strict=True):
         assert (jpeg.label, jpeg.filename) == (pixels.label, pixels.filename)
-        image = decode_whole(jpeg.image)
+        image = decode_rgb(jpeg.image)
         assert np.array_equal(image, unpacked(pixels.image))
         pixels_bytes += image.nbytes
     found = summarize_data(locations[1], "tfrecord")

@@ -13,7 +13,7 @@ from PIL import Image
 
 import dataprep
 from dataprep.errors import CorruptImage, ManifestMissing
-from dataprep.image.rgb import decode_whole
+from dataprep.image.rgb import decode_rgb
 from dataprep.reading.augment import Augmentation, sample_rng
 from iobench.clock import SystemClock
 from iobench.data.data_summary import open_shards
@@ -47,7 +47,7 @@ def test_stored_pixels_become_what_their_image_becomes(augment: bool) -> None:
     Image.fromarray(cv2.blur(noise, (9, 9))).save(file, "JPEG")
     settings = LoaderSettings(image_size=48, augment=augment, colour_jitter=True)
     encoded, decoded = augmentation_of(settings), augmentation_of(settings, decoded=True)
-    image = packed(decode_whole(file.getvalue()))
+    image = packed(decode_rgb(file.getvalue()))
     for index in range(20):
         draws = [sample_rng(1, 2, index) for _ in range(2)]
         made = encoded(file.getvalue(), draws[0]), decoded(image, draws[1])

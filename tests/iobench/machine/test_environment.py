@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.machine.kernel_files import number, text, word
+from dataprep.machine.kernel_files import number, one_line, text
 from dataprep.machine.processors import processor_quota
 from iobench.machine.environment import LIBRARIES, describe, libraries
 from iobench.machine.hardware import (
@@ -237,7 +237,7 @@ def test_any_bytes_of_the_kernel_are_read(
     root = tmp_path_factory.mktemp("machine")
     file = write(root, {"proc/self/cgroup": ""}) / "proc/self/cgroup"
     file.write_bytes(content)
-    found = word(file)
+    found = one_line(file)
     assert isinstance(text(file), str)
     assert len(found) <= 60
     assert found.isascii()
@@ -261,4 +261,4 @@ def test_numbers_of_the_kernel(tmp_path: Path, content: str, found: int | None) 
     file = write(tmp_path, {"file": content}) / "file"
     assert number(file) == found
     for path in (tmp_path / "gone", tmp_path):
-        assert (text(path), word(path), number(path)) == ("", "", None)
+        assert (text(path), one_line(path), number(path)) == ("", "", None)
