@@ -18,20 +18,23 @@ from iobench.config.benchmark import load
 from iobench.servers.moto_server import MotoServer
 
 
-def made(claim: Claim, value: float) -> Figures:
+def figures_of(claim: Claim, value: float) -> Figures:
     """Figures for which each ratio of a claim's rules is ``value``."""
     ratios = [rule.of.partition("/") for rule in claim.rules]
     over = {name for _, _, name in ratios}
     points: dict[str, Sequence[float]] = {
         point: [1, 2, 3] if point in over else [value, 2 * value, 3 * value]
-        for point in (*claim.points, *(name for one in ratios for name in one[::2] if name))
+        for point in (
+            *claim.points,
+            *(name for ratio_point in ratios for name in ratio_point[::2] if name),
+        )
     }
     return dict.fromkeys(claim.metrics, points)
 
 
 def test_the_page_has_a_verdict_for_each_claim() -> None:
     """By its rule where there are figures, and otherwise the reason why there are none."""
-    figures = {claim.name: made(claim, 20) for claim in CLAIMS if claim.measure}
+    figures = {claim.name: figures_of(claim, 20) for claim in CLAIMS if claim.measure}
     text = page(figures, 1000, 6).replace(" \\\n    ", " ")
     for number, claim in enumerate(CLAIMS, 1):
         (row,) = [row for row in text.splitlines() if row.startswith(f"| {number} | ")]
@@ -47,8 +50,8 @@ def test_the_page_has_a_verdict_for_each_claim() -> None:
 def test_a_claim_holds_in_part_if_one_of_its_rules_fails() -> None:
     """The rule applies to the interval; the points that fail it are named."""
     advice = CLAIMS[-1]
-    assert judged(advice, made(advice, 20)).verdict == "holds"
-    failing = judged(advice, made(advice, 3))
+    assert judged(advice, figures_of(advice, 20)).verdict == "holds"
+    failing = judged(advice, figures_of(advice, 3))
     assert failing.verdict == "does not hold"
     assert failing.failed == ["shards/photos"]
     (workers,) = [claim for claim in CLAIMS if claim.name == "workers"]
@@ -60,19 +63,19 @@ def test_a_claim_holds_in_part_if_one_of_its_rules_fails() -> None:
 
 def test_figures_are_written_out() -> None:
     """A table has no powers of ten."""
-    figures = {claim.name: made(claim, 1234) for claim in CLAIMS if claim.measure}
+    figures = {claim.name: figures_of(claim, 1234) for claim in CLAIMS if claim.measure}
     assert "e+0" not in page(figures, 1000, 6)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_commands_are_accepted(claim: Claim) -> None:
     """Their configs and keys exist."""
-    words = shlex.split(claim.command)
+    arguments = shlex.split(claim.command)
     if "configs" in claim.command:
-        (path,) = [word for word in words if word.startswith("configs/")]
-        load(ROOT / path, parse_settings(words[words.index(path) + 2 :: 2]))
-    elif words[0] == "python":
-        assert (ROOT / words[1]).exists()
+        (path,) = [word for word in arguments if word.startswith("configs/")]
+        load(ROOT / path, parse_settings(arguments[arguments.index(path) + 2 :: 2]))
+    elif arguments[0] == "python":
+        assert (ROOT / arguments[1]).exists()
 
 
 @pytest.mark.slow
@@ -82,15 +85,15 @@ def test_claims_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     photos = draw_tree(tmp_path / "photos", images=120, classes=3).root
     for name, value in MotoServer.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)  # they are gone after the test
-    asked = ["published", str(photos), "--only", "shares", "--repeats", "1"]
-    asked += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
-    monkeypatch.setattr("sys.argv", asked)
+    requests = ["published", str(photos), "--only", "shares", "--repeats", "1"]
+    requests += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
+    monkeypatch.setattr("sys.argv", requests)
     published.main()
     assert "all/quarter" in (tmp_path / "page.md").read_text()
-    (sleep,) = [one for one in CLAIMS if one.name == "sleep"]
+    (sleep,) = [claim for claim in CLAIMS if claim.name == "sleep"]
     command = sleep.command.replace('seconds":9', 'seconds":0.3')
     quick = replace(sleep, command=command)
-    place = Workplace(tmp_path / "kept", photos, 120)
-    first = benchmark(quick, place, 1)
+    workplace = Workplace(tmp_path / "kept", photos, 120)
+    first = benchmark(quick, workplace, 1)
     assert all(len(rates) == 1 for rates in first["samples_per_s"].values())
-    assert benchmark(quick, place, 1) == first
+    assert benchmark(quick, workplace, 1) == first

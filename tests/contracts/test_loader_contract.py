@@ -69,9 +69,9 @@ ALWAYS_DECODE = ("mxnet-record", "dali", "webdataset")
 class Data(NamedTuple):
     """The same 120 samples in four places, and what they are."""
 
-    places: dict[str, Place]
+    locations: dict[str, Place]
     labels: dict[bytes, int]
-    stored: Sequence[tuple[bytes, int]]
+    shard_samples: Sequence[tuple[bytes, int]]
     files: Sequence[tuple[bytes, int]]
 
 
@@ -120,21 +120,21 @@ def _samples(
 ) -> tuple[dict[bytes, int], list[tuple[bytes, int]], list[tuple[bytes, int]]]:
     dataset = dataprep.open(output)
     assert len(dataset.manifest.formats["tfrecord"].shards) >= 3
-    stored = [(bytes(sample.image), sample.label) for sample in dataset]
+    contents = [(bytes(sample.image), sample.label) for sample in dataset]
     paths = sorted(path for path in tree.rglob("*") if path.is_file())
     index = LabelSpace.of(path.parent.name for path in paths).index
     files = [(path.read_bytes(), index[path.parent.name]) for path in paths]
-    return dict([*stored, *files]), stored, files
+    return dict([*contents, *files]), contents, files
 
 
 @contextmanager
-def opened(name: str, place: Place | None, **settings: Any) -> Iterator[Loader]:
+def opened(name: str, location: Place | None, **settings: Any) -> Iterator[Loader]:
     """A loader that is closed again; skipped where its framework is not installed."""
     options = {"batch_size": 16, "image_size": SIZE, **settings}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what TensorFlow and MXNet warn of on import is theirs
         try:
-            loader = LOADERS.load(name)(place, LoaderSettings(**options), SystemClock())
+            loader = LOADERS.load(name)(location, LoaderSettings(**options), SystemClock())
         except Unavailable as error:
             if "is not installed" not in str(error):
                 raise
@@ -147,14 +147,14 @@ def opened(name: str, place: Place | None, **settings: Any) -> Iterator[Loader]:
 
 def place_of(data: Data, name: str, where: str = "disk") -> Place:
     """What that loader reads."""
-    return data.places[f"{'files' if name in FROM_FILES else 'shards'}@{where}"]
+    return data.locations[f"{'files' if name in FROM_FILES else 'shards'}@{where}"]
 
 
 def numbers(array: Any) -> list[int]:
     """Labels of any framework as whole numbers."""
     values = array.asnumpy() if hasattr(array, "asnumpy") else array
-    found: list[int] = np.asarray(values).astype(int).tolist()
-    return found
+    actual: list[int] = np.asarray(values).astype(int).tolist()
+    return actual
 
 
 def pixels(array: Any) -> Any:
@@ -198,9 +198,11 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
     """Two epochs, each with every label as often as the data has it, in whole batches."""
     if where == "s3" and name in LOCAL_ONLY:
         pytest.skip("reads paths alone")
-    place = place_of(data, name, where)
-    expected = Counter(label for _, label in (data.files if name in FROM_FILES else data.stored))
-    with opened(name, place, workers=workers) as loader:
+    location = place_of(data, name, where)
+    expected = Counter(
+        label for _, label in (data.files if name in FROM_FILES else data.shard_samples)
+    )
+    with opened(name, location, workers=workers) as loader:
         for number in range(2):
             batches = list(loader.epoch(number))
             assert Counter(labels_of(batches)) == expected
@@ -234,9 +236,9 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
     if name in LOCAL_ONLY:
         assert not hasattr(LOADERS.load(name), "read_pattern")
         return
-    place = place_of(data, name, where)
-    size = summarize_data(place, "files" if name in FROM_FILES else "tfrecord").bytes
-    with opened(name, place, workers=workers) as loader:
+    location = place_of(data, name, where)
+    size = summarize_data(location, "files" if name in FROM_FILES else "tfrecord").bytes
+    with opened(name, location, workers=workers) as loader:
         assert isinstance(loader, CountsReads)
         pattern = loader.read_pattern(size / SAMPLES)
         # The pipelines of TensorFlow and MXNet read in one stream, however many threads decode.
@@ -259,14 +261,14 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) -> None:
     """Each sample of every second shard, or file, once an epoch, with the labels of all data."""
-    place = place_of(data, name)
+    location = place_of(data, name)
     form = "files" if name in FROM_FILES else "tfrecord"
-    part = warm_part(place, summarize_data(place, form).bytes)
+    part = warm_part(location, summarize_data(location, form).bytes)
     assert 0.3 < part.share < 0.8
     if name in FROM_FILES:
         expected = Counter(label for _, label in data.files[::2])
     else:
-        shards = dataprep.open(place.uri).shards()[::2]
+        shards = dataprep.open(location.uri).shards()[::2]
         expected = Counter(sample.label for shard in shards for sample in shard)
     with opened(name, part.place, workers=workers) as loader:
         for number in range(2):
@@ -291,8 +293,8 @@ def test_the_parts_of_the_first_batch_add_up(
         first_s = time.perf_counter() - asked_s
         split = first_batch_metrics(loader, first_s)
         assert sum(split.values()) == pytest.approx(first_s)
-        told = {metric for metric, seconds in split.items() if seconds >= 0}
-        assert told == {f"first_batch_{part}_s" for part in (*parts_of(name, workers), "rest")}
+        reported = {metric for metric, seconds in split.items() if seconds >= 0}
+        assert reported == {f"first_batch_{part}_s" for part in (*parts_of(name, workers), "rest")}
         assert split["first_batch_listing_s"] > 0
         parts = loader.first_batch()
         assert sum(batch.samples for batch in batches) > 0
@@ -306,23 +308,23 @@ def test_the_parts_of_the_first_batch_add_up(
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
     """Batches hold encoded images, each once and each beside its own label."""
     with opened(name, place_of(data, name, where), workers=workers, decode=False) as loader:
-        found = [
+        actual = [
             pair
             for batch in loader.epoch(0)
             for pair in zip(encoded(batch.images), numbers(batch.labels), strict=True)
         ]
-    assert len({image for image, _ in found}) == SAMPLES
-    assert all(data.labels[image] == label for image, label in found)
+    assert len({image for image, _ in actual}) == SAMPLES
+    assert all(data.labels[image] == label for image, label in actual)
 
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 def test_mxnet_says_where_it_has_fewer_threads(data: Data) -> None:
     """It leaves a processor alone, so that a figure for more workers would not be theirs."""
-    place, most = place_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
-    with opened("mxnet-record", place, workers=1) as few:
+    location, most = place_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
+    with opened("mxnet-record", location, workers=1) as few:
         assert not any("workers" in note for note in few.notes)
-    with opened("mxnet-record", place, workers=most + 7) as many:
+    with opened("mxnet-record", location, workers=most + 7) as many:
         assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(many.notes)
 
 
@@ -332,7 +334,7 @@ def test_mxnet_always_decodes(data: Data) -> None:
     """What ImageRecordIter cannot do is said, with what can."""
     with pytest.raises(Unavailable, match="always decodes: take the loader 'raw'"):
         LOADERS.load("mxnet-record")(
-            data.places["shards@disk"], LoaderSettings(decode=False), SystemClock()
+            data.locations["shards@disk"], LoaderSettings(decode=False), SystemClock()
         )
 
 
@@ -341,14 +343,14 @@ def test_dali_says_what_it_does_not(data: Data) -> None:
     """It decodes, and reads what has a path; without workers it has a thread all the same."""
     with opened("dali", place_of(data, "dali"), shuffle=False) as loader:
         assert "0 workers mean one thread" in " ".join(loader.notes)
-    for place, decode, words in (
-        (data.places["shards@disk"], False, "always decodes: take the loader 'raw'"),
-        (data.places["shards@s3"], True, "at a path: give data @disk"),
+    for location, decode, text in (
+        (data.locations["shards@disk"], False, "always decodes: take the loader 'raw'"),
+        (data.locations["shards@s3"], True, "at a path: give data @disk"),
     ):
-        with pytest.raises(Unavailable, match=words):
-            LOADERS.load("dali")(place, LoaderSettings(decode=decode), SystemClock())
+        with pytest.raises(Unavailable, match=text):
+            LOADERS.load("dali")(location, LoaderSettings(decode=decode), SystemClock())
     with pytest.raises(Unavailable, match="no GPU here: dali-gpu decodes on a GPU"):
-        LOADERS.load("dali-gpu")(data.places["shards@disk"], LoaderSettings(), SystemClock())
+        LOADERS.load("dali-gpu")(data.locations["shards@disk"], LoaderSettings(), SystemClock())
 
 
 @pytest.mark.parametrize("name", DECODING)
@@ -375,7 +377,7 @@ def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
 @pytest.mark.parametrize("name", DECODING)
 def test_unshuffled_centres(data: Data, name: str) -> None:
     """Without shuffling and augmentation the images are the stored ones, in their order."""
-    samples = data.files if name in FROM_FILES else data.stored
+    samples = data.files if name in FROM_FILES else data.shard_samples
     reference = Augmentation(size=192, random=False, normalise=False)
     expected = np.stack([reference(image, sample_rng(0, 0, 0)) for image, _ in samples])
     plain: dict[str, Any] = {"augment": False, "shuffle": False, "normalise": False}
@@ -384,15 +386,15 @@ def test_unshuffled_centres(data: Data, name: str) -> None:
         batches = [
             (numbers(batch.labels), pixels(batch.images).astype(float)) for batch in loader.epoch(0)
         ]
-    labels = [label for found, _ in batches for label in found]
+    labels = [label for actual, _ in batches for label in actual]
     assert labels == [label for _, label in samples]
-    found = np.concatenate([images for _, images in batches])
+    actual = np.concatenate([images for _, images in batches])
     # Each filters in its own way: what they agree upon are the means of blocks.
-    found, expected = (
-        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (found, expected)
+    actual, expected = (
+        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (actual, expected)
     )
-    assert np.abs(found - expected).mean((1, 2, 3)).max() < 5
-    assert np.abs(found - np.roll(expected, 1, axis=0)).mean() > 20
+    assert np.abs(actual - expected).mean((1, 2, 3)).max() < 5
+    assert np.abs(actual - np.roll(expected, 1, axis=0)).mean() > 20
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -454,17 +456,17 @@ def test_an_epoch_may_be_left(data: Data, name: str) -> None:
 def test_nothing_to_read(data: Data, name: str) -> None:
     """A loader without data, or with what it does not read, is refused when it is made."""
     empty = Place("/nowhere", "empty")
-    other = data.places["shards@disk" if name in FROM_FILES else "files@disk"]
-    for place in (None, empty) if name == "raw" else (None, empty, other):
-        with pytest.raises(ConfigError, match=f"loader '{name}' reads"), opened(name, place):
+    other = data.locations["shards@disk" if name in FROM_FILES else "files@disk"]
+    for location in (None, empty) if name == "raw" else (None, empty, other):
+        with pytest.raises(ConfigError, match=f"loader '{name}' reads"), opened(name, location):
             pass
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
     """Where nothing lies, making the loader or its first epoch says so in one line."""
-    place = Place(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
-    with pytest.raises(OSError, match="gone") as caught, opened(name, place) as loader:
+    location = Place(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
+    with pytest.raises(OSError, match="gone") as caught, opened(name, location) as loader:
         next(iter(loader.epoch(0)))
     assert "\n" not in str(caught.value)
 
@@ -483,16 +485,16 @@ def test_remote_notes(data: Data, name: str) -> None:
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
     """Each sample once over all ranks of an epoch, and every rank has some."""
-    place = place_of(data, name)
+    location = place_of(data, name)
     shares = []
     for rank in range(3):
         ranks: dict[str, Any] = {"rank": rank, "world_size": 3}
-        with opened(name, place, workers=workers, decode=False, **ranks) as loader:
+        with opened(name, location, workers=workers, decode=False, **ranks) as loader:
             assert getattr(loader, "by_rank", False)
             shares.append({image for b in loader.epoch(0) for image in encoded(b.images)})
             if isinstance(loader, CountsBatches):
-                whole = [batch for batch in loader.epoch(0) if batch.samples == 16]
-                assert loader.whole_batches() == len(whole)
+                full_batches = [batch for batch in loader.epoch(0) if batch.samples == 16]
+                assert loader.whole_batches() == len(full_batches)
     assert all(shares)
     assert sum(map(len, shares)) == len(set.union(*shares)) == SAMPLES
 
@@ -528,11 +530,11 @@ def test_samples_in_memory_come_as_stored_ones(
 ) -> None:
     """The same labels in the same batches and order, in the same dtype, epoch for epoch."""
     with opened(name, place_of(data, name), workers=workers) as real:
-        stored = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
+        contents = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
         (first, *_) = real.epoch(2)
     with holding(data, name, rung, SAMPLES, workers=workers) as loader:
         held = [[numbers(batch.labels) for batch in loader.epoch(number)] for number in range(2)]
-        assert held == stored
+        assert held == contents
         (batch, *_) = loader.epoch(2)
         assert (batch.images.shape, batch.images.dtype) == (first.images.shape, first.images.dtype)
         assert batch.images.is_contiguous()
@@ -559,11 +561,11 @@ def test_samples_in_memory_are_the_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
     """Pixel for pixel in the first epoch, by the same seed; encoded ones in every epoch."""
-    given: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
+    settings: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
     epochs = range(2 if rung == "decode" else 1)
     with (
-        opened(name, place_of(data, name), **given) as real,
-        holding(data, name, rung, SAMPLES, **given) as loader,
+        opened(name, place_of(data, name), **settings) as real,
+        holding(data, name, rung, SAMPLES, **settings) as loader,
     ):
         for number in epochs:
             pairs = zip(real.epoch(number), loader.epoch(number), strict=True)
@@ -578,8 +580,8 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
         opened(name, place_of(data, name), **plain) as real,
         holding(data, name, "augment", SAMPLES, **plain) as loader,
     ):
-        for stored, held in zip(real.epoch(0), loader.epoch(0), strict=True):
-            apart = np.abs(pixels(stored.images).astype(float) - pixels(held.images))
+        for expected, held in zip(real.epoch(0), loader.epoch(0), strict=True):
+            apart = np.abs(pixels(expected.images).astype(float) - pixels(held.images))
             assert apart.mean() < 4
     with holding(data, name, "augment", SAMPLES, shuffle=False) as loader:
         first, second = ([b.images.numpy() for b in loader.epoch(number)] for number in range(2))
@@ -591,16 +593,16 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
 def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: int) -> None:
     """Those that the loop takes first are its own; no batch holds the same one throughout."""
     limit = 12 * 3 * SIZE * SIZE + 1
-    given: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
+    settings: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
     with (
-        opened(name, place_of(data, name), **given) as real,
-        holding(data, name, "collate", 30, limit, **given) as loader,
+        opened(name, place_of(data, name), **settings) as real,
+        holding(data, name, "collate", 30, limit, **settings) as loader,
     ):
         assert "takes 30 samples, 12 of which are in memory" in " ".join(loader.notes)
         batches = list(loader.epoch(0))
         first = 12 // 4
-        for stored, held in zip(list(real.epoch(0))[:first], batches, strict=False):
-            assert np.array_equal(stored.images, held.images)
+        for expected, held in zip(list(real.epoch(0))[:first], batches, strict=False):
+            assert np.array_equal(expected.images, held.images)
         images = [image.tobytes() for batch in batches for image in batch.images.numpy()]
         assert len(images) == SAMPLES
         assert len(set(images)) == 12
@@ -625,10 +627,10 @@ def test_nothing_is_read_while_samples_in_memory_are_given(
     data: Data, name: str, tmp_path: Path
 ) -> None:
     """What is stored may be gone by then, but for what is listed."""
-    place = place_of(data, name)
+    location = place_of(data, name)
     copy = tmp_path / "copy"
-    shutil.copytree(place.uri, copy)
-    with opened(name, Place(str(copy), place.holds)) as loader:
+    shutil.copytree(location.uri, copy)
+    with opened(name, Place(str(copy), location.holds)) as loader:
         assert isinstance(loader, HoldsSamples)
         loader.hold("decode", SAMPLES, 2**28)
         for path in copy.rglob("*"):

@@ -24,11 +24,11 @@ def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """One of each kind, of this process; GPUs are made up."""
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     try:
-        made = SAMPLERS.load(request.param)(os.getpid())
+        sampler_under_test = SAMPLERS.load(request.param)(os.getpid())
     except Unavailable as error:
         pytest.skip(str(error))
-    yield made
-    made.close()
+    yield sampler_under_test
+    sampler_under_test.close()
 
 
 def test_readings_are_finite_numbers_with_units(sampler: Sampler) -> None:

@@ -160,7 +160,7 @@ def test_what_cannot_be_compared_is_exit_code_2(
 
     empty = tmp_path / "empty"
     empty.mkdir()
-    for arguments, said in (
+    for arguments, message in (
         ([changed("longer", longer)], "no figure in common"),
         ([changed("newer", newer)], "upgrade"),
         ([empty], "no run in"),
@@ -172,4 +172,4 @@ def test_what_cannot_be_compared_is_exit_code_2(
         done = compare(run, *arguments)
         assert (done.code, done.out) == (2, "")
         (line,) = done.err.splitlines()
-        assert said in line
+        assert message in line

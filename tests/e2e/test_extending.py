@@ -26,11 +26,11 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 
 def files_of(page: str) -> dict[str, str]:
     """Files by the name in the paragraph before each block."""
-    found: dict[str, str] = {}
+    actual: dict[str, str] = {}
     for block in re.finditer(r"\n\n([^\n]*):\n\n(?:<!--[^\n]+\n)?```\w+\n(.*?)```", page, re.S):
         names = re.findall(r"`([\w./]+\.\w+)`", block[1])
-        found |= {names[0]: block[2]} if names else {}
-    return found
+        actual |= {names[0]: block[2]} if names else {}
+    return actual
 
 
 FILES = files_of(PAGE)
@@ -109,18 +109,18 @@ def test_the_report_names_them_and_their_package(measured: Measured) -> None:
         "object-store client plain-http": "shelf-iobench 1.0",
     }
     page = (measured.folder / "report.html").read_text()
-    for words in ("one-by-one", "plain-http", "shelf-iobench 1.0"):
-        assert words in page
+    for text in ("one-by-one", "plain-http", "shelf-iobench 1.0"):
+        assert text in page
 
 
 def test_a_dry_run_names_them(measured: Measured) -> None:
     """As words and as JSON."""
-    said = measured.run("--dry-run").out
-    assert "one-by-one" in said.splitlines()[2]
-    assert "  loader one-by-one: provided by shelf-iobench 1.0" in said
-    assert "  object-store client plain-http: provided by shelf-iobench 1.0" in said
-    found = json.loads(measured.run("--dry-run", "--json").out)
-    assert found["from_other_packages"]["loader one-by-one"] == "shelf-iobench 1.0"
+    output = measured.run("--dry-run").out
+    assert "one-by-one" in output.splitlines()[2]
+    assert "  loader one-by-one: provided by shelf-iobench 1.0" in output
+    assert "  object-store client plain-http: provided by shelf-iobench 1.0" in output
+    content = json.loads(measured.run("--dry-run", "--json").out)
+    assert content["from_other_packages"]["loader one-by-one"] == "shelf-iobench 1.0"
 
 
 def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
@@ -132,8 +132,8 @@ def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
 
 def test_its_store_is_read_by_its_scheme(measured: Measured, tmp_path: Path) -> None:
     """Shards lie there; the loader reads them, and S3's clients are skipped with a word."""
-    made = Path(read(measured.folder).config["data"]["folder"])
-    (shards,) = made.glob("shards-*.complete")
+    data_path = Path(read(measured.folder).config["data"]["folder"])
+    (shards,) = data_path.glob("shards-*.complete")
     values = {
         "name": "far",
         "repeats": 1,
@@ -275,10 +275,10 @@ with dataprep.open(sys.argv[1]) as dataset:
 
     def test_inspect_says_its_name(self, sharded: Sharded) -> None:
         """Of a shard of an output, whose manifest names the format, and of the output."""
-        found = json.loads(sharded.run("inspect", sharded.shard, "--json").out)
-        assert (found["format"], len(found["records"])) == (sharded.name, 120)
-        assert found["fault"] is None
-        assert all(line["format"] == "JPEG" for line in found["records"])
+        content = json.loads(sharded.run("inspect", sharded.shard, "--json").out)
+        assert (content["format"], len(content["records"])) == (sharded.name, 120)
+        assert content["fault"] is None
+        assert all(line["format"] == "JPEG" for line in content["records"])
         assert f"{sharded.name}, labels from" in sharded.run("inspect", sharded.output).out
 
     def test_the_format_of_the_page_keeps_the_contract(self, package: Package) -> None:

@@ -67,9 +67,9 @@ def test_containers_have_the_fields_that_kubernetes_requires(name: str) -> None:
     for container in containers(MANIFESTS[name]):
         assert NAME.fullmatch(container["name"])
         assert container["image"]
-        words = container.get("command") or container["args"]
-        assert words
-        assert all(isinstance(word, str) for word in words), words
+        command = container.get("command") or container["args"]
+        assert command
+        assert all(isinstance(word, str) for word in command), command
         for entry in container.get("env", []):
             assert isinstance(entry["value"], str), entry
         for amounts in container.get("resources", {}).values():

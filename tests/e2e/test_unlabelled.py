@@ -105,8 +105,8 @@ def test_verify_finds_nothing(output: Path) -> None:
 def test_inspect_shows_it(output: Path, tmp_path: Path) -> None:
     """An overview, one record, a contact sheet and a page say that there are no classes."""
     assert "no labels" in in_process("inspect", output, code=0).out
-    one = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
-    assert one.one_object["known"]["label"] == -1
+    record = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
+    assert record.one_object["known"]["label"] == -1
     sheet = tmp_path / "sheet.png"
     in_process("inspect", output, "--split", "test", "--contact-sheet", sheet, code=0)
     in_process("inspect", output, "--html", tmp_path / "page.html", code=0)
@@ -128,8 +128,8 @@ def test_it_resumes_and_parts_make_the_same(contest: Path, output: Path, tmp_pat
     job = ("--source", contest, "--output", tmp_path / "parts", "--kind", "flat", "--unlabelled")
     formats = [option for name in FORMATS for option in ("--format", name)]
     for part in ("0/2", "1/2"):
-        place = ("--split", "test", "--part", part, "--set", "dask.processes=false")
-        in_process("shard", *job, *formats, *place, code=0)
+        arguments = ("--split", "test", "--part", part, "--set", "dask.processes=false")
+        in_process("shard", *job, *formats, *arguments, code=0)
     in_process("finalize", tmp_path / "parts", code=0)
     assert files(tmp_path / "parts") == files(output)
     for name in files(output):
@@ -218,7 +218,7 @@ def test_other_kinds_of_source_without_classes(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"kind": "imagefolder"}, r"gives its images classes, such as 'n\d+'.*--kind flat"),
         ({"labels": {"ground_truth": "truth.csv"}}, "excludes labels.ground_truth"),
@@ -228,20 +228,24 @@ def test_other_kinds_of_source_without_classes(
     ],
 )
 def test_classes_are_refused(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
+    tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    message: str,
 ) -> None:
     """What has or gives classes all the same is refused, and nothing is written."""
     (tmp_path / "truth.csv").write_text("a,b\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         dataprep.shard(config(tree, tmp_path / "out", **changes))
     assert not (tmp_path / "out").exists()
 
 
 def test_loaders_of_the_benchmark_read_it(output: Path) -> None:
     """Batches have the label -1."""
-    place = Place(os.fspath(output), "shards", split="test")
-    loader = RawLoader(place, LoaderSettings(batch_size=5), SystemClock())
+    location = Place(os.fspath(output), "shards", split="test")
+    loader = RawLoader(location, LoaderSettings(batch_size=5), SystemClock())
     labels = [batch.labels.tolist() for batch in loader.epoch(0)]
     loader.close()
     assert [label for batch in labels for label in batch] == [-1] * 12

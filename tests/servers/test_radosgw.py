@@ -48,14 +48,14 @@ def second_put(s3: Any, bucket: str) -> None:
 
 def short_parts(s3: Any, bucket: str) -> None:
     """parts of a thousand bytes, where S3 asks for 5 MiB"""
-    place = {"Bucket": bucket, "Key": "key"}
-    upload = s3.create_multipart_upload(**place)["UploadId"]
+    object_name = {"Bucket": bucket, "Key": "key"}
+    upload = s3.create_multipart_upload(**object_name)["UploadId"]
     parts = []
     for number in (1, 2):
         part = {"UploadId": upload, "PartNumber": number}
-        answer = s3.upload_part(**place, **part, Body=bytes(1000))
+        answer = s3.upload_part(**object_name, **part, Body=bytes(1000))
         parts.append({"PartNumber": number, "ETag": answer["ETag"]})
-    s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts})
+    s3.complete_multipart_upload(**object_name, UploadId=upload, MultipartUpload={"Parts": parts})
 
 
 def signed_by_another(s3: Any, bucket: str) -> None:
@@ -88,9 +88,9 @@ def test_a_wrong_checksum_is_taken_but_not_by_the_store(
 ) -> None:
     """The gateway knows no x-amz-checksum: Content-MD5 is what notices damage on the way up."""
     s3 = radosgw.client()
-    place = {"Bucket": radosgw_bucket, "Key": "key"}
-    s3.put_object(**place, Body=b"sent", ChecksumSHA256=digest(b"meant", "sha256"))
-    assert s3.get_object(**place)["Body"].read() == b"sent"
+    object_name = {"Bucket": radosgw_bucket, "Key": "key"}
+    s3.put_object(**object_name, Body=b"sent", ChecksumSHA256=digest(b"meant", "sha256"))
+    assert s3.get_object(**object_name)["Body"].read() == b"sent"
     s3.close()
     with FaultProxy(radosgw.url) as proxy:
         proxy.replace_rules([Rule(Match("PUT", times=1), FlipByte(2, "upload"))])
@@ -150,10 +150,10 @@ def test_nothing_is_left_of_it(
 ) -> None:
     """No process and no file: at the end of the block, and when who started it is killed."""
     assert one_more.stdout is not None
-    said = one_more.stdout.readline().split()
-    server, folder = psutil.Process(int(said[0])), Path(said[1].decode())
+    arguments = one_more.stdout.readline().split()
+    server, folder = psutil.Process(int(arguments[0])), Path(arguments[1].decode())
     there = [server, *server.children(recursive=True)]
-    assert sorted(one.name() for one in there[1:]) == ["ceph-mon", "ceph-osd", "radosgw"]
+    assert sorted(process.name() for process in there[1:]) == ["ceph-mon", "ceph-osd", "radosgw"]
     if number is None:
         one_more.communicate()
     else:
@@ -176,8 +176,8 @@ def test_everything_lies_in_its_folder() -> None:
     conf = ceph_conf(Path("/tmp/x"), 1111, 2222)
     assert "mon host = [v2:127.0.0.1:1111]" in conf
     assert "endpoint=127.0.0.1:2222 tcp_nodelay=1" in conf
-    places = [
+    locations = [
         line.partition("=")[2] for line in conf.splitlines() if "/" in line and "#" not in line
     ]
-    assert places
-    assert all(place.strip().startswith("/tmp/x") for place in places)
+    assert locations
+    assert all(location.strip().startswith("/tmp/x") for location in locations)

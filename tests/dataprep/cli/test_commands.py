@@ -101,8 +101,8 @@ def test_an_option_overrides_the_file(
     assert done.exit_code == 0, done.stderr
     printed = yaml.safe_load(done.stdout)
     for part in key.split("."):
-        found, printed = printed, printed[part]
-    assert found[part] == value
+        previous, printed = printed, printed[part]
+    assert previous[part] == value
 
 
 @pytest.mark.parametrize("command", ["plan", "shard"])
@@ -180,13 +180,13 @@ def test_sample_then_shard_then_verify(tmp_path: Path) -> None:
     photos, out = tmp_path / "photos", tmp_path / "out"
     drawn = invoked("sample", photos, "--images", "4", "--classes", "2")
     assert drawn.stdout.startswith("4 photos in 2 classes, ")
-    made = invoked("shard", "--source", photos, "--output", out)
-    assert made.exit_code == 0, made.stderr
-    understood, written, *_ = made.stdout.splitlines()
+    sharded = invoked("shard", "--source", photos, "--output", out)
+    assert sharded.exit_code == 0, sharded.stderr
+    understood, written, *_ = sharded.stdout.splitlines()
     assert understood.startswith(f"{photos}/: class folders, 2 classes, 4 images; ")
     assert written == f"train: 4 photos written, 0 failed -> {out}"
-    assert f"Check it with: dataprep verify {out}\n" in made.stdout
-    assert "train  4/4 photos" in made.stderr
+    assert f"Check it with: dataprep verify {out}\n" in sharded.stdout
+    assert "train  4/4 photos" in sharded.stderr
     again = invoked("shard", "--source", photos, "--output", out, "--json")
     (split,) = json.loads(again.stdout)["splits"]
     assert (split["made_shards"], split["kept_shards"]) == (0, 1)

@@ -65,9 +65,9 @@ def test_boxes_of_a_subset_by_links(tmp_path: Path) -> None:
             "<annotation><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
             "</bndbox></object></annotation>"
         )
-    for place, target in (("subset", "full"), ("boxes", "drawn")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "a").symlink_to(tmp_path / target / "a")
+    for link, target in (("subset", "full"), ("boxes", "drawn")):
+        (tmp_path / link).mkdir()
+        (tmp_path / link / "a").symlink_to(tmp_path / target / "a")
     job = ("--boxes", str(tmp_path / "boxes"))
     done = shard(tmp_path / "subset", tmp_path / "out", *job)
     assert "2 annotations read; 2 of 2 images have 2 boxes" in done.err
@@ -124,11 +124,11 @@ def test_folders_of_records_may_be_unreadable_too(source: str) -> None:
 def test_excluded_shards_are_not_read(tmp_path: Path) -> None:
     """As an unreadable folder of them: what is excluded does not depend on rights."""
     photos(tmp_path / "photos", {"cat": 2, "dog": 2})
-    for place in ("new", "old"):
-        shard(tmp_path / "photos", tmp_path / place)
-        (tmp_path / "records" / place).mkdir(parents=True)
-        for file in (tmp_path / place / "tfrecord").iterdir():
-            file.rename(tmp_path / "records" / place / file.name)
+    for name in ("new", "old"):
+        shard(tmp_path / "photos", tmp_path / name)
+        (tmp_path / "records" / name).mkdir(parents=True)
+        for file in (tmp_path / name / "tfrecord").iterdir():
+            file.rename(tmp_path / "records" / name / file.name)
     options = ("--kind", "records", "--exclude", "old", "--set", "records.incomplete=true")
     done = shard(tmp_path / "records", tmp_path / "out", *options)
     assert "4 photos written, 0 failed" in done.out

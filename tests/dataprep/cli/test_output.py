@@ -115,13 +115,13 @@ class TestProgress:
             display.note("a note")
         display.stop()
         drawn = [part for part in stream.getvalue().split("\r\x1b[K") if part]
-        shown = [part.split("  ")[1] for part in drawn[::2]]
-        assert shown == ["4/10 photos", "8/10 photos", "8/10 photos"]
+        visible = [part.split("  ")[1] for part in drawn[::2]]
+        assert visible == ["4/10 photos", "8/10 photos", "8/10 photos"]
         assert drawn[1::2] == ["a note\n", "a note\n"]
         assert stream.getvalue().count("\n") == 3
 
     @pytest.mark.parametrize(
-        ("samples", "stored", "seconds", "made", "line"),
+        ("samples", "skipped_samples", "seconds", "new_samples", "line"),
         [
             (9, 0, 1, [Progress()], "train  0/9 photos  0 img/s  0 MB/s  0 failed  -:-- left"),
             (61, 0, 1, [Progress(1)], "1:00 left"),
@@ -138,18 +138,23 @@ class TestProgress:
         ],
     )
     def test_the_last_line(
-        self, samples: int, stored: int, seconds: float, made: list[Progress], line: str
+        self,
+        samples: int,
+        skipped_samples: int,
+        seconds: float,
+        new_samples: list[Progress],
+        line: str,
     ) -> None:
         """Rates and time left are those of this run; a shard made again is not counted twice."""
         clock, stream = Clock(), io.StringIO()
         display = Terminal(stream, clock)
-        display.start("train", samples, stored)
+        display.start("train", samples, skipped_samples)
         clock.now_s += seconds
-        for progress in made:
+        for progress in new_samples:
             display.advance(progress)
         display.stop()
-        (shown,) = stream.getvalue().splitlines()
-        assert re.search(f"{line}", shown)
+        (last_line,) = stream.getvalue().splitlines()
+        assert re.search(f"{line}", last_line)
 
     def test_a_reader_that_has_ended_stops_no_job(self) -> None:
         """What cannot be shown is not shown."""
@@ -288,8 +293,8 @@ class TestJson:
             show_splits(_splits(error), as_json=True)
         content = json.loads(capsys.readouterr().out)
         assert [split["split"] for split in content["splits"]] == ["train"]
-        known = [{"source": name, "reason": reason} for name, reason in failures]
-        assert content["stopped"] == {"why": str(error), "failures": known}
+        expected = [{"source": name, "reason": reason} for name, reason in failures]
+        assert content["stopped"] == {"why": str(error), "failures": expected}
 
     @pytest.mark.parametrize(
         ("error", "as_json", "out"),
@@ -316,7 +321,7 @@ def test_results_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("number", "noun", "words"),
+    ("number", "noun", "text"),
     [
         (0, "shard", "0 shards"),
         (1, "shard", "1 shard"),
@@ -325,6 +330,6 @@ def test_results_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str])
         (2, "class", "2 classes"),
     ],
 )
-def test_one_is_singular(number: int, noun: str, words: str) -> None:
+def test_one_is_singular(number: int, noun: str, text: str) -> None:
     """The noun is singular for one shard; thousands have a separator."""
-    assert counted(number, noun) == words
+    assert counted(number, noun) == text

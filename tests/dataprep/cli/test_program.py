@@ -103,7 +103,7 @@ def test_help_groups_options() -> None:
 
     @app.command(cls=GroupedCommand)
     def work(
-        place: Annotated[str, typer.Argument(help="Where.")],
+        heading: Annotated[str, typer.Argument(help="Where.")],
         usual: Annotated[int, typer.Option(help="Often used.")] = 2,
         rare: Annotated[int, typer.Option(help="Rarely used.", rich_help_panel="More")] = 1,
     ) -> None:
@@ -113,10 +113,10 @@ def test_help_groups_options() -> None:
     def rest() -> None:
         """Rest."""
 
-    shown = CliRunner().invoke(app, ["work", "--help"]).stdout
-    places = [shown.index(text) for text in ("Arguments:", "Where.", "Options:", "Often used.")]
-    places += [shown.index(text) for text in ("More:", "Rarely used.")]
-    assert places == sorted(places)
+    output = CliRunner().invoke(app, ["work", "--help"]).stdout
+    positions = [output.index(text) for text in ("Arguments:", "Where.", "Options:", "Often used.")]
+    positions += [output.index(text) for text in ("More:", "Rarely used.")]
+    assert positions == sorted(positions)
 
 
 @given(st.text())

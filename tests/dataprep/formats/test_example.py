@@ -92,8 +92,8 @@ def test_every_kind_of_buffer_is_a_byte_string(value: bytes) -> None:
 
 def test_a_buffer_of_larger_items_counts_in_bytes() -> None:
     """The length of a memoryview of four-byte items is that of its bytes."""
-    words = memoryview(b"abcdefgh").cast("I")
-    assert encode_feature("a", BytesList([words])) == encode_feature("a", BytesList([b"abcdefgh"]))
+    items = memoryview(b"abcdefgh").cast("I")
+    assert encode_feature("a", BytesList([items])) == encode_feature("a", BytesList([b"abcdefgh"]))
 
 
 @pytest.mark.parametrize("size", [0, 5, 127, 128, 2**14, 2**21])

@@ -237,15 +237,15 @@ def test_labels_come_back(label: int, others: list[float], offset: int) -> None:
     """The class without its offset, then the other labels as they were."""
     values = (float(label), *others)
     record = written(Sample(image=b"x", label=label, values=values), offset)
-    found = decoded(record, offset)
-    assert (found.label, found.values) == (label, values)
+    decoded_sample = decoded(record, offset)
+    assert (decoded_sample.label, decoded_sample.values) == (label, values)
     assert label_count(record) == len(values)
 
 
 def test_the_class_is_that_of_labels_json() -> None:
     """A listing's own number of a class gives way to the label of this output."""
-    found = decoded(written(Sample(image=b"x", label=4, values=(281.0, 0.5))))
-    assert (found.label, found.values) == (4, (4.0, 0.5))
+    decoded_sample = decoded(written(Sample(image=b"x", label=4, values=(281.0, 0.5))))
+    assert (decoded_sample.label, decoded_sample.values) == (4, (4.0, 0.5))
 
 
 def test_one_label_is_in_the_header() -> None:

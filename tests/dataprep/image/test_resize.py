@@ -76,9 +76,9 @@ def test_filters_are_pillows(
     """Pillow goes across first, and cykooz-resizer rounds weights to 15 bits: 2 of 255 apart."""
     pixels = SOFT[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
-    wanted = np.asarray(image.resize(size, Image.Resampling[native]))
-    found = scaled(pixels, *size, filter).astype(int)
-    assert abs(found - wanted.reshape(found.shape)).max() <= 2
+    expected = np.asarray(image.resize(size, Image.Resampling[native]))
+    scaled_pixels = scaled(pixels, *size, filter).astype(int)
+    assert abs(scaled_pixels - expected.reshape(scaled_pixels.shape)).max() <= 2
 
 
 @WITH_CYKOOZ
@@ -126,9 +126,11 @@ def test_every_processor_gives_the_same_pixels(
 
 def _has(extensions: str) -> bool:
     features = {"sse4_1": "SSE4.1", "avx2": "AVX2", "neon": "NEON"}
-    known = cv2.getCPUFeaturesLine().replace("*", " ").replace("?", " ? ").split()
+    parsed_features = cv2.getCPUFeaturesLine().replace("*", " ").replace("?", " ? ").split()
     name = features[extensions]
-    return name in known and known[known.index(name) + 1 : known.index(name) + 2] != ["?"]
+    return name in parsed_features and parsed_features[
+        parsed_features.index(name) + 1 : parsed_features.index(name) + 2
+    ] != ["?"]
 
 
 @pytest.mark.usefixtures("resizer")
@@ -142,8 +144,8 @@ def test_threads_do_not_meet() -> None:
         return [scaled(PHOTO, *size, "bicubic") for size in sizes[number::4]]
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(work, range(4)))
-    for number, images in enumerate(found):
+        results = list(pool.map(work, range(4)))
+    for number, images in enumerate(results):
         for size, image in zip(sizes[number::4], images, strict=True):
             assert np.array_equal(image, scaled(PHOTO, *size, "bicubic"))
 
@@ -159,9 +161,9 @@ def test_threads_do_not_meet() -> None:
 )
 def test_memory_of_four_bytes_is_not_copied(part: Callable[[Pixels], Pixels]) -> None:
     """Neither all of a decoded image nor a part of it."""
-    found = bgrx(part(RGB))
-    assert np.shares_memory(found, MEMORY)
-    assert found.tolist() == part(MEMORY).tolist()
+    converted = bgrx(part(RGB))
+    assert np.shares_memory(converted, MEMORY)
+    assert converted.tolist() == part(MEMORY).tolist()
 
 
 @pytest.mark.parametrize(
@@ -208,8 +210,10 @@ def test_lanczos_is_pillows(channels: int) -> None:
     """To the bit."""
     pixels: Pixels = PHOTO[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
-    wanted = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(77, 99, channels)
-    assert np.array_equal(scaled(pixels, 99, 77, "lanczos"), wanted)
+    expected = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(
+        77, 99, channels
+    )
+    assert np.array_equal(scaled(pixels, 99, 77, "lanczos"), expected)
 
 
 @pytest.mark.parametrize(
@@ -249,8 +253,8 @@ def test_known_sizes(
 @given(width=sides, height=sides, size=st.integers(1, 16_384))
 def test_scaling_rounds_halves_up(width: int, height: int, size: int) -> None:
     """A scaled side is the nearest whole number, the upper one of two, and never 0."""
-    found = plan_geometry(width, height, ImagePolicy(size=size, upscale=True))
-    for side, scaled in ((width, found.width), (height, found.height)):
+    geometry = plan_geometry(width, height, ImagePolicy(size=size, upscale=True))
+    for side, scaled in ((width, geometry.width), (height, geometry.height)):
         exact = Fraction(side * size, min(width, height))
         assert scaled == max(1, math.floor(exact + Fraction(1, 2)))
 
@@ -286,14 +290,14 @@ def test_the_asked_side_is_met(width: int, height: int, policy: ImagePolicy) -> 
     cut = (geometry.crop_width, geometry.crop_height)
     size = policy.size or 0
     box = size if isinstance(size, tuple) else (size, size)
-    asked = {
+    requested = {
         "none": cut == (width, height),
         "short": min(cut) == box[0],
         "long": max(cut) == box[0],
         "exact": cut == box,
         "crop": cut == box,
     }
-    assert asked[policy.mode]
+    assert requested[policy.mode]
     assert not falls_short(geometry, policy)
 
 

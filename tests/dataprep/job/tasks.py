@@ -89,9 +89,9 @@ class CrowdedStore(LocalStore):
     Storing one takes until ``wanted`` are being stored, or a moment.
     """
 
-    def __init__(self, root: Path, crowd: Path, wanted: int) -> None:
+    def __init__(self, root: Path, crowd: Path, expected: int) -> None:
         super().__init__(str(root))
-        self.crowd, self.wanted = crowd, wanted
+        self.crowd, self.wanted = crowd, expected
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store, slowly."""
@@ -131,10 +131,10 @@ class HeldStore(LocalStore):
     """
 
     def __init__(
-        self, root: Path, notes: Path, wanted: int, fault: StoreError | None = None
+        self, root: Path, notes: Path, expected: int, fault: StoreError | None = None
     ) -> None:
         super().__init__(str(root))
-        self.notes, self.wanted, self.fault = notes, wanted, fault
+        self.notes, self.wanted, self.fault = notes, expected, fault
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store, the first shard when it is time."""
@@ -176,7 +176,7 @@ class UnseenSource(FolderSource):
 class SmallCluster(LocalCluster):  # type: ignore[misc]
     """A custom cluster class: worker threads in this process; ``made`` are those so far."""
 
-    made: list[SmallCluster] = []  # noqa: RUF012
+    clusters_made: list[SmallCluster] = []  # noqa: RUF012
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(
@@ -187,7 +187,7 @@ class SmallCluster(LocalCluster):  # type: ignore[misc]
             **arguments,
         )
         self.scaled: list[int] = []
-        SmallCluster.made.append(self)
+        SmallCluster.clusters_made.append(self)
 
     def scale(self, n: int = 0, **arguments: Any) -> Any:
         """As its parent, noted."""

@@ -252,9 +252,9 @@ def test_a_lock_is_described_in_one_short_line(store: Clocked) -> None:
     store.put(KEY, lock_content(said="\x1b[2Jsplit\n'train'" + "x" * 9999))
     with pytest.raises(OutputConflict) as refused, locks(store, Part(0, 2)) as mine:
         mine.take(["train"])
-    said = str(refused.value)
-    assert r"\x1b[2Jsplit\x0a'train'" in said
-    assert len(said) < 600
+    message = str(refused.value)
+    assert r"\x1b[2Jsplit\x0a'train'" in message
+    assert len(message) < 600
 
 
 @pytest.fixture

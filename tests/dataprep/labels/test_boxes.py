@@ -98,10 +98,10 @@ def test_a_box_lies_where_its_pixels_lie(
     sides, size = (MARKED, (WIDTH, HEIGHT)) if drawn_on == "stored" else turned(orientation)
     annotated = Annotated((box_of(sides, 3),), *size)
     (box,), _ = followed(annotated, converted, frame=drawn_on)
-    (width, height), found = red_part(converted.data)
+    (width, height), red_box = red_part(converted.data)
     assert (width, height) == (converted.width, converted.height)
     scaled = (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
-    assert scaled == pytest.approx(found, abs=1.6)
+    assert scaled == pytest.approx(red_box, abs=1.6)
     assert box.label == 3
 
 
@@ -113,9 +113,9 @@ def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: in
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
     annotated = Annotated((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
-    found, kinds = followed(annotated, converted)
-    assert found == followed(annotated, converted, frame="displayed")[0]
-    assert found != followed(annotated, converted, frame="stored")[0]
+    boxes, kinds = followed(annotated, converted)
+    assert boxes == followed(annotated, converted, frame="displayed")[0]
+    assert boxes != followed(annotated, converted, frame="stored")[0]
     assert kinds == (() if shrunk == 1 else ("boxes_rescaled",))
 
 
@@ -161,10 +161,10 @@ def test_boxes_stay_within_the_image(
     displayed = size[::-1] if apply and orientation >= 5 else size
     geometry = plan_geometry(*displayed, policy)
     image = image_of(*size, orientation, orientation if apply else 1, geometry)
-    found, kinds = followed(Annotated(drawn), image, least=least)
+    moved_boxes, kinds = followed(Annotated(drawn), image, least=least)
     assert {kind.removeprefix("boxes_") for kind in kinds} <= KINDS
-    assert ("boxes_dropped" in kinds) == (len(found) < len(drawn))
-    for box in found:
+    assert ("boxes_dropped" in kinds) == (len(moved_boxes) < len(drawn))
+    for box in moved_boxes:
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
         assert box.label >= 0
@@ -174,13 +174,15 @@ def test_boxes_stay_within_the_image(
 @given(box=boxes, orientation=st.integers(1, 8))
 def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) -> None:
     """Drawn on the displayed image and stored unturned is the reverse of the other way round."""
-    whole = Geometry(100, 100, 100, 100)
+    geometry = Geometry(100, 100, 100, 100)
     there, _ = followed(
-        Annotated((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
+        Annotated((box,)), image_of(100, 100, orientation, orientation, geometry), "stored", 0
     )
     assume(there)
-    back, _ = followed(Annotated(there), image_of(100, 100, orientation, 1, whole), "displayed", 0)
-    (first,), _ = followed(Annotated((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
+    back, _ = followed(
+        Annotated(there), image_of(100, 100, orientation, 1, geometry), "displayed", 0
+    )
+    (first,), _ = followed(Annotated((box,)), image_of(100, 100, 1, 1, geometry), "stored", 0)
     assert back[0][:4] == pytest.approx(first[:4], abs=1e-6)
 
 
@@ -189,53 +191,53 @@ MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 """The 100 pixels in the middle of 200."""
 
 
-def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> Annotated:
+def one_box(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> Annotated:
     """One box."""
     return Annotated((box_of(values, label),), *size)
 
 
 FOLLOWED: dict[str, tuple[Annotated, Converted, float, tuple[Box, ...], tuple[str, ...]]] = {
     "swapped sides": (
-        one(0.75, 0.5, 0.25, 0.0),
+        one_box(0.75, 0.5, 0.25, 0.0),
         WHOLE,
         0.1,
         (Box(0.25, 0.0, 0.75, 0.5, 3),),
         ("boxes_mended",),
     ),
     "partly outside": (
-        one(-3, 25, 150, 101, size=(200, 100)),
+        one_box(-3, 25, 150, 101, size=(200, 100)),
         WHOLE,
         0.1,
         (Box(0.0, 0.25, 0.75, 1.0, 3),),
         ("boxes_clipped",),
     ),
-    "outside": (one(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
-    "a line": (one(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
-    "above": (one(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "outside": (one_box(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "a line": (one_box(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "above": (one_box(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
     "moved by a crop": (
-        one(0.5, 0.25, 0.625, 0.5),
+        one_box(0.5, 0.25, 0.625, 0.5),
         MIDDLE,
         0.1,
         (Box(0.5, 0.25, 0.75, 0.5, 3),),
         (),
     ),
-    "missed by a crop": (one(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
+    "missed by a crop": (one_box(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
     "of a small copy of the image": (
-        one(25, 0, 50, 25, size=(100, 50)),
+        one_box(25, 0, 50, 25, size=(100, 50)),
         WHOLE,
         0.1,
         (Box(0.25, 0.0, 0.5, 0.5, 3),),
         ("boxes_rescaled",),
     ),
     "pixels without a size": (
-        one(50, 50, 100, 100, size=(0, 0)),
+        one_box(50, 50, 100, 100, size=(0, 0)),
         WHOLE,
         0.1,
         (Box(0.25, 0.5, 0.5, 1.0, 3),),
         (),
     ),
     "of an unknown class": (
-        one(0.0, 0.0, 0.5, 0.5, label=-1),
+        one_box(0.0, 0.0, 0.5, 0.5, label=-1),
         WHOLE,
         0.1,
         (Box(0.0, 0.0, 0.5, 0.5, 7),),
@@ -256,8 +258,8 @@ def test_boxes_follow_their_image(
     kinds: tuple[str, ...],
 ) -> None:
     """Sides are relative to what is stored; what was done to a box is counted."""
-    found, noted = followed(annotated, converted, least=least)
-    assert found == boxes
+    moved_boxes, noted = followed(annotated, converted, least=least)
+    assert moved_boxes == boxes
     assert {*kinds} <= {*noted}
     assert bool(kinds) == bool(noted)
 
@@ -267,8 +269,8 @@ def test_boxes_follow_their_image(
 )
 def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
     """A quarter of this box is within the crop; the share that must be is an option."""
-    found, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
-    assert bool(found) == kept
+    boxes, kinds = followed(one_box(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
+    assert bool(boxes) == kept
     assert kinds == (() if kept else ("boxes_dropped",))
 
 
@@ -295,8 +297,8 @@ def columns(images: list[Annotated]) -> BoxColumns:
 def test_rows_are_taken_in_any_order(images: list[Annotated], data: st.DataObject) -> None:
     """Each row has the boxes of its image, also where it is taken twice."""
     chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
-    taken = columns(images).take(np.array(chosen, np.int64))
-    assert taken.of(slice(0, len(chosen))) == [images[row] for row in chosen]
+    reordered = columns(images).take(np.array(chosen, np.int64))
+    assert reordered.of(slice(0, len(chosen))) == [images[row] for row in chosen]
 
 
 @given(images=st.lists(annotated_images, max_size=6))
@@ -307,9 +309,9 @@ def test_parquet_keeps_boxes(images: list[Annotated]) -> None:
     table = pq.read_table(io.BytesIO(sink.getvalue()))
     assert table.schema.field("box_xmin").type == pa.list_(pa.float32())
     assert table.schema.field("box_label").type == pa.list_(pa.int32())
-    found = BoxColumns.from_arrow(table)
-    assert found is not None
-    assert found.of(slice(0, len(images))) == images
+    read_back = BoxColumns.from_arrow(table)
+    assert read_back is not None
+    assert read_back.of(slice(0, len(images))) == images
     assert BoxColumns.from_arrow(pa.table({"source": ["a"]})) is None
 
 

@@ -64,19 +64,19 @@ def one_each(classes: list[str], space: LabelSpace | None = None) -> Classified:
 
 
 def applied(
-    found: Classified,
+    classified: Classified,
     mapped: Mapping[str, str] | None = None,
     truth: Mapping[str, str] | None = None,
 ) -> Classified:
     """What these tables make of samples 00.jpg, 01.jpg and so on."""
-    names = [f"{row:02}.jpg" for row in range(len(found.classes))]
+    names = [f"{row:02}.jpg" for row in range(len(classified.classes))]
     labelling = Labelling(truth=truth or {}, truth_name="truth", new_names=mapped or {})
-    return labelling.apply(names, found, lambda line: None)
+    return labelling.apply(names, classified, lambda line: None)
 
 
-def order_of(found: Classified) -> list[str] | None:
+def order_of(classified: Classified) -> list[str] | None:
     """The classes in the order of their labels; None where their names decide."""
-    return list(found.space.index) if found.space else None
+    return list(classified.space.index) if classified.space else None
 
 
 class TestLoad:
@@ -92,7 +92,7 @@ class TestLoad:
         options = StoreOptions(endpoint_url=s3_server.url)
         packed = (folder / "devkit.tar.gz").read_bytes()
         open_store(f"s3://{bucket}/kit", options).put("dev.tar.gz", packed)
-        found = [
+        labelled = [
             load(ground_truth=f"{folder}/devkit.tar.gz"),
             load(ground_truth=f"{folder}/kit/data/{GROUND_TRUTH}"),
             load(ground_truth=f"{folder}/kit"),
@@ -101,13 +101,13 @@ class TestLoad:
             load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/"),
             load_labelling(LabelOptions(ground_truth=f"s3://{bucket}/kit/dev.tar.gz"), options),
         ]
-        assert [one.truth for one in found] == [VALIDATION] * 7
-        assert all(one.texts["n02100735"] == "English setter" for one in found)
+        assert [entry.truth for entry in labelled] == [VALIDATION] * 7
+        assert all(entry.texts["n02100735"] == "English setter" for entry in labelled)
 
     def test_texts_of_meta(self, folder: Path) -> None:
         """meta.mat gives texts to the classes of a training set too."""
-        for place in (f"{folder}/kit/data/{META}", f"{folder}/kit/", f"{folder}/devkit.tar.gz"):
-            space = load(texts=place).space(["n02119789", "n99999999"])
+        for devkit in (f"{folder}/kit/data/{META}", f"{folder}/kit/", f"{folder}/devkit.tar.gz"):
+            space = load(texts=devkit).space(["n02119789", "n99999999"])
             assert [label.text for label in space.labels] == ["kit fox, Vulpes macrotis", ""]
 
     def test_an_order(self, folder: Path) -> None:
@@ -162,8 +162,8 @@ class TestGroundTruth:
         """Samples get the class of the file, by any of their names; a note counts disagreements."""
         notes: list[str] = []
         truth = {"a/1.jpg": "x", "2.jpg": "a", "3": "y"}
-        found = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
-        assert found == Classified(["x", "a", "y", ""], FOUND.problems, None)
+        labelled = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
+        assert labelled == Classified(["x", "a", "y", ""], FOUND.problems, None)
         assert notes == [
             "2 samples in the folder of another class than in t.csv, which takes precedence"
         ]
@@ -171,9 +171,9 @@ class TestGroundTruth:
     def test_a_sample_that_it_lacks_fails(self) -> None:
         """The reason has the name of the file, and the others go on."""
         labelling = Labelling(truth={"1": "a", "2": "a"}, truth_name="truth")
-        found = labelling.apply(NAMES, FOUND, unheard)
-        assert found.classes == ["a", "a", "", ""]
-        assert found.problems[2] == ("failed", "truth has no class for it")
+        labelled = labelling.apply(NAMES, FOUND, unheard)
+        assert labelled.classes == ["a", "a", "", ""]
+        assert labelled.problems[2] == ("failed", "truth has no class for it")
 
     @pytest.mark.parametrize(
         ("key", "name"),
@@ -190,18 +190,18 @@ class TestGroundTruth:
     def test_its_paths_may_begin_with_other_folders(self, key: str, name: str) -> None:
         """A sample is found where its path and that in the file end alike."""
         labelling = Labelling(truth={"other/2.jpg": "b", key: "a"}, truth_name="t")
-        found = labelling.apply([name], Classified([""], {}, None), unheard)
-        assert found.classes == ["a"]
+        labelled = labelling.apply([name], Classified([""], {}, None), unheard)
+        assert labelled.classes == ["a"]
 
     def test_paths_that_fit_a_sample_alike_are_not_guessed(self) -> None:
         """Of two classes under one base name neither is taken; the reason names both paths."""
         truth = {"a/1.jpg": "cat", "b/1.jpg": "dog", "2.jpg": "cat"}
         labelling = Labelling(truth=truth, truth_name="t")
-        found = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
-        assert found.classes == ["", "cat", ""]
+        labelled = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
+        assert labelled.classes == ["", "cat", ""]
         why = "t has several classes for it: 'a/1.jpg' and 'b/1.jpg'"
-        assert found.problems[0] == ("failed", why)
-        assert found.problems[2] == ("failed", "t has no class for it")
+        assert labelled.problems[0] == ("failed", why)
+        assert labelled.problems[2] == ("failed", "t has no class for it")
 
     def test_one_that_fits_no_sample_is_refused(self) -> None:
         """The error shows a path of the file and one of the source."""
@@ -212,24 +212,27 @@ class TestGroundTruth:
     def test_numbers_are_the_labels(self) -> None:
         """Labels are as in the file, also where classes between them have no samples."""
         truth = {f"{row:02}": label for row, label in enumerate("503310")}
-        found = applied(one_each([""] * 6), truth=truth)
-        assert found.space is not None
-        assert [found.space.index[name] for name in found.classes] == [5, 0, 3, 3, 1, 0]
-        assert order_of(found) == list("012345")
+        labelled = applied(one_each([""] * 6), truth=truth)
+        assert labelled.space is not None
+        assert [labelled.space.index[name] for name in labelled.classes] == [5, 0, 3, 3, 1, 0]
+        assert order_of(labelled) == list("012345")
 
     def test_numbers_too_high_for_labels_are_numbered_anew(self) -> None:
         """IDs of seven digits would make millions of classes; a note says what they become."""
         notes: list[str] = []
         labelling = Labelling(truth={"a": "9000000", "b": "7000000"}, truth_name="t")
-        found = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
-        assert order_of(found) == ["7000000", "9000000"]
+        labelled = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
+        assert order_of(labelled) == ["7000000", "9000000"]
         assert "numbered anew" in notes[0]
 
     def test_a_negative_label_is_no_class(self) -> None:
         """The sample fails with that reason, and does not turn numbers into names."""
-        found = applied(one_each(["", "", ""]), truth={"00": "-1", "01": "10", "02": "9"})
-        assert found.problems[0] == ("failed", "truth gives it the label -1; classes count from 0")
-        assert order_of(found) == [str(number) for number in range(11)]
+        labelled = applied(one_each(["", "", ""]), truth={"00": "-1", "01": "10", "02": "9"})
+        assert labelled.problems[0] == (
+            "failed",
+            "truth gives it the label -1; classes count from 0",
+        )
+        assert order_of(labelled) == [str(number) for number in range(11)]
 
     def test_numbers_are_in_their_order(self) -> None:
         """Class 10 comes after 9, also merged; names decide otherwise."""
@@ -246,17 +249,17 @@ class TestMap:
         """Classes are renamed; one that becomes empty is skipped, one that is not named stays."""
         merged = Labelling(new_names={"a": "b"}).apply(NAMES, FOUND, unheard)
         assert merged.classes == ["b", "b", "b", ""]
-        found = Labelling(new_names={"a": ""}).apply(NAMES, FOUND, unheard)
-        assert found.classes == ["", "", "b", ""]
-        assert [found.problems[row][0] for row in (0, 1, 3)] == ["skipped"] * 3
-        assert found.problems[0][1] == "its class is mapped to nothing"
+        labelled = Labelling(new_names={"a": ""}).apply(NAMES, FOUND, unheard)
+        assert labelled.classes == ["", "", "b", ""]
+        assert [labelled.problems[row][0] for row in (0, 1, 3)] == ["skipped"] * 3
+        assert labelled.problems[0][1] == "its class is mapped to nothing"
 
     def test_names_that_it_does_not_find_are_reported(self) -> None:
         """One of them is named; a class of the source without a sample here is found."""
         notes: list[str] = []
-        found = one_each(["1", "0"], LabelSpace.numbered("012"))
+        labelled = one_each(["1", "0"], LabelSpace.numbered("012"))
         mapped = {"catt": "bird", "1": "one", "2": "two", "z": "y"}
-        Labelling(new_names=mapped).apply(["a", "b"], found, notes.append)
+        Labelling(new_names=mapped).apply(["a", "b"], labelled, notes.append)
         assert notes == [
             "labels.map renames 2 classes that the source does not have, such as 'catt'"
         ]
@@ -291,9 +294,11 @@ class TestMap:
         space = LabelSpace(
             (Label(0, "zebra", "Equus"), Label(1, "ant", "Formica"), Label(2, "bee", ""))
         )
-        found = applied(one_each(["ant", "bee", "zebra"], space), {"bee": "zebra", "ant": "wasp"})
-        assert found.space is not None
-        assert found.space.labels == (Label(0, "zebra", "Equus"), Label(1, "wasp", "wasp"))
+        labelled = applied(
+            one_each(["ant", "bee", "zebra"], space), {"bee": "zebra", "ant": "wasp"}
+        )
+        assert labelled.space is not None
+        assert labelled.space.labels == (Label(0, "zebra", "Equus"), Label(1, "wasp", "wasp"))
 
 
 class TestLaterSplit:
@@ -305,16 +310,16 @@ class TestLaterSplit:
             require_shared_classes(space, "axz", "validation")
 
     @pytest.mark.parametrize(
-        ("order", "said"),
+        ("order", "message"),
         [
             ("acb", "label 1 is 'b' in labels.json and 'c' in labels.classes"),
             ("ab", "label 2 is 'c' in labels.json and None in labels.classes"),
             ("abcd", "label 3 is None in labels.json and 'd' in labels.classes"),
         ],
     )
-    def test_another_order_is_refused(self, order: str, said: str) -> None:
+    def test_another_order_is_refused(self, order: str, message: str) -> None:
         """The first label that differs is named; the same order is accepted."""
         space = LabelSpace.of("abc")
         Labelling(order=tuple("abc")).require_order(space, "validation")
-        with pytest.raises(OutputConflict, match=said):
+        with pytest.raises(OutputConflict, match=message):
             Labelling(order=tuple(order)).require_order(space, "validation")

@@ -17,7 +17,7 @@ import dataprep
 from dataprep.errors import ConfigError, CorruptImage
 from dataprep.reading.augment import Augmentation, sample_rng
 from dataprep.reading.dataset import Dataset
-from tests.dataprep.reading.conftest import stored
+from tests.dataprep.reading.conftest import stored_samples
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
@@ -52,7 +52,7 @@ class TestMapStyle:
         """Item i is sample i as bytes, with its 0-based label."""
         images = dataprep.to_torch(dataset)
         assert isinstance(images, torch.utils.data.Dataset)
-        assert [images[i] for i in range(len(images))] == stored(dataset)
+        assert [images[i] for i in range(len(images))] == stored_samples(dataset)
         for index in (120, -1):
             with pytest.raises(IndexError, match=f"sample {index} of 120"):
                 images[index]
@@ -92,7 +92,7 @@ class TestMapStyle:
             list(dataprep.to_torch(dataset, iterable=True, rank=rank, world_size=9))
             for rank in range(9)
         ]
-        assert sorted(pair for part in streams for pair in part) == sorted(stored(dataset))
+        assert sorted(pair for part in streams for pair in part) == sorted(stored_samples(dataset))
         assert {len(part) for part in streams} == {13, 14}
 
 
@@ -101,20 +101,20 @@ class TestIterableStyle:
         """It is the data set, also with a buffer."""
         images = dataprep.to_torch(dataset, iterable=True, shuffle=False)
         assert isinstance(images, torch.utils.data.IterableDataset)
-        assert list(images) == stored(dataset)
+        assert list(images) == stored_samples(dataset)
         options: dict[str, Any] = {"shuffle": False, "shuffle_buffer": 20}
-        assert list(dataprep.to_torch(dataset, iterable=True, **options)) == stored(dataset)
+        assert list(dataprep.to_torch(dataset, iterable=True, **options)) == stored_samples(dataset)
 
     def test_order(self, dataset: Dataset) -> None:
         """Shards come one after the other, shuffled and shuffled within, by seed and epoch."""
         images = dataprep.to_torch(dataset, iterable=True, seed=1)
         first = list(images)
-        assert sorted(first) == sorted(stored(dataset))
+        assert sorted(first) == sorted(stored_samples(dataset))
         images.set_epoch(0)
         assert list(images) == first
         assert list(images) != first
-        place = {image: number for number, (image, _) in enumerate(stored(dataset))}
-        numbers = [place[image] for image, _ in first]
+        positions = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
+        numbers = [positions[image] for image, _ in first]
         shards = dataset.places.shards[numbers].tolist()
         assert sum(a != b for a, b in pairwise(shards)) == len(set(shards)) - 1
         assert shards != sorted(shards)
@@ -144,8 +144,8 @@ class TestIterableStyle:
     def test_workers_share_the_shards(self, dataset: Dataset, workers: int, buffer: int) -> None:
         """Together they give every sample once, each as many as announced."""
         images = dataprep.to_torch(dataset, iterable=True, seed=2, shuffle_buffer=buffer)
-        found = Counter(map(tuple, loader(images, None, workers)))
-        assert found == Counter(stored(dataset))
+        counted = Counter(map(tuple, loader(images, None, workers)))
+        assert counted == Counter(stored_samples(dataset))
         sizes = list(loader(images, 7, workers, collate_fn=len))
         counts = [images.samples_in_epoch(w, workers or 1) for w in range(workers or 1)]
         assert Counter(sizes)[7] == sum(count // 7 for count in counts)
@@ -155,17 +155,17 @@ class TestIterableStyle:
     def test_a_buffer_mixes_shards(self, dataset: Dataset, buffer: int) -> None:
         """Every sample comes once, in an order of seed and epoch, also in batches."""
         options: dict[str, Any] = {"iterable": True, "shuffle_buffer": buffer, "seed": 1}
-        found = list(dataprep.to_torch(dataset, **options))
-        assert Counter(found) == Counter(stored(dataset))
+        mixed = list(dataprep.to_torch(dataset, **options))
+        assert Counter(mixed) == Counter(stored_samples(dataset))
         images = dataprep.to_torch(dataset, **options)
-        assert list(images) == found
+        assert list(images) == mixed
         with pytest.raises(ConfigError, match="to resume it has to be 0"):
             images.state_dict()
-        assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
+        assert list(dataprep.to_torch(dataset, epoch=1, **options)) != mixed
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
-        assert [image for images, _ in batches for image in images] == [image for image, _ in found]
-        place = {image: number for number, (image, _) in enumerate(stored(dataset))}
-        shards = [int(dataset.places.shards[place[image]]) for image, _ in found]
+        assert [image for images, _ in batches for image in images] == [image for image, _ in mixed]
+        positions = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
+        shards = [int(dataset.places.shards[positions[image]]) for image, _ in mixed]
         assert buffer == 1 or sum(a != b for a, b in pairwise(shards)) > 30
 
 
@@ -230,13 +230,13 @@ class TestBatches:
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL, "seed": 3, "epoch": 1}
         options["shuffle_buffer"] = 9 if buffer and iterable else 0
         batches = dataprep.to_torch(dataset, batch_size=50, threads=threads, **options)
-        made = list(batches)
-        assert [tuple(images.shape) for images, _ in made] == [
+        batch_list = list(batches)
+        assert [tuple(images.shape) for images, _ in batch_list] == [
             (count, 3, 24, 24) for count in (50, 50, 20)
         ]
         assert len(batches) == 3
-        assert {labels.dtype for _, labels in made} == {torch.int64}
-        assert same(made, list(loader(dataprep.to_torch(dataset, **options), 50)))
+        assert {labels.dtype for _, labels in batch_list} == {torch.int64}
+        assert same(batch_list, list(loader(dataprep.to_torch(dataset, **options), 50)))
 
     @pytest.mark.parametrize("layout", ["CHW", "HWC"])
     @pytest.mark.parametrize("normalise", [True, False])
@@ -244,10 +244,10 @@ class TestBatches:
         """A batch has the layout and type of the augmentation."""
         transform = Augmentation(size=16, layout=layout, normalise=normalise, jitter=0.4, noise=0.1)
         options: dict[str, Any] = {"iterable": iterable, "transform": transform}
-        made = list(dataprep.to_torch(dataset, batch_size=32, **options))
-        assert made[0][0].shape == (32, *transform.shape)
-        assert made[0][0].dtype == (torch.float32 if normalise else torch.uint8)
-        assert same(made, list(loader(dataprep.to_torch(dataset, **options), 32)))
+        batches = list(dataprep.to_torch(dataset, batch_size=32, **options))
+        assert batches[0][0].shape == (32, *transform.shape)
+        assert batches[0][0].dtype == (torch.float32 if normalise else torch.uint8)
+        assert same(batches, list(loader(dataprep.to_torch(dataset, **options), 32)))
 
     def test_other_transforms(self, dataset: Dataset, iterable: bool) -> None:
         """Numbers, arrays and dicts are collated as DataLoader does it; bytes stay a list."""
@@ -256,9 +256,9 @@ class TestBatches:
             return {"size": len(image), "drawn": rng.random(3)}
 
         options: dict[str, Any] = {"iterable": iterable, "shuffle": False, "batch_size": 7}
-        found, labels = next(iter(dataprep.to_torch(dataset, transform=both, **options)))
-        assert found["size"].tolist() == [len(dataset[i].image) for i in range(7)]
-        assert found["drawn"].shape == (7, 3)
+        actual, labels = next(iter(dataprep.to_torch(dataset, transform=both, **options)))
+        assert actual["size"].tolist() == [len(dataset[i].image) for i in range(7)]
+        assert actual["drawn"].shape == (7, 3)
         assert labels.tolist() == dataset.labels[:7].tolist()
         images, _ = next(iter(dataprep.to_torch(dataset, **options)))
         assert images == [bytes(dataset[i].image) for i in range(7)]
@@ -286,9 +286,9 @@ class TestBatches:
             batches = dataprep.to_torch(
                 dataset, iterable=iterable, batch_size=9, rank=rank, world_size=3
             )
-            made = [part.tolist() for _, part in batches]
-            assert len(made) == len(batches)
-            labels += [label for part in made for label in part]
+            results = [part.tolist() for _, part in batches]
+            assert len(results) == len(batches)
+            labels += [label for part in results for label in part]
         assert sorted(labels) == sorted(dataset.labels.tolist())
 
     @pytest.mark.parametrize(
@@ -306,12 +306,12 @@ class TestBatches:
         batches = dataprep.to_torch(
             dataset, iterable=iterable, transform=SMALL, batch_size=10, prefetch=1
         )
-        kept, copies, places = [], [], set()
+        kept, copies, addresses = [], [], set()
         for images, _ in batches:
             kept.append(view(images))
             copies.append(view(images.clone()))
-            places.add(images.data_ptr())
-        assert len(places) == 12
+            addresses.add(images.data_ptr())
+        assert len(addresses) == 12
         assert all(np.array_equal(*pair) for pair in zip(kept, copies, strict=True))
         del images, kept
         gc.collect()
@@ -332,9 +332,9 @@ class TestBatches:
     def test_it_goes_on(self, dataset: Dataset, iterable: bool, even: Any, world_size: int) -> None:
         """After two steps on three ranks other ranks have what is left, and whole batches."""
         options: dict[str, Any] = {"iterable": iterable, "even": even, "epoch": 2, "seed": 3}
-        numbers = {image: number for number, (image, _) in enumerate(stored(dataset))}
+        numbers = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
 
-        def made(rank: int, world_size: int, **more: Any) -> Any:
+        def batches_of_rank(rank: int, world_size: int, **more: Any) -> Any:
             size = dataprep.per_rank_batch(25, rank, world_size)
             spread: dict[str, Any] = {"rank": rank, "world_size": world_size, "global_batch": 25}
             return dataprep.to_torch(dataset, batch_size=size, **spread, **options, **more)
@@ -344,7 +344,7 @@ class TestBatches:
 
         before = []
         for rank in range(3):
-            batches = made(rank, 3)
+            batches = batches_of_rank(rank, 3)
             state = batches.state_dict()
             assert (state["epoch"], state["seed"], state["samples"]) == (2, 3, 0)
             before += read(islice(batches, 2))
@@ -352,13 +352,15 @@ class TestBatches:
         assert (state["epoch"], state["seed"], state["samples"]) == (2, 3, 50)
         after = []
         for rank in range(world_size):
-            resumed = made(rank, world_size)
+            resumed = batches_of_rank(rank, world_size)
             resumed.load_state_dict(state)
-            found = read(resumed)
-            assert found == read(made(rank, world_size, start=50))
-            after += found
+            remaining = read(resumed)
+            assert remaining == read(batches_of_rank(rank, world_size, start=50))
+            after += remaining
             resumed.set_epoch(3)
-            assert len(read(resumed)) == sum(len(part) for _, part in made(rank, world_size))
+            assert len(read(resumed)) == sum(
+                len(part) for _, part in batches_of_rank(rank, world_size)
+            )
         counts = Counter(before + after)
         assert max(counts.values()) == (2 if even == "pad" else 1)
         assert len(counts) == (100 if even == "drop" else 120)
@@ -372,9 +374,11 @@ class TestBatches:
         workers = data_loader(batches, batch_size=None, num_workers=number, persistent_workers=True)
         for epoch in range(2):
             batches.set_epoch(epoch)
-            made = list(workers)
-            assert same(made, list(dataprep.to_torch(dataset, seed=8, epoch=epoch, **options)))
-            assert all(images.is_shared() for images, _ in made)
+            all_batches = list(workers)
+            assert same(
+                all_batches, list(dataprep.to_torch(dataset, seed=8, epoch=epoch, **options))
+            )
+            assert all(images.is_shared() for images, _ in all_batches)
 
 
 @pytest.mark.parametrize(
@@ -415,11 +419,11 @@ def test_stateful_data_loader(
         batches = {} if size else {"batch_size": 8}
         return stateful(images, num_workers=workers, **{"batch_size": None} | batches | sampler)
 
-    whole = [tuple(images) for images, _ in opened()]
-    for taken in (1, 4):
+    all_batches = [tuple(images) for images, _ in opened()]
+    for steps in (1, 4):
         loader = opened()
-        before = [tuple(images) for images, _ in islice(loader, taken)]
+        before = [tuple(images) for images, _ in islice(loader, steps)]
         state = loader.state_dict()
         resumed = opened()
         resumed.load_state_dict(state)
-        assert before + [tuple(images) for images, _ in resumed] == whole
+        assert before + [tuple(images) for images, _ in resumed] == all_batches

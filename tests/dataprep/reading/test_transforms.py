@@ -132,7 +132,7 @@ def test_the_types_say_what_is_returned(dataset: dataprep.Dataset) -> None:
     either = assert_type(
         dataprep.to_torch(dataset, iterable=flag), MapRecords | IterableRecords | BatchedRecords
     )
-    assert [type(each) for each in (batches, streamed, stream, samples, either)] == [
+    assert [type(iterable) for iterable in (batches, streamed, stream, samples, either)] == [
         *(BatchedRecords, BatchedRecords, IterableRecords, MapRecords, IterableRecords)
     ]
 

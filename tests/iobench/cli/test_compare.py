@@ -17,14 +17,14 @@ from tests.iobench.analysis.made import loader, run
 pytestmark = pytest.mark.slow
 
 
-def stored(folder: Path, factor: float = 1.0) -> Path:
+def saved_run(folder: Path, factor: float = 1.0) -> Path:
     """A run's folder."""
     folder.mkdir()
-    (folder / "result.json").write_bytes(made(factor).to_json())
+    (folder / "result.json").write_bytes(run_result(factor).to_json())
     return folder
 
 
-def made(factor: float = 1.0) -> Result:
+def run_result(factor: float = 1.0) -> Result:
     """Six repeats of a loader, and its memory, which grows by as much as its rate."""
     trials = [
         replace(trial, metrics={**trial.metrics, "memory_bytes": 1e9 * factor})
@@ -36,7 +36,7 @@ def made(factor: float = 1.0) -> Result:
 
 def test_folders_and_files_are_the_same(tmp_path: Path) -> None:
     """A run, its result, and a copy of that under another name."""
-    run = stored(tmp_path / "run")
+    run = saved_run(tmp_path / "run")
     kept = tmp_path / "baseline.json"
     kept.write_bytes((run / "result.json").read_bytes())
     for base in (run, run / "result.json", kept):
@@ -46,18 +46,18 @@ def test_folders_and_files_are_the_same(tmp_path: Path) -> None:
 
 def test_the_base_is_the_first_or_the_baseline(tmp_path: Path) -> None:
     """All others are new."""
-    slow, fast = stored(tmp_path / "slow", 0.5), stored(tmp_path / "fast")
+    slow, fast = saved_run(tmp_path / "slow", 0.5), saved_run(tmp_path / "fast")
     assert compare_saved([fast, slow], None, 0.05).exit_code == 1
     assert compare_saved([slow, fast], None, 0.05).exit_code == 0
     assert compare_saved([slow], fast, 0.05).exit_code == 1
-    several = compare_saved([slow, slow], fast, 0.05)
-    assert several.exit_code == 1
-    assert len(json.loads(several.json)["comparisons"]) == 2
+    two_bases = compare_saved([slow, slow], fast, 0.05)
+    assert two_bases.exit_code == 1
+    assert len(json.loads(two_bases.json)["comparisons"]) == 2
 
 
 def test_what_decides_is_told_from_what_is_listed(tmp_path: Path) -> None:
     """In the text, the JSON object and on the page."""
-    base, new = stored(tmp_path / "base"), stored(tmp_path / "new", 1.5)
+    base, new = saved_run(tmp_path / "base"), saved_run(tmp_path / "new", 1.5)
     comparison = compare_saved([base, new], None, 0.05)
     assert comparison.exit_code == 0
     decides, others = (
@@ -88,7 +88,7 @@ def test_what_decides_is_told_from_what_is_listed(tmp_path: Path) -> None:
 
 def test_machines_are_in_the_heading(tmp_path: Path) -> None:
     """Processor, CPUs and GPUs of both runs, in the text and on the page."""
-    comparison = compare_saved([stored(tmp_path / "a"), stored(tmp_path / "b")], None, 0.05)
+    comparison = compare_saved([saved_run(tmp_path / "a"), saved_run(tmp_path / "b")], None, 0.05)
     machine = "AMD EPYC, 2 CPUs, 2 × NVIDIA H100"
     assert comparison.text.partition("decides")[0].count(machine) == 2
     page = tmp_path / "page.html"
@@ -99,12 +99,12 @@ def test_machines_are_in_the_heading(tmp_path: Path) -> None:
 def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
     """What is missing is said."""
     with pytest.raises(ConfigError, match="NEW_DIR --against BASELINE"):
-        compare_saved([stored(tmp_path / "run")], None, 0.05)
+        compare_saved([saved_run(tmp_path / "run")], None, 0.05)
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     """With its name, as base and as new."""
-    run, odd = stored(tmp_path / "run"), tmp_path / "odd.json"
+    run, odd = saved_run(tmp_path / "run"), tmp_path / "odd.json"
     odd.write_bytes(b'{"schema": 1}')
     for pair in ([odd, run], [run, odd]):
         with pytest.raises(ResultError, match=r"odd\.json: not the result of a run"):
@@ -113,7 +113,7 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_there_is_refused(tmp_path: Path) -> None:
     """A folder without a run, and no folder."""
-    run = stored(tmp_path / "run")
+    run = saved_run(tmp_path / "run")
     for nowhere in (tmp_path, tmp_path / "nowhere", tmp_path / "nowhere.json"):
         with pytest.raises(ResultError, match="no run in"):
             compare_saved([run, nowhere], None, 0.05)
@@ -121,7 +121,7 @@ def test_nothing_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     """A result that was meant to be read is not written over."""
-    done = compare_saved([stored(tmp_path / "a"), stored(tmp_path / "b", 0.8)], None, 0.05)
+    done = compare_saved([saved_run(tmp_path / "a"), saved_run(tmp_path / "b", 0.8)], None, 0.05)
     page = tmp_path / "page.html"
     for _ in range(2):
         done.write_page(page)
@@ -143,7 +143,7 @@ def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
 
 def test_no_path_of_this_machine_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is called by its folder, a kept file by its name."""
-    done = compare_saved([stored(tmp_path / "a"), stored(tmp_path / "b")], None, 0.05)
+    done = compare_saved([saved_run(tmp_path / "a"), saved_run(tmp_path / "b")], None, 0.05)
     assert str(tmp_path) not in done.text
     assert str(tmp_path) not in done.json
     monkeypatch.chdir(tmp_path / "a")

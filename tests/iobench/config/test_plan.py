@@ -170,7 +170,9 @@ def test_readers_get_the_order_of_the_config(
     config = BenchConfig.model_validate({"loaders": loaders, "repeats": repeats})
     specs = in_config_order(config, trials(config))
     points = list(dict.fromkeys(map(point, specs)))
-    assert [point(spec) for spec in specs] == [each for each in points for _ in range(repeats)]
+    assert [point(spec) for spec in specs] == [
+        expected_point for expected_point in points for _ in range(repeats)
+    ]
     assert [spec.repeat for spec in specs] == list(range(repeats)) * len(points)
     assert specs[0].params["loader"] == loaders[0]["loader"][0]
     shuffled = list(specs)
@@ -197,8 +199,8 @@ def test_parts_are_not_mixed() -> None:
 
 def test_overlapping_grids_are_run_once() -> None:
     """The same point in two grids is one point."""
-    one = {"loader": "raw", "workers": [1, 2]}
-    specs = planned(loaders=[one, {"loader": "raw", "workers": [2, 3]}], repeats=1)
+    grid = {"loader": "raw", "workers": [1, 2]}
+    specs = planned(loaders=[grid, {"loader": "raw", "workers": [2, 3]}], repeats=1)
     assert [spec.params["workers"] for spec in specs] == [1, 2, 3]
 
 
@@ -229,15 +231,15 @@ def test_planning_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     config = BenchConfig.model_validate(EVERYTHING)
     expected = trials(config)
 
-    def touched(*given: object, **options: object) -> None:
-        raise AssertionError(f"a file was touched: {given}")
+    def touched(*settings: object, **options: object) -> None:
+        raise AssertionError(f"a file was touched: {settings}")
 
     with monkeypatch.context() as patched:
         for owner, names in ((builtins, ["open"]), (os, ["open", "stat", "scandir", "mkdir"])):
             for name in names:
                 patched.setattr(owner, name, touched)
-        found = trials(config)
-    assert found == expected
+        planned_trials = trials(config)
+    assert planned_trials == expected
 
 
 @pytest.mark.parametrize(
@@ -285,17 +287,17 @@ def test_layouts_read_the_default_format() -> None:
 
 def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
     """And no word where it is as usual."""
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "repeats": 1,
         "loaders": [{"loader": "raw", "cache": ["warm", "cold"]}],
         "training": [{"consumer": "null", "inputs": ["synthetic", "warm", "cold"]}],
     }
-    usual = trials(BenchConfig.model_validate(told))
+    usual = trials(BenchConfig.model_validate(settings))
     assert all("drop_caches" not in spec.params for spec in usual)
-    found = trials(BenchConfig.model_validate({**told, "drop_caches": "always"}))
+    planned_trials = trials(BenchConfig.model_validate({**settings, "drop_caches": "always"}))
     dropping = {
         spec.params.get("cache") or spec.params["input"]: spec.params.get("drop_caches")
-        for spec in found
+        for spec in planned_trials
     }
     assert dropping == {"warm": None, "cold": "always", "synthetic": None}
 
@@ -303,28 +305,28 @@ def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
 LOCAL = RUNGS[:-1]
 
 
-def climbed(*loops: dict[str, Any], **given: Any) -> BenchConfig:
+def climbed(*loops: dict[str, Any], **settings: Any) -> BenchConfig:
     """What is run of a config with these loops."""
-    return ladder_config(BenchConfig.model_validate({"training": loops, **given}))
+    return ladder_config(BenchConfig.model_validate({"training": loops, **settings}))
 
 
-def inputs(loop: dict[str, Any], **given: Any) -> tuple[str, ...]:
+def inputs(loop: dict[str, Any], **settings: Any) -> tuple[str, ...]:
     """Of one loop."""
-    return climbed(loop, **given).training[0].inputs
+    return climbed(loop, **settings).training[0].inputs
 
 
 def test_the_loops_are_all_that_is_run() -> None:
     """As they were but for their inputs; repeats, data and bounds stay."""
     loop = {"loader": "torch-map", "workers": 3, "steps": 7, "group": "mine"}
-    given: dict[str, Any] = {"repeats": 2, "data": {"images": 50}, "trial_timeout_s": 9}
+    settings: dict[str, Any] = {"repeats": 2, "data": {"images": 50}, "trial_timeout_s": 9}
     more = {"loaders": [{"loader": "raw"}], "disk": {"targets": [{"label": "here", "path": "."}]}}
-    found = climbed(loop, name="x", **given, **more)
-    assert {spec.kind for spec in trials(found)} == {"train"}
-    assert len(trials(found)) == 2 * len(LOCAL)
-    (kept,) = found.training
+    specs = climbed(loop, name="x", **settings, **more)
+    assert {spec.kind for spec in trials(specs)} == {"train"}
+    assert len(trials(specs)) == 2 * len(LOCAL)
+    (kept,) = specs.training
     assert (kept.workers, kept.steps, kept.label) == (3, 7, "mine")
-    assert (found.name, found.repeats, found.data.images) == ("x-ladder", 2, 50)
-    assert found.trial_timeout_s == 9
+    assert (specs.name, specs.repeats, specs.data.images) == ("x-ladder", 2, 50)
+    assert specs.trial_timeout_s == 9
 
 
 @pytest.mark.parametrize("loader", ["torch-map", "torch-iterable", "torch-folder"])

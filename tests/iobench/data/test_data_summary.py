@@ -39,19 +39,19 @@ def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
 @pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
 def test_shards(maker: DataMaker, reads: str) -> None:
     """Samples, classes, and the files of that format alone with their sizes."""
-    found = summarize_data(maker.place("shards@disk"), reads)
-    assert (found.samples, found.classes) == (120, 6)
-    assert found.files
-    assert all(reads in str(path) for path in found.files)
-    assert found.bytes == sum(path.stat().st_size for path in found.files)
-    assert found.sample_bytes == found.bytes / 120
+    summary = summarize_data(maker.place("shards@disk"), reads)
+    assert (summary.samples, summary.classes) == (120, 6)
+    assert summary.files
+    assert all(reads in str(path) for path in summary.files)
+    assert summary.bytes == sum(path.stat().st_size for path in summary.files)
+    assert summary.sample_bytes == summary.bytes / 120
 
 
 def test_files(maker: DataMaker) -> None:
     """One a sample."""
-    found = summarize_data(maker.place("files@disk"), "files")
-    assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
-    assert found.bytes == sum(path.stat().st_size for path in found.files)
+    summary = summarize_data(maker.place("files@disk"), "files")
+    assert (summary.samples, summary.classes, len(summary.files)) == (120, 6, 120)
+    assert summary.bytes == sum(path.stat().st_size for path in summary.files)
 
 
 def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
@@ -59,43 +59,43 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
     root = Path(shutil.copytree(tree, tmp_path / "photos"))
     for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:
         path.write_text("not an image")
-    place = Place(str(root), "files")
-    found = summarize_data(place, "files")
+    location = Place(str(root), "files")
+    summary = summarize_data(location, "files")
     before = summarize_data(Place(str(tree), "files"), "files")
-    assert (found.samples, found.bytes, found.classes) == (
+    assert (summary.samples, summary.bytes, summary.classes) == (
         before.samples,
         before.bytes,
         before.classes,
     )
-    assert {path.suffix for path in found.files} == {path.suffix for path in before.files}
+    assert {path.suffix for path in summary.files} == {path.suffix for path in before.files}
 
 
-def stored_shards(place: Place) -> None:
+def stored_shards(location: Place) -> None:
     """Describe the shards."""
-    summarize_data(place, "tfrecord")
+    summarize_data(location, "tfrecord")
 
 
-def layout_trial(place: Place) -> None:
+def layout_trial(location: Place) -> None:
     """Read the shards for the layout probe."""
     params = {"data": "it", "access": "shards", "cache": "cold", "parallelism": 1, "seconds": 60.0}
-    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    context = Context({"it": location}, SystemClock(), lambda done, unit: None)
     layout.run(TrialSpec("layout", params), context)
 
 
-def layout_reads(place: Place) -> None:
+def layout_reads(location: Place) -> None:
     """Read one shard as a process of the layout probe does."""
-    (first, *_) = find_items(place, "shards", max_items=1, seed=0)
-    with open_reader(place, first) as read:
+    (first, *_) = find_items(location, "shards", max_items=1, seed=0)
+    with open_reader(location, first) as read:
         read(first)
 
 
-def dali_loader(place: Place) -> None:
+def dali_loader(location: Place) -> None:
     """Begin an epoch of the loader, with DALI itself replaced."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("dali", "dali.fn", "dali.tfrecord", "dali.plugin.pytorch"):
             patch.setitem(sys.modules, f"nvidia.{name}", MagicMock())
         settings = LoaderSettings(shuffle=False)
-        next(DaliLoader(place, settings, SystemClock()).epoch(0), None)
+        next(DaliLoader(location, settings, SystemClock()).epoch(0), None)
 
 
 @pytest.mark.parametrize("key", ["../secret/{}", "tfrecord/../../secret/{}"])
@@ -128,9 +128,9 @@ def test_another_form_is_not_available(maker: DataMaker, name: str, reads: str) 
 def test_an_empty_place(tmp_path: Path, holds: str) -> None:
     """Nothing there is an error."""
     reads = "files" if holds == "files" else "tfrecord"
-    place = Place(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
+    location = Place(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
     with pytest.raises((DatasetError, SourceError)):
-        summarize_data(place, reads)
+        summarize_data(location, reads)
 
 
 def test_forms_that_fit_pass() -> None:

@@ -36,12 +36,12 @@ class Mounted(NamedTuple):
     options: StoreOptions
 
 
-@pytest.mark.parametrize("place", ["missing", ".", "file"])
-def test_shards_that_are_no_data_set(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("location", ["missing", ".", "file"])
+def test_shards_that_are_no_data_set(tmp_path: Path, location: str) -> None:
     """Neither a place that is not there, nor a folder or a file of something else."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"data\.shards: no complete split 'train'"):
-        check_existing_data(DataSettings(shards=str(tmp_path / place)))
+        check_existing_data(DataSettings(shards=str(tmp_path / location)))
 
 
 def test_a_source_without_images(tmp_path: Path) -> None:
@@ -67,18 +67,18 @@ def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str
     options = StoreOptions(endpoint_url=s3_server.url)
     with pytest.raises(ConfigError, match=r"data\.source: s3://no-such-one.*no such bucket"):
         check_existing_data(DataSettings(source="s3://no-such-one/photos", store=options))
-    given = DataSettings(source=f"s3://{bucket}/photos of mine", store=options)
+    settings = DataSettings(source=f"s3://{bucket}/photos of mine", store=options)
     with pytest.raises(ConfigError, match=r"no files in 's3://.*/photos of mine'"):
-        check_existing_data(given)
+        check_existing_data(settings)
     open_store(f"s3://{bucket}/photos of mine", options).put("a/b.jpg", b"bytes")
-    check_existing_data(given)
+    check_existing_data(settings)
 
 
 def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores are none; the home is followed, as everywhere."""
     monkeypatch.setenv("HOME", "/home/me")
-    given = DataSettings(folder="~/made", shards="file:///data/shards", source="s3://bucket/p")
-    assert local_folders(given) == {
+    settings = DataSettings(folder="~/made", shards="file:///data/shards", source="s3://bucket/p")
+    assert local_folders(settings) == {
         "data": Path("/home/me/made"),
         "shards": Path("/data/shards"),
     }
@@ -92,20 +92,20 @@ class TestMount:
     @pytest.fixture
     def shards(self, tree: Path, tmp_path: Path, s3_server: MotoServer, bucket: str) -> Mounted:
         """An output behind HTTP, and where it is a folder."""
-        made = tmp_path / "made"
-        config = {"source": str(tree), "output": str(made), "shard_size": "2MB"}
+        output = tmp_path / "made"
+        config = {"source": str(tree), "output": str(output), "shard_size": "2MB"}
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
         options = StoreOptions(endpoint_url=s3_server.url)
         store = open_store(f"s3://{bucket}/out", options)
-        for path in (path for path in made.rglob("*") if path.is_file()):
-            store.put(str(path.relative_to(made)), path.read_bytes())
-        return Mounted(f"s3://{bucket}/out", made, options)
+        for path in (path for path in output.rglob("*") if path.is_file()):
+            store.put(str(path.relative_to(output)), path.read_bytes())
+        return Mounted(f"s3://{bucket}/out", output, options)
 
     def test_it_has_to_hold_the_same_output(self, shards: Mounted, tmp_path: Path) -> None:
         """Not another one, nor none; names on a disk are read there, and nothing is copied."""
-        given: dict[str, Any] = {"shards": shards.uri, "store": shards.options}
+        data_settings: dict[str, Any] = {"shards": shards.uri, "store": shards.options}
         folder = tmp_path / "data"
-        settings = DataSettings(**given, mount=str(shards.folder), folder=str(folder))
+        settings = DataSettings(**data_settings, mount=str(shards.folder), folder=str(folder))
         check_existing_data(settings)
         maker = DataMaker(settings, lambda: nullcontext(Place("", "empty")), lambda line: None)
         assert maker.place("shards@disk") == Place(str(shards.folder), "shards")
@@ -113,11 +113,11 @@ class TestMount:
         assert not folder.exists()
         assert local_folders(settings)["mount"] == shards.folder
         with pytest.raises(ConfigError, match=r"data\.mount: no complete split 'train'"):
-            check_existing_data(DataSettings(**given, mount=str(tmp_path / "elsewhere")))
+            check_existing_data(DataSettings(**data_settings, mount=str(tmp_path / "elsewhere")))
         manifest = shards.folder / "train.manifest.json"
         manifest.write_text(re.sub(r'("created": ")\d{4}', r"\g<1>1999", manifest.read_text()))
         with pytest.raises(ConfigError, match="holds another output than s3://"):
-            check_existing_data(DataSettings(**given, mount=str(shards.folder)))
+            check_existing_data(DataSettings(**data_settings, mount=str(shards.folder)))
 
     @pytest.mark.parametrize("shards_at", [None, "/data/shards"])
     def test_it_is_of_shards_on_a_store(self, shards_at: str | None) -> None:
@@ -132,20 +132,20 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     draw_tree(folder / "photos", images=10, classes=2)
     photos, output = str(folder / "photos"), str(folder / "out")
-    asked = {"source": photos, "output": output, "image": {"size": 64}}
-    dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+    settings = {"source": photos, "output": output, "image": {"size": 64}}
+    dataprep.shard(dataprep.ShardConfig.model_validate(settings))
     return folder / "out"
 
 
 def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> None:
     """Images, time and workers; without a time, as one of another program would be, nothing."""
-    found = sharding_run(Place(str(shards), "shards"))
-    assert found is not None
-    assert found.samples == 10
-    assert 0 < found.reencoded <= 10
-    assert found.seconds > 0
-    assert found.workers is not None
-    assert found.workers >= 1
+    command = sharding_run(Place(str(shards), "shards"))
+    assert command is not None
+    assert command.samples == 10
+    assert 0 < command.reencoded <= 10
+    assert command.seconds > 0
+    assert command.workers is not None
+    assert command.workers >= 1
     content = json.loads((shards / "train.manifest.json").read_text())
     content["run"].pop("seconds")
     (tmp_path / "train.manifest.json").write_text(json.dumps(content))
@@ -153,7 +153,7 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "place",
+    "location",
     [
         Place("/nowhere", "shards"),
         Place("/nowhere", "files"),
@@ -162,18 +162,18 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
     ],
     ids=["missing", "files", "remote", "decoded"],
 )
-def test_of_other_places_nothing_is_known(place: Place) -> None:
+def test_of_other_places_nothing_is_known(location: Place) -> None:
     """No error comes of it."""
-    assert sharding_run(place) is None
-    assert changed_shards({"shards@disk": "other"}, {"shards@disk": place}) == ""
+    assert sharding_run(location) is None
+    assert changed_shards({"shards@disk": "other"}, {"shards@disk": location}) == ""
 
 
 def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
     """Others are others."""
     for name, size in (("same", 64), ("other", 32)):
         photos = str(shards.parent / "photos")
-        asked = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
-        dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+        settings = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
+        dataprep.shard(dataprep.ShardConfig.model_validate(settings))
     kept: dict[str, str] = {}
     assert changed_shards(kept, {"a": Place(str(shards), "shards")}) == ""
     assert changed_shards(kept, {"a": Place(str(tmp_path / "same"), "shards")}) == ""

@@ -43,10 +43,10 @@ class Made:
         folder: Path,
         bucket: Any = nowhere,
         formats: Any = None,
-        **given: Any,
+        **changes: Any,
     ) -> None:
         self.notes: list[str] = []
-        settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
+        settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **changes})
         self.maker = DataMaker(
             settings, lambda: nullcontext(bucket()), self.notes.append, lambda name: formats
         )
@@ -60,10 +60,10 @@ class Made:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where everything was made once: shards of two sizes, and their files. Read only."""
     root = tmp_path_factory.mktemp("making") / "data"
-    made = Made(root)
+    data = Made(root)
     for name in NAMES:
-        made.place(name)
-    assert made.notes == [
+        data.place(name)
+    assert data.notes == [
         "drawing 60 images",
         "sharding at 2 MB",
         "sharding at 1 MB",
@@ -80,23 +80,25 @@ def copied(folder: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder, tmp_path / "data"))
 
 
-def images(place: Place) -> list[tuple[str, str]]:
+def images(location: Place) -> list[tuple[str, str]]:
     """Class, as files of shards are sorted into, and digest of every image."""
-    if place.holds == "files":
-        found = [(p.parent.name, p.read_bytes()) for p in Path(place.uri).rglob("*") if p.is_file()]
+    if location.holds == "files":
+        actual = [
+            (p.parent.name, p.read_bytes()) for p in Path(location.uri).rglob("*") if p.is_file()
+        ]
     else:
-        dataset = open_dataset(place.uri, place.split, options=place.store)
-        found = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
-    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
+        dataset = open_dataset(location.uri, location.split, options=location.store)
+        actual = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in actual)
 
 
-def images_on_store(place: Place) -> list[tuple[str, str]]:
+def images_on_store(location: Place) -> list[tuple[str, str]]:
     """The same of files or shards on a store."""
-    if place.holds == "shards":
-        return images(place)
-    store = open_store(place.uri, place.store)
-    found = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
-    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
+    if location.holds == "shards":
+        return images(location)
+    store = open_store(location.uri, location.store)
+    actual = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in actual)
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -117,13 +119,13 @@ class TestMade:
 
     def test_shards_of_two_sizes_hold_the_same_images(self, folder: Path) -> None:
         """In more of them where they are smaller."""
-        made = Made(folder)
-        two, one = made.place("shards@disk"), made.place("shards-1MB@disk")
-        assert two.uri != one.uri
-        assert images(two) == images(one)
+        data = Made(folder)
+        two, small_shards = data.place("shards@disk"), data.place("shards-1MB@disk")
+        assert two.uri != small_shards.uri
+        assert images(two) == images(small_shards)
         counts = []
-        for place in (one, two):
-            with open_dataset(place.uri, place.split) as dataset:
+        for location in (small_shards, two):
+            with open_dataset(location.uri, location.split) as dataset:
                 counts.append(len(dataset.manifest.formats["tfrecord"].shards))
                 assert len(dataset) == 60
                 assert set(dataset.manifest.formats) == {"tfrecord", "recordio"}
@@ -131,26 +133,28 @@ class TestMade:
 
     def test_other_sides_are_shards_of_their_own(self, copied: Path) -> None:
         """The same images, smaller: as a config of that size makes them, and found by it again."""
-        made = Made(copied)
-        small = made.place("shards-64px@disk")
-        assert made.notes == ["sharding at 2 MB"]
+        data = Made(copied)
+        small = data.place("shards-64px@disk")
+        assert data.notes == ["sharding at 2 MB"]
         with open_dataset(small.uri, small.split) as dataset:
             sides = {min(sample.width, sample.height) for sample in dataset}
             assert max(sides) == 64  # a smaller image is not enlarged
             assert len(dataset) == 60
         assert Made(copied, size=64).place("shards@disk") == small
-        assert made.place("shards-256px@disk") == made.place("shards@disk")
+        assert data.place("shards-256px@disk") == data.place("shards@disk")
         with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
             Made(copied, shards=small.uri).place("shards-128px@disk")
 
     def test_originals_are_the_photos_in_shards(self, folder: Path) -> None:
         """Byte by byte: what is compared differs in resizing alone."""
-        made = Made(folder)
-        photos, originals = made.place("photos@disk"), made.place("originals@disk")
-        digests = [sorted(digest for _, digest in images(place)) for place in (photos, originals)]
+        data = Made(folder)
+        photos, originals = data.place("photos@disk"), data.place("originals@disk")
+        digests = [
+            sorted(digest for _, digest in images(location)) for location in (photos, originals)
+        ]
         assert digests[0] == digests[1]
-        assert made.place("originals-2MB@disk") == originals
-        shards, pixels = made.place("shards@disk"), made.place("pixels@disk")
+        assert data.place("originals-2MB@disk") == originals
+        shards, pixels = data.place("shards@disk"), data.place("pixels@disk")
         assert images(originals) != images(shards)
         # That images are resized to is nothing to originals.
         assert Made(folder, size=64).place("originals@disk") == originals
@@ -166,18 +170,18 @@ class TestMade:
                 plans.append(key)
                 return folder / key
 
-        for given in ({}, changed):
-            settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
+        for changes in ({}, changed):
+            settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **changes})
             Planned(settings, nowhere, print).place("shards@disk")
         assert plans[0] != plans[1]
 
 
 def interrupted(folder: Path) -> None:
     """A run that is stopped halfway through unpacking."""
-    whole = making.write_image_files
+    write_all = making.write_image_files
 
     def half(source: Place, dest: Path) -> None:
-        whole(source, dest)
+        write_all(source, dest)
         next(path for path in dest.rglob("*.jpg")).unlink()
         raise KeyboardInterrupt
 
@@ -196,10 +200,10 @@ class TestInterrupted:
         shutil.rmtree(files)
         interrupted(copied)
         assert not marker.exists()
-        made = Made(copied)
-        place = made.place("files@disk")
-        assert made.notes == ["writing the images of the shards as files"]
-        assert images(place) == images(made.place("shards@disk"))
+        data = Made(copied)
+        location = data.place("files@disk")
+        assert data.notes == ["writing the images of the shards as files"]
+        assert images(location) == images(data.place("shards@disk"))
 
 
 @pytest.mark.parametrize("form", ["files", "pixels"])
@@ -235,8 +239,8 @@ class TestUnpacked:
         with monkeypatch.context() as patched:
             patched.setattr("os.sched_getaffinity", lambda process: {0, 1})
             patched.setattr(LocalStore, "get_versioned", of_records)
-            place = Made(tmp_path / "data", shards=shards.uri).place(f"{form}@disk")
-        assert len(images(place)) == 60
+            location = Made(tmp_path / "data", shards=shards.uri).place(f"{form}@disk")
+        assert len(images(location)) == 60
 
 
 class TestGiven:
@@ -246,34 +250,34 @@ class TestGiven:
         """Other sizes and photographs need a source; files of them are written elsewhere."""
         shards = Made(folder).place("shards@disk")
         before = stamps(folder)
-        made = Made(tmp_path / "data", shards=shards.uri)
-        assert made.place("shards@disk") == shards
+        data = Made(tmp_path / "data", shards=shards.uri)
+        assert data.place("shards@disk") == shards
         for name in ("shards-4MB@disk", "photos@disk", "originals@disk"):
             with pytest.raises(ConfigError, match=r"data\.source"):
-                made.place(name)
+                data.place(name)
         assert not (tmp_path / "data").exists()
-        files = made.place("files@disk")
+        files = data.place("files@disk")
         assert Path(files.uri).is_relative_to(tmp_path)
         assert images(files) == images(shards)
         assert stamps(folder) == before
 
     def test_class_folders_are_sharded(self, tree: Path, tmp_path: Path) -> None:
         """In their own classes."""
-        made = Made(tmp_path / "data", source=str(tree), size=64)
-        assert made.place("photos@disk").uri == str(tree)
-        shards = images(made.place("shards@disk"))
+        data = Made(tmp_path / "data", source=str(tree), size=64)
+        assert data.place("photos@disk").uri == str(tree)
+        shards = images(data.place("shards@disk"))
         assert len(shards) == 120
         assert {name for name, _ in shards} == {f"{label:06d}" for label in range(6)}
-        assert made.notes == ["sharding at 2 MB"]
+        assert data.notes == ["sharding at 2 MB"]
 
-    @pytest.mark.parametrize("given", [{"source": "missing"}, {"shards": "missing"}])
+    @pytest.mark.parametrize("settings", [{"source": "missing"}, {"shards": "missing"}])
     def test_what_is_not_there(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
     ) -> None:
         """Is an error that names it, and leaves no marker."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(DataprepError, match="missing"):
-            Made(tmp_path / "data", **given).place("files@disk")
+            Made(tmp_path / "data", **settings).place("files@disk")
         assert not list(tmp_path.rglob("*.complete"))
 
 
@@ -287,14 +291,14 @@ class TestRemote:
     @pytest.mark.parametrize("name", [name.replace("@disk", "@s3") for name in NAMES[:-1]])
     def test_copies_hold_the_same(self, folder: Path, store: Place, name: str) -> None:
         """Every object of what lies on the disk, below the prefix, in its form."""
-        made = Made(folder, lambda: store)
-        remote, local = made.place(name), made.place(name.replace("@s3", "@disk"))
+        data = Made(folder, lambda: store)
+        remote, local = data.place(name), data.place(name.replace("@s3", "@disk"))
         assert remote.uri.startswith(store.uri + "iobench-data/")
         assert (remote.holds, remote.decoded) == (local.holds, local.decoded)
         assert remote.is_remote
         there, here = open_store(remote.uri, remote.store), open_store(local.uri)
-        found = {info.key: there.get(info.key) for info in there.list()}
-        assert found == {info.key: here.get(info.key) for info in here.list()}
+        actual = {info.key: there.get(info.key) for info in there.list()}
+        assert actual == {info.key: here.get(info.key) for info in here.list()}
 
     def test_what_is_there_is_not_copied_again(
         self, folder: Path, store: Place, monkeypatch: pytest.MonkeyPatch
@@ -308,9 +312,9 @@ class TestRemote:
         copied: list[str] = []
         put = type(there).put
 
-        def counting(self: Any, key: str, *given: Any, **options: Any) -> Any:
+        def counting(self: Any, key: str, *settings: Any, **options: Any) -> Any:
             copied.append(key)
-            return put(self, key, *given, **options)
+            return put(self, key, *settings, **options)
 
         monkeypatch.setattr(type(there), "put", counting)
         Made(folder, lambda: store).place("files@s3")
@@ -321,8 +325,8 @@ class TestRemote:
         self, folder: Path, store: Place, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Files are mapped, not read into memory, and several are sent at a time."""
-        made = Made(folder, lambda: store)
-        local = made.place(name.replace("@s3", "@disk"))
+        result = Made(folder, lambda: store)
+        local = result.place(name.replace("@s3", "@disk"))
         put, numbers, both = S3Store.put, itertools.count(), threading.Barrier(2)
 
         def refused(self: LocalStore, key: str) -> bytes:
@@ -336,7 +340,7 @@ class TestRemote:
         with monkeypatch.context() as patched:
             patched.setattr(LocalStore, "get", refused)
             patched.setattr(S3Store, "put", two_at_once)
-            remote = made.place(name)
+            remote = result.place(name)
         assert images_on_store(remote) == images(local)
 
     def test_only_what_trials_read_is_copied(
@@ -348,24 +352,26 @@ class TestRemote:
             raise AssertionError(f"{key} is held whole")
 
         remote = Made(folder, lambda: store).place("shards@s3")
-        given = {"shards": remote.uri, "store": remote.store.model_dump()}
+        settings = {"shards": remote.uri, "store": remote.store.model_dump()}
         data = tmp_path / "data"
         monkeypatch.setattr(S3Store, "get", refused)
-        found: list[set[str]] = []
+        actual: list[set[str]] = []
         for formats in ({""}, {"tfrecord"}, {"tfrecord", "recordio"}):
-            made = Made(data, formats=frozenset(formats), **given)
-            local = Path(made.place("shards@disk").uri)
+            result = Made(data, formats=frozenset(formats), **settings)
+            local = Path(result.place("shards@disk").uri)
             paths = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
-            found.append({str(path.parent) for path in paths})
-            assert bool(made.notes) == (formats != {"tfrecord"})
+            actual.append({str(path.parent) for path in paths})
+            assert bool(result.notes) == (formats != {"tfrecord"})
         tables = {".", "index/tfrecord", "tfrecord"}
-        assert found == [tables, tables, {*tables, "index/recordio", "recordio"}]
+        assert actual == [tables, tables, {*tables, "index/recordio", "recordio"}]
         for name in ("tfrecord", "recordio"):
             with open_dataset(local, format=name) as dataset:
                 assert sum(1 for _ in dataset) == 60
         shutil.rmtree(local)
-        made = Made(data, formats=frozenset({"recordio"}), **given)
-        assert {path.name for path in Path(made.place("shards@disk").uri).iterdir()} >= {"recordio"}
+        result = Made(data, formats=frozenset({"recordio"}), **settings)
+        assert {path.name for path in Path(result.place("shards@disk").uri).iterdir()} >= {
+            "recordio"
+        }
         assert not (local / "tfrecord").exists()
 
     def test_copies_to_a_store_leave_other_formats_out(self, folder: Path, store: Place) -> None:
@@ -380,17 +386,17 @@ class TestRemote:
     ) -> None:
         """And copied here once where a trial wants them on the disk, if there is room for them."""
         remote = Made(folder, lambda: store).place("shards@s3")
-        given = {"shards": remote.uri, "store": remote.store.model_dump()}
-        made = Made(tmp_path / "data", **given)
-        assert made.place("shards@s3") == remote
+        settings = {"shards": remote.uri, "store": remote.store.model_dump()}
+        data = Made(tmp_path / "data", **settings)
+        assert data.place("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
             with pytest.raises(StoreFull, match=r"0 MB are free: set another data\.folder"):
-                made.place("shards@disk")
+                data.place("shards@disk")
             assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
-        local = made.place("shards@disk")
+        local = data.place("shards@disk")
         assert not local.is_remote
         assert images(local) == images(remote)
-        again = Made(tmp_path / "data", **given)
+        again = Made(tmp_path / "data", **settings)
         again.place("shards@disk")
         assert again.notes == []

@@ -25,7 +25,7 @@ from iobench.results.trial import Place
 
 
 @pytest.fixture(scope="module")
-def places(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Place]:
+def locations(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Place, Place]:
     """120 images as JPEGs, one source file being broken; and as pixels."""
     folder = tmp_path_factory.mktemp("pixels")
     source = folder / "source"
@@ -47,22 +47,24 @@ def places(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Place,
     return compressed, Place(str(folder / "pixels"), "shards", decoded=True)
 
 
-def batches(loader: str, place: Place, **given: object) -> Iterator[Batch]:
+def batches(loader: str, location: Place, **arguments: object) -> Iterator[Batch]:
     """Of one epoch."""
-    settings = LoaderSettings.model_validate({"batch_size": 32, "image_size": 144, **given})
-    made = LOADERS.load(loader)(place, settings, SystemClock())
+    settings = LoaderSettings.model_validate({"batch_size": 32, "image_size": 144, **arguments})
+    loader_under_test = LOADERS.load(loader)(location, settings, SystemClock())
     try:
-        yield from made.epoch(0)
+        yield from loader_under_test.epoch(0)
     finally:
-        made.close()
+        loader_under_test.close()
 
 
-def test_the_same_samples_in_the_same_shards(places: tuple[Place, Place]) -> None:
+def test_the_same_samples_in_the_same_shards(locations: tuple[Place, Place]) -> None:
     """In their order, with their labels; the images are what a decoder makes of them.
 
     The table has the new places; a sample takes three bytes a pixel, and a little more.
     """
-    before, after = (open_dataset(place.uri, "train", format="tfrecord") for place in places)
+    before, after = (
+        open_dataset(location.uri, "train", format="tfrecord") for location in locations
+    )
     assert [len(part) for part in before.shards()] == [len(part) for part in after.shards()]
     assert len(before.shards()) > 1
     pixels_bytes = 0
@@ -71,32 +73,32 @@ def test_the_same_samples_in_the_same_shards(places: tuple[Place, Place]) -> Non
         image = decode_whole(jpeg.image)
         assert np.array_equal(image, unpacked(pixels.image))
         pixels_bytes += image.nbytes
-    found = summarize_data(places[1], "tfrecord")
-    assert found.samples == len(after) == 120
-    assert pixels_bytes < found.bytes < pixels_bytes + 120 * 1000
+    summary = summarize_data(locations[1], "tfrecord")
+    assert summary.samples == len(after) == 120
+    assert pixels_bytes < summary.bytes < pixels_bytes + 120 * 1000
     assert list(after.manifest.formats) == ["tfrecord"]
     assert after[77].filename == before[77].filename
     assert list(after.samples["source"]) == list(before.samples["source"])
     assert not any(str(name).startswith("recordio_") for name in after.samples)
-    raw = [unpacked(image) for batch in batches("raw", places[1]) for image in batch.images]
+    raw = [unpacked(image) for batch in batches("raw", locations[1]) for image in batch.images]
     assert len(raw) == 120
 
 
 @pytest.mark.parametrize("loader", ["torch-map", "torch-iterable"])
 @pytest.mark.parametrize("augment", [True, False], ids=["augmented", "centred"])
 def test_a_loader_gives_the_same_pixels(
-    places: tuple[Place, Place], loader: str, augment: bool
+    locations: tuple[Place, Place], loader: str, augment: bool
 ) -> None:
     """In the same order: the pair differs in how samples are stored, and in nothing else."""
     torch = pytest.importorskip("torch")
-    given = {"augment": augment, "colour_jitter": augment}
-    pairs = zip(*(batches(loader, place, **given) for place in places), strict=True)
+    settings = {"augment": augment, "colour_jitter": augment}
+    pairs = zip(*(batches(loader, location, **settings) for location in locations), strict=True)
     for compressed, decoded in pairs:
         assert torch.equal(compressed.images, decoded.images)
         assert torch.equal(compressed.labels, decoded.labels)
 
 
-def test_the_manifest_is_written_last(places: tuple[Place, Place], tmp_path: Path) -> None:
+def test_the_manifest_is_written_last(locations: tuple[Place, Place], tmp_path: Path) -> None:
     """What was interrupted is no data set."""
     written: list[str] = []
     real = Path.write_bytes
@@ -107,7 +109,7 @@ def test_the_manifest_is_written_last(places: tuple[Place, Place], tmp_path: Pat
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Path, "write_bytes", noted)
-        write_pixel_shards(places[0], tmp_path / "again")
+        write_pixel_shards(locations[0], tmp_path / "again")
     assert written[-1] == keys.manifest("train")
 
 

@@ -48,28 +48,28 @@ def files(tree: Path) -> Place:
     return Place(str(tree), "files")
 
 
-def batches(loader: str, place: Place, **settings: Any) -> list[Any]:
+def batches(loader: str, location: Place, **settings: Any) -> list[Any]:
     """One epoch of a public loader."""
     options = LoaderSettings(batch_size=16, decode=False, **settings)
-    made = LOADERS.load(loader)(place, options, VirtualClock())
+    loader_under_test = LOADERS.load(loader)(location, options, VirtualClock())
     try:
-        return [(list(batch.images), list(batch.labels)) for batch in made.epoch(0)]
+        return [(list(batch.images), list(batch.labels)) for batch in loader_under_test.epoch(0)]
     finally:
-        made.close()
+        loader_under_test.close()
 
 
-def images(loader: str, place: Place, **settings: Any) -> list[bytes]:
+def images(loader: str, location: Place, **settings: Any) -> list[bytes]:
     """The encoded images of one epoch."""
-    found = batches(loader, place, **settings)
-    return sorted(bytes(image) for several, _ in found for image in several)
+    batches_read = batches(loader, location, **settings)
+    return sorted(bytes(image) for images_of_batch, _ in batches_read for image in images_of_batch)
 
 
 @pytest.mark.parametrize("form", ["shards", "files"])
 def test_everything_is_read_if_it_fits(form: str, request: pytest.FixtureRequest) -> None:
     """All shards or files are read, and the share is 1."""
-    place = request.getfixturevalue(form)
-    part = warm_part(place, 10**9)
-    assert (part.place, part.share) == (place, 1.0)
+    location = request.getfixturevalue(form)
+    part = warm_part(location, 10**9)
+    assert (part.place, part.share) == (location, 1.0)
 
 
 def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
@@ -82,40 +82,40 @@ def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_the_part_is_below_the_limit(shards: Place, files: Place, share: float, form: str) -> None:
     """Its whole shards or files take less than the limit, and twice as many would not fit."""
-    place, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
-    whole = summarize_data(place, reads)
-    limit = int(whole.bytes * share)
-    part = warm_part(place, limit)
+    location, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
+    all_data = summarize_data(location, reads)
+    limit = int(all_data.bytes * share)
+    part = warm_part(location, limit)
     chosen = summarize_data(part.place, reads)
     assert chosen.bytes < limit
     assert chosen.bytes == sum(path.stat().st_size for path in chosen.files)
-    assert set(chosen.files) <= set(whole.files)
-    assert part.share == pytest.approx(chosen.bytes / whole.bytes, abs=0.01)
-    assert chosen.classes == whole.classes
+    assert set(chosen.files) <= set(all_data.files)
+    assert part.share == pytest.approx(chosen.bytes / all_data.bytes, abs=0.01)
+    assert chosen.classes == all_data.classes
     if part.place.every > 1:
-        paths = whole.files[:: part.place.every // 2]
-        taken = sum(-(-path.stat().st_size // PAGE) * PAGE for path in paths)
-        assert taken >= limit * 0.98  # the other format may be a little larger
+        paths = all_data.files[:: part.place.every // 2]
+        taken_bytes = sum(-(-path.stat().st_size // PAGE) * PAGE for path in paths)
+        assert taken_bytes >= limit * 0.98  # the other format may be a little larger
 
 
 @pytest.mark.parametrize("form", ["shards", "files"])
 def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureRequest) -> None:
     """A little more or less free memory, and a second choice, change nothing."""
-    place = request.getfixturevalue(form)
-    whole = summarize_data(place, "tfrecord" if form == "shards" else "files").bytes
-    parts = [warm_part(place, int(whole * share)) for share in (0.8, 0.85, 0.9)]
+    location = request.getfixturevalue(form)
+    total_bytes = summarize_data(location, "tfrecord" if form == "shards" else "files").bytes
+    parts = [warm_part(location, int(total_bytes * share)) for share in (0.8, 0.85, 0.9)]
     assert parts[0].place.every == 2
     assert parts == [parts[0]] * 3
-    assert warm_part(parts[0].place, int(whole * 0.85)) == parts[0]
+    assert warm_part(parts[0].place, int(total_bytes * 0.85)) == parts[0]
 
 
 def test_files_are_spread_over_the_classes(files: Place) -> None:
     """Each class has half of its files, by their own labels."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
-    whole = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
+    images_by_class = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
     half = Counter(int(label) for _, labels in batches("raw", part.place) for label in labels)
-    assert set(half) == set(whole)
-    assert all(abs(whole[label] / 2 - half[label]) <= 1 for label in whole)
+    assert set(half) == set(images_by_class)
+    assert all(abs(images_by_class[label] / 2 - half[label]) <= 1 for label in images_by_class)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -123,9 +123,9 @@ def test_raw_reads_these_shards_alone(shards: Place, workers: int) -> None:
     """The images of every second shard, each once."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
-    wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
-    assert images("raw", part.place, workers=workers) == sorted(wanted)
-    assert len(wanted) < len(dataset)
+    expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
+    assert images("raw", part.place, workers=workers) == sorted(expected)
+    assert len(expected) < len(dataset)
 
 
 @pytest.mark.slow
@@ -135,11 +135,11 @@ def test_torch_reads_these_shards_alone(shards: Place, loader: str, world_size: 
     """All ranks together read the images of every second shard, each once."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
-    wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
-    found = []
+    expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
+    actual = []
     for rank in range(world_size):
-        found += images(loader, part.place, workers=0, rank=rank, world_size=world_size)
-    assert sorted(found) == sorted(wanted)
+        actual += images(loader, part.place, workers=0, rank=rank, world_size=world_size)
+    assert sorted(actual) == sorted(expected)
 
 
 @pytest.mark.slow
@@ -147,18 +147,18 @@ def test_torch_folder_reads_these_files_alone(files: Place) -> None:
     """Every second image file, each once."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     paths = summarize_data(files, "files").files[::2]
-    wanted = sorted(path.read_bytes() for path in paths)
-    assert images("torch-folder", part.place, workers=0) == wanted
+    expected = sorted(path.read_bytes() for path in paths)
+    assert images("torch-folder", part.place, workers=0) == expected
 
 
 def test_no_reader_of_a_place_passes_over_the_part(shards: Place, files: Place) -> None:
     """The layout probe and the count of samples read the part, too."""
-    for place, accesses in ((shards, ("shards", "records")), (files, ("files",))):
-        part = Place(place.uri, place.holds, every=2)
+    for location, accesses in ((shards, ("shards", "records")), (files, ("files",))):
+        part = Place(location.uri, location.holds, every=2)
         for access in accesses:
             items = find_items(part, access, max_items=10**6, seed=0)  # type: ignore[arg-type]
             reads = "files" if access == "files" else "tfrecord"
-            assert {place.uri + "/" + item.key for item in items} == {
+            assert {location.uri + "/" + item.key for item in items} == {
                 str(path) for path in summarize_data(part, reads).files
             }
             assert sum(item.samples for item in items) == summarize_data(part, reads).samples
@@ -166,17 +166,17 @@ def test_no_reader_of_a_place_passes_over_the_part(shards: Place, files: Place) 
 
 def test_data_on_a_store_are_not_restricted() -> None:
     """They are not in the page cache of this machine; no request is made."""
-    place = Place("s3://bucket/prefix", "shards")
-    assert warm_part(place, 1).place == place
+    location = Place("s3://bucket/prefix", "shards")
+    assert warm_part(location, 1).place == location
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [("shards", "the first shard .* make smaller shards"), ("files", "first file")],
 )
-def test_not_even_one_fits(form: str, said: str, request: pytest.FixtureRequest) -> None:
+def test_not_even_one_fits(form: str, message: str, request: pytest.FixtureRequest) -> None:
     """The error has the size and the limit."""
-    with pytest.raises(Unavailable, match=rf"{said}.*free memory"):
+    with pytest.raises(Unavailable, match=rf"{message}.*free memory"):
         warm_part(request.getfixturevalue(form), 1000)
 
 
@@ -186,15 +186,15 @@ def test_small_files_take_whole_pages(tmp_path: Path) -> None:
         folder = tmp_path / f"class-{number % 2}"
         folder.mkdir(exist_ok=True)
         (folder / f"{number:02}.jpg").write_bytes(bytes(100))
-    place = Place(str(tmp_path), "files")
-    assert warm_part(place, 16 * PAGE + 1).place.every == 1
-    part = warm_part(place, 16 * PAGE)
+    location = Place(str(tmp_path), "files")
+    assert warm_part(location, 16 * PAGE + 1).place.every == 1
+    part = warm_part(location, 16 * PAGE)
     assert (part.place.every, part.share) == (2, 0.5)
 
 
 def test_labels_are_those_of_all_data(shards: Place) -> None:
     """A label means the same class in the part and in all data."""
-    whole, part = open_shards(shards), open_shards(Place(shards.uri, "shards", every=2))
-    numbers = np.concatenate([np.array(shard.samples) for shard in whole.shards()[::2]])
-    assert part.labels.tolist() == whole.labels[numbers].tolist()
-    assert part.label_space == whole.label_space
+    all_data, part = open_shards(shards), open_shards(Place(shards.uri, "shards", every=2))
+    numbers = np.concatenate([np.array(shard.samples) for shard in all_data.shards()[::2]])
+    assert part.labels.tolist() == all_data.labels[numbers].tolist()
+    assert part.label_space == all_data.label_space

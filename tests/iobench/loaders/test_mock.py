@@ -116,15 +116,15 @@ def test_no_more_is_made_than_workers_can(workers: int, prefetch: int, pauses: l
     clock = VirtualClock()
     settings = LoaderSettings(batch_size=8, item_s=0.01, workers=workers, prefetch=prefetch)
     loader = MockLoader(None, settings, clock)
-    taken = before = 0
+    taken_samples = before = 0
     for batch, pause_s in zip(loader.epoch(0), pauses, strict=False):
-        taken += batch.samples
+        taken_samples += batch.samples
         for sleep_s in (0.0, pause_s):
             clock.sleep(sleep_s)
-            made = loader.read_so_far().samples
-            assert max(before, taken) <= made <= taken + 8 * workers * prefetch
-            assert made <= max(1, workers) * clock.now_s() / 0.01 + 1e-6
-            before = made
+            samples = loader.read_so_far().samples
+            assert max(before, taken_samples) <= samples <= taken_samples + 8 * workers * prefetch
+            assert samples <= max(1, workers) * clock.now_s() / 0.01 + 1e-6
+            before = samples
 
 
 @pytest.mark.parametrize("workers", [0, 3])

@@ -50,16 +50,16 @@ def test_stored_pixels_become_what_their_image_becomes(augment: bool) -> None:
     image = packed(decode_whole(file.getvalue()))
     for index in range(20):
         draws = [sample_rng(1, 2, index) for _ in range(2)]
-        made = encoded(file.getvalue(), draws[0]), decoded(image, draws[1])
-        assert np.array_equal(*made)
+        augmentation = encoded(file.getvalue(), draws[0]), decoded(image, draws[1])
+        assert np.array_equal(*augmentation)
         assert draws[0].random() == draws[1].random()
 
 
 def test_an_encoded_image_is_no_pixels() -> None:
     """It is refused, not read as noise."""
-    made = augmentation_of(LoaderSettings(), decoded=True)
+    augmentation = augmentation_of(LoaderSettings(), decoded=True)
     with pytest.raises(CorruptImage):
-        made(b"\xff\xd8\xff\xe0" * 20, sample_rng(0, 0, 0))
+        augmentation(b"\xff\xd8\xff\xe0" * 20, sample_rng(0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_missing_framework(
 ) -> None:
     """A loader whose framework is not installed says what brings it."""
     monkeypatch.setitem(sys.modules, framework, None)
-    said = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
-    with pytest.raises(Unavailable, match=said):
+    message = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
+    with pytest.raises(Unavailable, match=message):
         LOADERS.load(loader)(Place("/data", "shards"), LoaderSettings(), SystemClock())
 
 
@@ -95,10 +95,10 @@ def test_missing_format(tree: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     config = {"source": str(tree), "output": str(output), "format": ("recordio",)}
     dataprep.shard(dataprep.ShardConfig.model_validate(config))
-    place = Place(str(output), "shards")
-    assert len(open_shards(place, "recordio")) == 120
+    location = Place(str(output), "shards")
+    assert len(open_shards(location, "recordio")) == 120
     with pytest.raises(Unavailable, match="it has recordio: shard it with --format tfrecord"):
-        open_shards(place, "tfrecord")
+        open_shards(location, "tfrecord")
 
 
 def test_nothing_there(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class SlowSource:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Five files of one class."""
     (tmp_path / "a").mkdir()
     for number in range(5):
@@ -43,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(str(tmp_path), "files")
 
 
-def opened(place: Place, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> RawLoader:
+def opened(location: Place, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> RawLoader:
     """A loader of batches of two."""
     clock = VirtualClock()
 
@@ -51,12 +51,12 @@ def opened(place: Place, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Ra
         return SlowSource(open_source(uri, options=options), clock)
 
     monkeypatch.setattr(raw, "open_source", slow)
-    return RawLoader(place, LoaderSettings(batch_size=2, **settings), clock)
+    return RawLoader(location, LoaderSettings(batch_size=2, **settings), clock)
 
 
-def test_listing_and_reading_are_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_and_reading_are_told(location: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing starts, nothing is decoded; later batches and epochs change nothing."""
-    loader = opened(place, monkeypatch)
+    loader = opened(location, monkeypatch)
     assert loader.first_batch() is None
     for number in range(2):
         assert [batch.samples for batch in loader.epoch(number)] == [2, 2, 1]
@@ -64,10 +64,10 @@ def test_listing_and_reading_are_told(place: Place, monkeypatch: pytest.MonkeyPa
 
 
 def test_threads_are_not_told_from_their_reads(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    location: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They start with them."""
-    loader = opened(place, monkeypatch, workers=1)
+    loader = opened(location, monkeypatch, workers=1)
     list(loader.epoch(0))
     parts = loader.first_batch()
     assert parts is not None

@@ -35,7 +35,7 @@ seen = st.fixed_dictionaries(
 )
 
 
-def judged(asked: str = "cold", **changes: Any) -> Cold:
+def judged(requested: str = "cold", **changes: Any) -> Cold:
     """A trial that was cold beyond doubt, except for ``changes``."""
     proof = {
         "resident_before": 0.0,
@@ -45,7 +45,7 @@ def judged(asked: str = "cold", **changes: Any) -> Cold:
         "memory_bytes": 10**9,
         "file_system": "ext4",
     }
-    return judge(asked=asked, **{**proof, **changes})
+    return judge(asked=requested, **{**proof, **changes})
 
 
 def not_counted(saw: dict[str, Any]) -> bool:
@@ -69,8 +69,8 @@ def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
         assert saw["file_system"] not in IN_MEMORY
         assert cold.physical_ratio is None or cold.physical_ratio >= 0.95
         assert cold.physical_ratio is not None or not saw["sequential"]
-    for asked in ("warm", "direct"):
-        assert judge(asked=asked, **saw).label == asked
+    for requested in ("warm", "direct"):
+        assert judge(asked=requested, **saw).label == requested
 
 
 @given(saw=seen, resident=shares, ratio=ratios)
@@ -136,7 +136,7 @@ def test_five_times_the_memory_is_honest(
 
 
 @pytest.mark.parametrize(
-    ("asked", "changes", "why"),
+    ("requested", "changes", "why"),
     [
         ("warm", {"resident_before": 1.0, "physical_ratio": 0.4}, "40 %"),
         ("warm", {"resident_before": 1.0, "physical_ratio": 0.01}, ""),
@@ -145,11 +145,13 @@ def test_five_times_the_memory_is_honest(
         ("direct", {}, ""),
     ],
 )
-def test_doubts_about_warm_and_direct_trials(asked: str, changes: dict[str, Any], why: str) -> None:
+def test_doubts_about_warm_and_direct_trials(
+    requested: str, changes: dict[str, Any], why: str
+) -> None:
     """Data that were not all in memory; a file system with a cache in spite of O_DIRECT."""
-    found = judged(asked, **changes).why
-    assert why in found
-    assert bool(why) == bool(found)
+    combined = judged(requested, **changes).why
+    assert why in combined
+    assert bool(why) == bool(combined)
 
 
 def test_a_store_is_not_judged() -> None:
@@ -188,10 +190,10 @@ def test_epochs_together(
     epochs: list[Cold], label: str, resident: float, ratio: float, why: str
 ) -> None:
     """Cold is what was cold in every epoch; later ones may be left to the page cache."""
-    found = combine_epochs(epochs, [10] * len(epochs))
-    assert (found.label, found.asked, found.why) == (label, epochs[0].asked, why)
-    assert found.resident_before == resident
-    assert found.physical_ratio == pytest.approx(ratio)
+    combined = combine_epochs(epochs, [10] * len(epochs))
+    assert (combined.label, combined.asked, combined.why) == (label, epochs[0].asked, why)
+    assert combined.resident_before == resident
+    assert combined.physical_ratio == pytest.approx(ratio)
     assert combine_epochs(epochs[:1], [10]) is epochs[0]
 
 
@@ -201,18 +203,18 @@ def test_reading_ahead_makes_up_for_nothing() -> None:
     assert combine_epochs([ahead, KEPT], [10, 10]).physical_ratio == 0.5
     amplified = replace(COLD, physical_ratio=1.6, amplification=1.6)
     kept = replace(KEPT, amplification=0.0)
-    found = combine_epochs([amplified, kept], [10, 10])
-    assert (found.physical_ratio, found.amplification) == (0.8, 0.8)
+    combined = combine_epochs([amplified, kept], [10, 10])
+    assert (combined.physical_ratio, combined.amplification) == (0.8, 0.8)
     assert combine_epochs([ahead], [10]).physical_ratio == 1.6
 
 
 @pytest.mark.parametrize("unknown", ["resident_before", "physical_ratio", "amplification"])
 def test_what_one_epoch_does_not_know_is_unknown(unknown: str) -> None:
     """Nothing is made up for it."""
-    told = replace(COLD, amplification=1.0)
-    untold = Cold(**{**asdict(told), unknown: None})
-    assert getattr(combine_epochs([told, untold], [1, 1]), unknown) is None
-    assert getattr(combine_epochs([told, told], [1, 1]), unknown) is not None
+    changed = replace(COLD, amplification=1.0)
+    untold = Cold(**{**asdict(changed), unknown: None})
+    assert getattr(combine_epochs([changed, untold], [1, 1]), unknown) is None
+    assert getattr(combine_epochs([changed, changed], [1, 1]), unknown) is not None
 
 
 @given(
@@ -224,10 +226,10 @@ def test_cold_is_never_claimed_for_more_than_was_shown(
     epochs: list[tuple[Cold, int]],
 ) -> None:
     """Its label needs every epoch's; its ratio lies within theirs; limits are said once."""
-    colds, samples = [one for one, _ in epochs], [count for _, count in epochs]
-    found = combine_epochs(colds, samples)
-    assert (found.label == "cold") == all(one.label == "cold" for one in colds)
-    ratios = [one.physical_ratio or 0.0 for one in colds]
-    assert found.physical_ratio is not None
-    assert min(ratios) - 1e-9 <= found.physical_ratio <= max(ratios) + 1e-9
-    assert len(set(found.limits)) == len(found.limits)
+    colds, samples = [cold for cold, _ in epochs], [count for _, count in epochs]
+    combined = combine_epochs(colds, samples)
+    assert (combined.label == "cold") == all(cold.label == "cold" for cold in colds)
+    ratios = [cold.physical_ratio or 0.0 for cold in colds]
+    assert combined.physical_ratio is not None
+    assert min(ratios) - 1e-9 <= combined.physical_ratio <= max(ratios) + 1e-9
+    assert len(set(combined.limits)) == len(combined.limits)

@@ -46,13 +46,13 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 def test_it_says_what_figures_depend_on(tmp_path: Path) -> None:
     """Versions, processors, memory, and the storage of each target, which may not be there yet."""
-    found = describe({"here": tmp_path, "later": tmp_path / "a" / "b"})
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert None not in found.values()
-    assert found["python"] == platform.python_version()
-    assert found["processors"] == len(os.sched_getaffinity(0))
-    assert 0 < available_bytes() <= found["memory_bytes"] == memory_bytes()
-    here, later = found["targets"]["here"], found["targets"]["later"]
+    environment = describe({"here": tmp_path, "later": tmp_path / "a" / "b"})
+    assert json.loads(json.dumps(environment, allow_nan=False)) == environment
+    assert None not in environment.values()
+    assert environment["python"] == platform.python_version()
+    assert environment["processors"] == len(os.sched_getaffinity(0))
+    assert 0 < available_bytes() <= environment["memory_bytes"] == memory_bytes()
+    here, later = environment["targets"]["here"], environment["targets"]["later"]
     assert here["total_bytes"] >= here["free_bytes"] > 0
     assert here["file_system"] == later["file_system"] == file_system(tmp_path)
     assert "total_bytes" not in later
@@ -79,33 +79,33 @@ def test_nobody_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert name.lower() not in text
     own = (socket.gethostname(), platform.node(), getpass.getuser(), str(Path.home()))
     # Words alone: a host may be called as a word in some sentence is.
-    words = set(re.split(r"[\s\",]+", text))
-    assert not {name.lower() for name in own} & words
+    terms = set(re.split(r"[\s\",]+", text))
+    assert not {name.lower() for name in own} & terms
 
 
 def test_libraries_and_packages_that_bring_loaders(third_party: ThirdParty) -> None:
     """Each by its installed name; one that is not there has no version."""
-    found = libraries()
-    assert (found["numpy"], found["odd-loaders"]) == (version("numpy"), "1.0")
+    versions = libraries()
+    assert (versions["numpy"], versions["odd-loaders"]) == (version("numpy"), "1.0")
     assert "mxnet" in LIBRARIES
-    assert all(found.values())
-    assert "dataprep-iobench" not in found
+    assert all(versions.values())
+    assert "dataprep-iobench" not in versions
     assert third_party.folder.exists()
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "output"),
     [("echo fio-3.33", "3.33"), ("echo 'welcome, jane'", None), ("exit 3", None)],
 )
 def test_fio_is_asked_for_its_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, output: str | None
 ) -> None:
     """It is a program, and no package knows it."""
     fio = tmp_path / "fio"
     fio.write_text(f"#!/bin/sh\n{script}\n")
     fio.chmod(0o755)
     monkeypatch.setattr("iobench.machine.environment.find_program", lambda name: str(fio))
-    assert libraries().get("fio") == told
+    assert libraries().get("fio") == output
 
 
 def test_processors(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_processors(tmp_path: Path) -> None:
         governor.format(1): "powersave",
         pages: "always [madvise] never",
     }
-    found = processors(write(tmp_path, files))
-    assert (found["processor"], found["governor"]) == ("AMD EPYC 9354", "performance, powersave")
+    facts = processors(write(tmp_path, files))
+    assert (facts["processor"], facts["governor"]) == ("AMD EPYC 9354", "performance, powersave")
     unknown = processors(NOWHERE)
     assert (unknown["processor"], unknown["governor"]) == (os.uname().machine, "")
     assert transparent_huge_pages(tmp_path) == "madvise"
@@ -132,13 +132,13 @@ def test_cards_that_are_up_are_counted(tmp_path: Path, monkeypatch: pytest.Monke
     for name, driver in drivers.items():
         (tmp_path / "drivers" / driver).mkdir(parents=True, exist_ok=True)
         link(tmp_path / name / "device/driver", tmp_path / "drivers" / driver)
-    told = {
+    text = {
         **dict.fromkeys(("ens0", "ens1", "docker0"), SimpleNamespace(isup=True, speed=100_000)),
         "eth0": SimpleNamespace(isup=True, speed=0),
         "eth2": SimpleNamespace(isup=False, speed=10_000),
     }
-    assert all(one["count"] > 0 for one in networks())
-    monkeypatch.setattr(psutil, "net_if_stats", lambda: told)
+    assert all(network["count"] > 0 for network in networks())
+    monkeypatch.setattr(psutil, "net_if_stats", lambda: text)
     assert networks(tmp_path) == [
         {"driver": "mlx5_core", "mbit_per_s": 100_000, "count": 2},
         {"driver": "ena", "count": 1},
@@ -173,8 +173,8 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     line = ", ".join(h200.values())
     unknown = "Tesla T4, [N/A], 570.86, N/A, [Not Supported], 5, 16, 1, 16"
     kept = {key: h200[key] for key in h200 if "pcie" in key or key == "driver_version"}
-    found = answer_of(monkeypatch, f"{line}\n{line}\n{unknown}\n")
-    assert found == [h200, h200, {"name": "Tesla T4", **kept}]
+    gpus = answer_of(monkeypatch, f"{line}\n{line}\n{unknown}\n")
+    assert gpus == [h200, h200, {"name": "Tesla T4", **kept}]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_control_groups_of_version_2(
         "pod/cpu.max": "250000 100000",
         "cpu.max": "400000 100000",
     }
-    root = write(tmp_path, {f"sys/fs/cgroup/{name}": told for name, told in files.items()})
+    root = write(tmp_path, {f"sys/fs/cgroup/{name}": text for name, text in files.items()})
     write(root, {"proc/self/cgroup": group})
     memory = limits[0] or psutil.virtual_memory().total
     assert (memory_bytes(root), processor_quota(root)) == (memory, limits[1])
@@ -222,7 +222,7 @@ def test_control_groups_of_version_1(tmp_path: Path) -> None:
         "cpu/job/cpu.cfs_period_us": "100000",
     }
     groups = "9:cpu,cpuacct:/{}\n4:memory:/docker/abc\n0::/\n"
-    root = write(tmp_path, {f"sys/fs/cgroup/{name}": told for name, told in files.items()})
+    root = write(tmp_path, {f"sys/fs/cgroup/{name}": text for name, text in files.items()})
     write(root, {"proc/self/cgroup": groups.format("job")})
     assert (memory_bytes(root), processor_quota(root)) == (7000, 0.5)
     write(root, {"proc/self/cgroup": groups.format("")})
@@ -237,15 +237,15 @@ def test_any_bytes_of_the_kernel_are_read(
     root = tmp_path_factory.mktemp("machine")
     file = write(root, {"proc/self/cgroup": ""}) / "proc/self/cgroup"
     file.write_bytes(content)
-    found = word(file)
+    actual = word(file)
     assert isinstance(text(file), str)
-    assert len(found) <= 60
-    assert found.isascii()
+    assert len(actual) <= 60
+    assert actual.isascii()
     assert memory_bytes(root) == psutil.virtual_memory().total
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "expected"),
     [
         ("12", 12),
         ("", None),
@@ -256,9 +256,9 @@ def test_any_bytes_of_the_kernel_are_read(
         ("٣", None),
     ],
 )
-def test_numbers_of_the_kernel(tmp_path: Path, content: str, found: int | None) -> None:
+def test_numbers_of_the_kernel(tmp_path: Path, content: str, expected: int | None) -> None:
     """With the line feed that the kernel adds; a folder or a missing file is empty."""
     file = write(tmp_path, {"file": content}) / "file"
-    assert number(file) == found
+    assert number(file) == expected
     for path in (tmp_path / "gone", tmp_path):
         assert (text(path), word(path), number(path)) == ("", "", None)

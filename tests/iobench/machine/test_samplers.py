@@ -55,8 +55,8 @@ def test_a_rate_is_growth_over_time(before: float, growth: float, seconds: float
     sampler.counters = {"a": before}
     assert sampler.read(3.0) == sampler.read(3.0) == {}
     sampler.counters = {"a": before + growth}
-    found = sampler.read(3.0 + seconds)
-    assert found["a"] == pytest.approx(growth / seconds, abs=1e-3 / seconds)
+    reading = sampler.read(3.0 + seconds)
+    assert reading["a"] == pytest.approx(growth / seconds, abs=1e-3 / seconds)
 
 
 def test_a_counter_that_fell_grew_by_nothing() -> None:
@@ -159,8 +159,8 @@ def test_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemFree: 1 kB\nCached:     100 kB\nSwapCached: 7 kB\nDirty:  3 kB\n")
     monkeypatch.setattr(samplers, "_MEMINFO", meminfo)
-    found = PageCacheSampler(1).read(0.0)
-    assert found == {"cached_bytes": 102400, "dirty_bytes": 3072}
+    reading = PageCacheSampler(1).read(0.0)
+    assert reading == {"cached_bytes": 102400, "dirty_bytes": 3072}
 
 
 class TestTree:
@@ -256,7 +256,7 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "devices"),
+    ("reported", "devices"),
     [
         ("1", {"1"}),
         ("GPU-aaaa", {"0"}),
@@ -266,10 +266,10 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
     ],
 )
 def test_only_visible_devices_are_read(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, told: str, devices: set[str]
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, reported: str, devices: set[str]
 ) -> None:
     """By number or by the beginning of a name; parts of a GPU are not told apart."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", reported)
     assert {name.split("_")[0] for name in GpuSampler(1).read(0.0)} == devices
 
 

@@ -41,7 +41,7 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(os.fspath(output), "shards")
 
 
-def probe(place: Place, access: str, **changes: Any) -> Outcome:
+def probe(location: Place, access: str, **changes: Any) -> Outcome:
     """Run one trial, by default cold, with 3 processes and enough time."""
     params = {
         "data": "it",
@@ -51,15 +51,15 @@ def probe(place: Place, access: str, **changes: Any) -> Outcome:
         "seconds": 60.0,
         **changes,
     }
-    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    context = Context({"it": location}, SystemClock(), lambda done, unit: None)
     return layout.run(TrialSpec("layout", params), context)
 
 
-def check_cold(outcome: Outcome, place: Place) -> None:
+def check_cold(outcome: Outcome, location: Place) -> None:
     """Check that the trial is labelled cold if that can be proved, else warm with a reason."""
     cold = outcome.cold
     assert cold is not None
-    if is_provable(Path(place.uri)):
+    if is_provable(Path(location.uri)):
         assert (cold.label, cold.why) == ("cold", "")
     else:
         assert cold.label == "cold" or cold.why
@@ -82,13 +82,13 @@ def test_shards_are_read_whole_or_by_record(shards: Place, access: str) -> None:
 
 def test_files_are_read_one_by_one(tree: Path) -> None:
     """Each image of the class folders is read once."""
-    place = Place(os.fspath(tree), "files")
-    outcome = probe(place, "files")
+    location = Place(os.fspath(tree), "files")
+    outcome = probe(location, "files")
     images = [path for path in tree.rglob("*") if path.suffix.lower() == ".jpeg"]
     assert outcome.metrics["samples"] == len(images) == 120
     assert outcome.metrics["bytes"] == sum(path.stat().st_size for path in images)
     assert 0 < outcome.metrics["latency_s_p50"] <= outcome.metrics["seconds"]
-    check_cold(outcome, place)
+    check_cold(outcome, location)
 
 
 @pytest.mark.parametrize("access", ["shards", "records"])
@@ -103,13 +103,13 @@ def test_warm_reads_go_round(shards: Place, access: str) -> None:
 def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) -> None:
     """Shards on a store are read over HTTP; the server's cache is unknown."""
     store = StoreOptions(endpoint_url=s3_server.url)
-    place = Place(f"s3://{bucket}/out", "shards", store)
-    copy = dataprep.stores.open_store(place.uri, store)
+    location = Place(f"s3://{bucket}/out", "shards", store)
+    copy = dataprep.stores.open_store(location.uri, store)
     local = dataprep.stores.open_store(shards.uri)
-    for found in local.list():
-        copy.put(found.key, local.get(found.key))
+    for entry in local.list():
+        copy.put(entry.key, local.get(entry.key))
     for access, seconds in (("shards", 0.01), ("records", 0.2)):
-        outcome = probe(place, access, seconds=seconds)
+        outcome = probe(location, access, seconds=seconds)
         assert outcome.metrics["samples"] > 0
         assert outcome.metrics["bytes"] > 0
         assert outcome.metrics["notes"]

@@ -106,8 +106,8 @@ def traced(folder: Path) -> dict[str, Any]:
 
 def events(content: Mapping[str, Any], phase: str = "X", **fields: Any) -> list[dict[str, Any]]:
     """The events of a phase with these fields."""
-    wanted = {"ph": phase, **fields}
-    return [event for event in content["traceEvents"] if wanted.items() <= event.items()]
+    expected = {"ph": phase, **fields}
+    return [event for event in content["traceEvents"] if expected.items() <= event.items()]
 
 
 def tracks(content: Mapping[str, Any]) -> dict[str, int]:

@@ -26,10 +26,12 @@ pytestmark = pytest.mark.slow
 RUN = "20261121T143000Z-0123abcd"
 
 
-def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Locations:
+def placed(configs: Configs, notes: list[str] | None = None, **settings: Any) -> Locations:
     """Those of a config."""
-    said = [] if notes is None else notes
-    return Locations(BenchConfig.model_validate(configs.values(**given)), said.append, RUN)
+    expected_note = [] if notes is None else notes
+    return Locations(
+        BenchConfig.model_validate(configs.values(**settings)), expected_note.append, RUN
+    )
 
 
 def test_disk_targets_are_where_they_say(
@@ -38,10 +40,10 @@ def test_disk_targets_are_where_they_say(
     """By label, in a folder of the run; ``~`` is the home."""
     monkeypatch.setenv("HOME", str(tmp_path))
     targets = [{"label": "here", "path": "."}, {"label": "home", "path": "~/disk"}]
-    with placed(configs, disk={"targets": targets}) as places:
-        assert places.get("disk/here").uri == f".iobench-probe-{RUN}"
-        assert places.get("disk/home").uri == str(tmp_path / "disk" / f".iobench-probe-{RUN}")
-        assert places.environment(["disk/here"]) == {}
+    with placed(configs, disk={"targets": targets}) as locations:
+        assert locations.get("disk/here").uri == f".iobench-probe-{RUN}"
+        assert locations.get("disk/home").uri == str(tmp_path / "disk" / f".iobench-probe-{RUN}")
+        assert locations.environment(["disk/here"]) == {}
 
 
 def disks(folder: Path) -> dict[str, Any]:
@@ -61,12 +63,12 @@ def left(folder: Path, run: str = RUN) -> Path:
 
 def test_what_probes_leave_behind_is_removed(configs: Configs, tmp_path: Path) -> None:
     """From every target that was asked for, also when the run fails."""
-    places = placed(configs, disk=disks(tmp_path))
+    locations = placed(configs, disk=disks(tmp_path))
     own, unused = left(tmp_path / "a"), left(tmp_path / "b")
 
     def stopped() -> None:
-        with places:
-            places.get("disk/a")
+        with locations:
+            locations.get("disk/a")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -79,8 +81,8 @@ def test_what_another_run_writes_stays(configs: Configs, tmp_path: Path) -> None
     """The first of two runs on one disk to end removes its own files alone."""
     settings = disks(tmp_path)
     own, theirs = left(tmp_path / "a"), left(tmp_path / "a", "20261121T143000Z-ffffffff")
-    with placed(configs, disk=settings) as places:
-        places.get("disk/a")
+    with placed(configs, disk=settings) as locations:
+        locations.get("disk/a")
     assert not own.exists()
     assert theirs.exists()
 
@@ -91,8 +93,8 @@ def test_what_cannot_be_removed_is_noted(
     """With the folder that holds it."""
     notes: list[str] = []
     settings = disks(tmp_path)
-    with monkeypatch.context() as refusing, placed(configs, notes, disk=settings) as places:
-        places.get("disk/a")
+    with monkeypatch.context() as refusing, placed(configs, notes, disk=settings) as locations:
+        locations.get("disk/a")
         own = left(tmp_path / "a")
         refusing.setattr("shutil.rmtree", Mock(side_effect=PermissionError(13, "Not permitted")))
     assert notes == [f"files may be left in {own.parent}: Not permitted"]
@@ -105,7 +107,7 @@ def test_what_an_earlier_process_left_is_removed(
     cleaned: list[Any] = []
     monkeypatch.setattr(
         "iobench.runner.locations.probe_objects.clean",
-        lambda place, run: cleaned.append((place.uri, run)),
+        lambda location, run: cleaned.append((location.uri, run)),
     )
     settings = disks(tmp_path)
     config = configs.values(
@@ -123,7 +125,7 @@ def test_what_an_earlier_process_left_is_removed(
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "expected_note"),
     [
         (StoreError("s3://bucket: 503: Service Unavailable"), True),
         (ObjectNotFound("s3://bucket: no such bucket: create it first"), False),
@@ -131,37 +133,37 @@ def test_what_an_earlier_process_left_is_removed(
     ],
 )
 def test_what_a_store_keeps_because_it_refuses_is_said(
-    configs: Configs, monkeypatch: pytest.MonkeyPatch, error: StoreError, said: bool
+    configs: Configs, monkeypatch: pytest.MonkeyPatch, error: StoreError, expected_note: bool
 ) -> None:
     """Where nothing could be written, nothing is left to speak of."""
 
-    def refusing(place: Place, run: str) -> int:
+    def refusing(location: Place, run: str) -> int:
         raise error
 
     monkeypatch.setattr("iobench.runner.locations.probe_objects.clean", refusing)
     notes: list[str] = []
     target = {"label": "real", "uri": "s3://bucket/prefix/"}
-    with placed(configs, notes, object_store={"targets": [target]}) as places:
-        places.get("store/real")
+    with placed(configs, notes, object_store={"targets": [target]}) as locations:
+        locations.get("store/real")
     left = f"objects may be left below s3://bucket/prefix/iobench-probe/{RUN}/: {error}"
-    assert notes == ([left] if said else [])
+    assert notes == ([left] if expected_note else [])
 
 
 class TestOwnServer:
     @pytest.fixture
     def started(self, monkeypatch: pytest.MonkeyPatch) -> list[MotoServer]:
         """The servers that were started."""
-        found: list[MotoServer] = []
+        actual: list[MotoServer] = []
 
         class Kept(MotoServer):
             def __enter__(self) -> MotoServer:
-                found.append(self)
+                actual.append(self)
                 return super().__enter__()
 
         monkeypatch.setattr(places_module, "MotoServer", Kept)
         for name in MotoServer.ENVIRONMENT:
             monkeypatch.setenv(name, "mine")
-        return found
+        return actual
 
     def test_one_for_the_whole_run(
         self, configs: Configs, started: list[MotoServer], monkeypatch: pytest.MonkeyPatch
@@ -169,15 +171,15 @@ class TestOwnServer:
         """For copies and probes; its credentials are given to trials, not left in this process."""
         notes: list[str] = []
         store = {"targets": [{"label": "own", "uri": "local"}]}
-        with placed(configs, notes, object_store=store) as places:
+        with placed(configs, notes, object_store=store) as locations:
             assert started == []
-            probe = places.get("store/own")
-            copy = places.get("shards@s3")
+            probe = locations.get("store/own")
+            copy = locations.get("shards@s3")
             assert len(started) == 1
             assert probe.store.endpoint_url == copy.store.endpoint_url == started[0].url
-            assert places.environment(["store/own"]) == MotoServer.ENVIRONMENT
-            assert places.environment(["shards@disk", "shards@s3"]) == MotoServer.ENVIRONMENT
-            assert places.environment(["shards@disk"]) == {}
+            assert locations.environment(["store/own"]) == MotoServer.ENVIRONMENT
+            assert locations.environment(["shards@disk", "shards@s3"]) == MotoServer.ENVIRONMENT
+            assert locations.environment(["shards@disk"]) == {}
             assert os.environ["AWS_ACCESS_KEY_ID"] == "mine"
             with monkeypatch.context() as patched:
                 for name, value in MotoServer.ENVIRONMENT.items():
@@ -195,8 +197,8 @@ class TestOwnServer:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         monkeypatch.setenv("AWS_PROFILE", "nobody")
         store = {"targets": [{"label": "own", "uri": "local"}]}
-        with placed(configs, object_store=store) as places:
-            assert places.get("store/own").uri == f"s3://iobench/iobench-probe/{RUN}"
+        with placed(configs, object_store=store) as locations:
+            assert locations.get("store/own").uri == f"s3://iobench/iobench-probe/{RUN}"
 
     def test_without_moto_its_trials_are_skipped(
         self, configs: Configs, monkeypatch: pytest.MonkeyPatch
@@ -211,19 +213,22 @@ class TestOwnServer:
 
         monkeypatch.setattr(places_module, "MotoServer", Missing)
         store = {"targets": [{"label": "own", "uri": "local"}]}
-        with placed(configs, object_store=store) as places:
+        with placed(configs, object_store=store) as locations:
             for _ in range(2):
                 with pytest.raises(Unavailable, match=r"dataprep-iobench\[demo\]"):
-                    places.get("store/own")
+                    locations.get("store/own")
         assert tried == [1]
 
 
 def test_a_bucket_of_ones_own_keeps_its_credentials(configs: Configs) -> None:
     """Nothing is added for trials that use it."""
     target = {"label": "real", "uri": "s3://bucket/prefix"}
-    with placed(configs, object_store={"targets": [target]}) as places:
-        place = places.get("store/real")
-        assert (place.uri, place.holds) == (f"s3://bucket/prefix/iobench-probe/{RUN}", "empty")
-        assert places.environment(["store/real"]) == {}
+    with placed(configs, object_store={"targets": [target]}) as locations:
+        location = locations.get("store/real")
+        assert (location.uri, location.holds) == (
+            f"s3://bucket/prefix/iobench-probe/{RUN}",
+            "empty",
+        )
+        assert locations.environment(["store/real"]) == {}
         # It is not there: nothing is to be cleaned up in it.
-        places._resolved.clear()
+        locations._resolved.clear()

@@ -172,9 +172,9 @@ class TestLog:
         """What is learnt of its data while it runs."""
         begin_log(opened, begun())
         add_line(opened, trial_line(trial(), {}, {}))
-        told = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
-        add_line(opened, run_line(told))
-        assert read(opened) == told.with_trial(trial())
+        changed = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
+        add_line(opened, run_line(changed))
+        assert read(opened) == changed.with_trial(trial())
 
     @pytest.mark.parametrize("log", [b"", b"{}\n", b"[]\n", b"half\n", b'{"trial": 1}\n'])
     def test_no_log(self, opened: Path, log: bytes) -> None:
@@ -224,17 +224,17 @@ HERE: dict[str, Any] = {
 
 def changed(changes: dict[str, Any], base: Any = HERE) -> dict[str, Any]:
     """A copy with other values deep inside; ``...`` takes a key away."""
-    made: dict[str, Any] = copy.deepcopy(base)
+    results: dict[str, Any] = copy.deepcopy(base)
     for path, value in changes.items():
         *above, last = path.split("/")
-        inner: Any = made
+        inner: Any = results
         for key in above:
             inner = inner[int(key)] if isinstance(inner, list) else inner[key]
         if value is ...:
             del inner[last]
         else:
             inner[last] = value
-    return made
+    return results
 
 
 class TestAnotherMachine:
@@ -286,14 +286,14 @@ class TestAnotherMachine:
 class TestFinish:
     def test_rows_hold_what_columns_cannot(self, opened: Path) -> None:
         """Lists, mappings, odd names and mixed types all have a place in the table."""
-        made = begun()
+        result = begun()
         every: tuple[dict[str, Any], ...] = (
             {"notes": ["a", "b"], "errors": {"503": 2}, "emulated": True, "x": 1},
             {"notes": [], "errors": {}, "device": "\udcff", "x": 2.5},
         )
         for number, metrics in enumerate(every):
-            made = made.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
-        write_results(opened, made)
+            result = result.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
+        write_results(opened, result)
         rows = pd.read_parquet(opened / "trials.parquet").set_index("id")
         assert rows.loc["t/0", "metrics.notes"] == "[a, b]"
         assert rows.loc["t/0", "metrics.errors.503"] == 2
@@ -311,10 +311,10 @@ class TestFinish:
 
     def test_it_is_drawn_again_as_it_was(self, opened: Path) -> None:
         """From files alone, and with no trace in the others."""
-        made = begun().with_trial(trial("<script>"))
+        result = begun().with_trial(trial("<script>"))
         begin_log(opened, begun())
-        add_line(opened, trial_line(made.trials[0], SERIES, {}))
-        write_results(opened, summarised(made))
+        add_line(opened, trial_line(result.trials[0], SERIES, {}))
+        write_results(opened, summarised(result))
         before = {path.name: path.read_bytes() for path in opened.iterdir()}
         (opened / "report.html").unlink()
         redraw(opened)

@@ -51,16 +51,16 @@ TINY = Plan(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def shared_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Data and a store for all tests of this module."""
     pytest.importorskip("torch")
-    with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as found:
-        yield found
+    with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as opened_bench:
+        yield opened_bench
 
 
-def per_sample(made: Bench, case: Delays) -> dict[str, float]:
+def per_sample(shared_bench: Bench, case: Delays) -> dict[str, float]:
     """Measure the seconds per sample of every rung."""
-    trials = {rung: made.run(case, rung, 0) for rung in INPUTS}
+    trials = {rung: shared_bench.run(case, rung, 0) for rung in INPUTS}
     return {rung: 1 / trial.metrics["samples_per_s"] for rung, trial in trials.items()}
 
 
@@ -72,53 +72,53 @@ def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None
     pytest.importorskip("torch")
     run = Bench.run
 
-    def mocked(made: Bench, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
+    def mocked(result: Bench, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
         if changed:
             changed |= {"loader": "mock", "item_s": sum(case.values()) - case.get("copy", 0.0)}
-        return run(made, case, source, repeat, **changed)
+        return run(result, case, source, repeat, **changed)
 
     monkeypatch.setattr(Bench, "run", mocked)
-    found = injected(lambda note: None, Plan(rounds=2), VirtualClock())
-    assert found.ok
-    assert len(found.ladder) == 4 + 2 * 6
-    for row in found.ladder:
+    report = injected(lambda note: None, Plan(rounds=2), VirtualClock())
+    assert report.ok
+    assert len(report.ladder) == 4 + 2 * 6
+    for row in report.ladder:
         assert (row.error, row.stray) == pytest.approx((0, 0), abs=1e-6)
     names = ["device", *RUNGS, "copy and decode"]
-    assert [row.case for row in found.prefetch] == names
-    assert [row.error for row in found.prefetch] == pytest.approx([0] * len(names), abs=1e-6)
-    assert {row.slowest for row in found.prefetch} == {"workers", "copy and device"}
+    assert [row.case for row in report.prefetch] == names
+    assert [row.error for row in report.prefetch] == pytest.approx([0] * len(names), abs=1e-6)
+    assert {row.slowest for row in report.prefetch} == {"workers", "copy and device"}
 
 
 @settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(case=st.fixed_dictionaries(dict.fromkeys(RUNGS, st.floats(0, 5))))
-def test_parts_of_the_ladder_are_the_delays(made: Bench, case: Delays) -> None:
+def test_parts_of_the_ladder_are_the_delays(shared_bench: Bench, case: Delays) -> None:
     """A rung takes as long as the one above it plus its own delay."""
-    found = per_sample(made, case)
+    actual = per_sample(shared_bench, case)
     above_s = TINY.device_s / TINY.batch_size
     by_rung = {RUNGS[stage]: seconds for stage, seconds in case.items()}
     for rung in INPUTS:
         above_s += by_rung.get(rung, 0.0)
-        assert found[rung] == pytest.approx(above_s, rel=1e-6)
+        assert actual[rung] == pytest.approx(above_s, rel=1e-6)
 
 
 def test_a_delay_that_is_not_injected_is_not_found(
-    made: Bench, monkeypatch: pytest.MonkeyPatch
+    shared_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the store does not wait, no delay is measured."""
-    monkeypatch.setattr(made.proxy, "sleep", lambda seconds: None)
-    found = per_sample(made, {"fetch": 0.150})
-    assert found["store"] == pytest.approx(found["warm"])
+    monkeypatch.setattr(shared_bench.proxy, "sleep", lambda seconds: None)
+    actual = per_sample(shared_bench, {"fetch": 0.150})
+    assert actual["store"] == pytest.approx(actual["warm"])
 
 
 def test_the_environment_stays_as_it_was(tmp_path: Path) -> None:
     """Credentials for the store are set only while it runs."""
     pytest.importorskip("torch")
     before = dict(os.environ)
-    with bench(TINY, VirtualClock(), tmp_path) as found:
+    with bench(TINY, VirtualClock(), tmp_path) as opened_bench:
         assert os.environ["AWS_ACCESS_KEY_ID"] == "testing"
-        found.run({}, "copy", 0)
+        opened_bench.run({}, "copy", 0)
     assert dict(os.environ) == before
 
 
@@ -134,11 +134,11 @@ class Slowing(VirtualClock):
 
 @pytest.mark.parametrize(("clock", "rounds"), [(VirtualClock(), 2), (Slowing(), 4)])
 def test_rounds_that_differ_are_followed_by_more(
-    made: Bench, clock: VirtualClock, rounds: int
+    shared_bench: Bench, clock: VirtualClock, rounds: int
 ) -> None:
     """Cases whose rounds differ get as many more rounds as the plan allows."""
     plan = replace(TINY, delays={"copy": 0.050}, more_rounds=2)
-    results = measure_ladders(replace(made, plan=plan, clock=clock), lambda note: None)
+    results = measure_ladders(replace(shared_bench, plan=plan, clock=clock), lambda note: None)
     repeats = [trial.repeat for trial in results["copy"].trials]
     assert repeats == [number for number in range(rounds) for _ in INPUTS]
 
@@ -150,9 +150,9 @@ def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -
         raise Unavailable(f"{name} is not installed")
 
     monkeypatch.setattr(delays, "need_framework", missing)
-    found = injected(pytest.fail, TINY, VirtualClock())
-    assert found.ok
-    assert found == selftest.Injected(not_run=[NotRun("delays", "torch is not installed")])
+    report = injected(pytest.fail, TINY, VirtualClock())
+    assert report.ok
+    assert report == selftest.Injected(not_run=[NotRun("delays", "torch is not installed")])
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,25 +164,25 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
     monkeypatch.setattr(selftest, "checks", lambda: selftest.known_rates.checks(VirtualClock(), 7))
-    few = [cases(TINY.delays)[place] for place in (0, 1, -1)]
-    monkeypatch.setattr(delays, "cases", lambda given: few)
+    few = [cases(TINY.delays)[position] for position in (0, 1, -1)]
+    monkeypatch.setattr(delays, "cases", lambda settings: few)
     done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])
     assert isinstance(done.exception, SystemExit | None), done.exception
-    told = json.loads(done.stdout)
+    content = json.loads(done.stdout)
     parts = ["checks", "rungs_s", "ladder", "prefetch", "others_busy_share", "not_run", "ok"]
-    assert list(told) == parts
-    assert 0 <= told["others_busy_share"] <= 1
-    rows = [*told["checks"], *told["ladder"], *told["prefetch"]]
-    assert done.exit_code == int(not told["ok"])
-    assert told["ok"] == all(row["ok"] for row in rows)
-    assert list(told["rungs_s"]) == list(INPUTS)
-    assert told["not_run"] == []
-    assert [(row["case"], row["stage"]) for row in told["ladder"]] == [
+    assert list(content) == parts
+    assert 0 <= content["others_busy_share"] <= 1
+    rows = [*content["checks"], *content["ladder"], *content["prefetch"]]
+    assert done.exit_code == int(not content["ok"])
+    assert content["ok"] == all(row["ok"] for row in rows)
+    assert list(content["rungs_s"]) == list(INPUTS)
+    assert content["not_run"] == []
+    assert [(row["case"], row["stage"]) for row in content["ladder"]] == [
         ("copy", "copy"),
         ("decode and fetch", "decode"),
         ("decode and fetch", "fetch"),
     ]
-    assert [row["case"] for row in told["prefetch"]] == ["device", "copy"]
+    assert [row["case"] for row in content["prefetch"]] == ["device", "copy"]
     assert "round 2: decode and fetch slowed" in done.stderr
 
 

@@ -31,7 +31,7 @@ from iobench.trials.ladder import RUNGS as LADDER
 from iobench.trials.samples_in_flight import sample_flow
 
 DELAYS: Delays = {"copy": 0.04, "augment": 0.05, "decode": 0.064, "fetch": 0.125}
-WITHOUT = {rung: 0.001 * place for place, rung in enumerate(INPUTS[1:])}
+WITHOUT = {rung: 0.001 * position for position, rung in enumerate(INPUTS[1:])}
 IDEAL = dict.fromkeys(INPUTS, 0.010)  # a device of 20 ms a batch, and no other work
 STAGES = tuple(RUNGS)
 seconds = st.floats(0.001, 1)
@@ -56,13 +56,13 @@ def alone(stage: Stage, **changed: float) -> Recovered:
 class TestCases:
     def test_nothing_each_stage_and_every_pair(self) -> None:
         """Eleven cases, each with the delays of its own stages."""
-        found = cases(DELAYS)
-        assert [name_of(case) for case in found] == [
+        all_cases = cases(DELAYS)
+        assert [name_of(case) for case in all_cases] == [
             *("nothing", "copy", "augment", "decode", "fetch"),
             *("copy and augment", "copy and decode", "copy and fetch"),
             *("augment and decode", "augment and fetch", "decode and fetch"),
         ]
-        assert all(DELAYS.items() >= case.items() for case in found)
+        assert all(DELAYS.items() >= case.items() for case in all_cases)
 
     def test_rungs_are_the_ladders(self) -> None:
         """All rungs except ``cold`` are measured, and every stage has a rung."""
@@ -73,8 +73,8 @@ class TestCases:
     def test_the_plan(self) -> None:
         """Delays differ by at least a fifth; no loop needs several epochs with their starts."""
         plan = Plan()
-        found = sorted(plan.delays.values())
-        assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(found))
+        ordered = sorted(plan.delays.values())
+        assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(ordered))
         batch_by_batch = ReadPattern(streams=plan.workers)
         flow = sample_flow(
             batch_by_batch, batch_size=plan.batch_size, workers=plan.workers, prefetch=2
@@ -94,9 +94,9 @@ class TestRecovered:
     def test_a_tenth_is_the_limit(self, stage: Stage, rung: str, share: float) -> None:
         """The limit holds for the error on its own rung and for changes of other rungs."""
         row = alone(stage, **{rung: share * DELAYS[stage]})
-        found = row.error if rung == row.rung else row.stray
-        assert found == pytest.approx(share, abs=1e-9)
-        assert row.ok == (abs(found) <= 0.1)
+        error = row.error if rung == row.rung else row.stray
+        assert error == pytest.approx(share, abs=1e-9)
+        assert row.ok == (abs(error) <= 0.1)
         if rung != row.rung and abs(share) > 0.01:
             assert row.elsewhere.rung == rung
 
@@ -151,7 +151,7 @@ STEP = Prefetched("device", 2, "copy and device", 0.1, 0.1023, 0.023, True)
 FOUND = Injected({"synthetic": 0.01, "copy": 0.0101}, [FETCH], [STEP], 0.5)
 
 
-def said(delays: Injected) -> list[str]:
+def text_lines(delays: Injected) -> list[str]:
     """Lines of the text."""
     return "\n".join(selftest.text(delays)).split("\n")
 
@@ -183,7 +183,7 @@ class TestOutput:
 
     def test_tables(self) -> None:
         """Each table is aligned and has a heading."""
-        lines = said(FOUND)
+        lines = text_lines(FOUND)
         assert lines[1] == "delays without prefetch, and the rungs on which the ladder finds them:"
         assert [cell.strip() for cell in lines[5].split("|")[1:-1]] == [
             *("fetch (and decode)", "store", "125.0", "125.00", "+0.0 %"),
@@ -196,13 +196,13 @@ class TestOutput:
 
     def test_what_was_not_named_says_what_was(self) -> None:
         """The line shows the findings instead."""
-        for findings, shown in (
+        for findings, text in (
             (["input-high", "slow-copy"], "input-high, slow-copy"),
             ([], "not"),
         ):
             row = replace(FETCH, named=False, ok=False, findings=findings)
-            line = said(Injected(ladder=[row]))[5]
-            assert f"not named: {shown}" in line
+            line = text_lines(Injected(ladder=[row]))[5]
+            assert f"not named: {text}" in line
             assert "WRONG" in line
 
     @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ class TestOutput:
     def test_a_busy_machine_may_be_why(self, ok: bool, share: float, hinted: bool) -> None:
         """There is a hint only if a figure is wrong and other programs were busy."""
         delays = replace(FOUND, prefetch=[replace(STEP, ok=ok)], others_busy_share=share)
-        lines = said(delays)
+        lines = text_lines(delays)
         assert f"other programs took {round(share * 100)} % of the processors meanwhile" in lines
         assert any("more --rounds" in line for line in lines) is hinted
 

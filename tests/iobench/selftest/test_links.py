@@ -26,11 +26,11 @@ EPOCH_BYTES = 16_000_000
 @pytest.fixture
 def store() -> Iterator[MemoryStore]:
     """A store that has sent three epochs."""
-    place = Place("s3://selftest", "shards")
+    location = Place("s3://selftest", "shards")
     proxy = FaultProxy("http://127.0.0.1:1")
     for _ in range(3):
         proxy.begin("GET", "/selftest/tfrecord/0").response_bytes = EPOCH_BYTES
-    yield MemoryStore(place, place, proxy)
+    yield MemoryStore(location, location, proxy)
     proxy.server_close()
 
 

@@ -383,8 +383,8 @@ class TestRules:
             proxy.replace_rules(rules)
             for path in ("/b", "/a", "/a"):
                 ask(proxy, path=path)
-        met = [[rule.fault for rule in rules], [rules[1].fault]]
-        assert [list(request.faults) for request in proxy.requests] == 2 * [[], *met]
+        matched = [[rule.fault for rule in rules], [rules[1].fault]]
+        assert [list(request.faults) for request in proxy.requests] == 2 * [[], *matched]
 
     def test_rules_change_while_the_proxy_runs(self, proxy: FaultProxy) -> None:
         """New rules apply from the next request on; ``clear`` drops rules and log."""

@@ -47,8 +47,8 @@ class SlowLoader:
     last_samples = SAMPLES
     restart_s = 0.0
 
-    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        self.place, self.settings, self.clock = place, settings, clock
+    def __init__(self, location: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self.place, self.settings, self.clock = location, settings, clock
         self.epochs: list[int] = []
         self.closed = False
 

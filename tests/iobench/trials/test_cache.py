@@ -57,57 +57,57 @@ class Memory:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Every way to it replaced."""
-    found = Memory()
-    monkeypatch.setattr(page_cache, "evict", found.evict)
-    monkeypatch.setattr(page_cache, "warm", found.warm)
-    monkeypatch.setattr(page_cache, "residency", lambda paths: found.resident)
-    monkeypatch.setattr(cache_module, "physical_bytes", lambda: found.physical)
+    memory_facts = Memory()
+    monkeypatch.setattr(page_cache, "evict", memory_facts.evict)
+    monkeypatch.setattr(page_cache, "warm", memory_facts.warm)
+    monkeypatch.setattr(page_cache, "residency", lambda paths: memory_facts.resident)
+    monkeypatch.setattr(cache_module, "physical_bytes", lambda: memory_facts.physical)
     monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
-    return found
+    return memory_facts
 
 
 def cache(
     tmp_path: Path,
-    asked: str,
+    requested: str,
     *,
     every: bool = True,
     trial: LoaderTrial = TRIAL,
-    place: Place | None = None,
+    location: Place | None = None,
 ) -> EpochCache:
     """Over one file of ten samples, or a remote place."""
     (tmp_path / "shard").write_bytes(bytes(BYTES))
-    files = () if place else (tmp_path / "shard",)
-    place = place or Place(str(tmp_path), "shards")
+    files = () if location else (tmp_path / "shard",)
+    location = location or Place(str(tmp_path), "shards")
     return EpochCache(
-        trial, asked, place, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
+        trial, requested, location, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
     )
 
 
 def epochs(of: EpochCache, memory: Memory, count: int = 3) -> list[tuple[str, str, float | None]]:
     """What was asked of each, what it is called, and which share came from storage."""
-    found = []
+    actual = []
     for _ in range(count):
         of.prepare()
         memory.read()
         cold = of.judge_epoch(SAMPLES)
         assert cold is not None
-        found.append((cold.asked, cold.label, cold.physical_ratio))
-    return found
+        actual.append((cold.asked, cold.label, cold.physical_ratio))
+    return actual
 
 
 def label(of: EpochCache) -> str:
     """Of all epochs so far."""
-    whole = of.verdict()
-    assert whole is not None
-    return whole.label
+    verdict = of.verdict()
+    assert verdict is not None
+    return verdict.label
 
 
 @pytest.mark.parametrize(
-    ("read", "samples", "found"),
+    ("read", "samples", "expected"),
     [(1.0, 10, ("cold", 1.0)), (0.5, 10, ("warm", 0.5)), (0.5, 5, ("cold", 1.0))],
 )
 def test_cold_is_what_came_from_storage(
-    tmp_path: Path, memory: Memory, read: float, samples: int, found: tuple[str, float]
+    tmp_path: Path, memory: Memory, read: float, samples: int, expected: tuple[str, float]
 ) -> None:
     """Physical bytes are held against those of the samples that were read."""
     of = cache(tmp_path, "cold")
@@ -115,14 +115,14 @@ def test_cold_is_what_came_from_storage(
     memory.read(read)
     cold = of.judge_epoch(samples)
     assert cold is not None
-    assert (cold.label, cold.physical_ratio) == found
+    assert (cold.label, cold.physical_ratio) == expected
     assert cold.resident_before == 0.0
 
 
 def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What libraries are read from storage is left out, except where data exceed the memory."""
-    for asked, ratio in (("cold", 1.0), ("warm", 0.0)):
-        of = cache(tmp_path, asked)
+    for requested, ratio in (("cold", 1.0), ("warm", 0.0)):
+        of = cache(tmp_path, requested)
         of.prepare()
         memory.read()
         memory.physical += 50 * BYTES
@@ -143,9 +143,9 @@ def test_loops_in_other_processes_tell_their_bytes(tmp_path: Path, memory: Memor
     of = cache(tmp_path, "cold")
     of.prepare()
     memory.resident = 1.0
-    found = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
-    assert [one and one.physical_ratio for one in found] == [1.0, 0.5, None]
-    assert [one and one.label for one in found][:2] == ["cold", "warm"]
+    actual = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
+    assert [entry and entry.physical_ratio for entry in actual] == [1.0, 0.5, None]
+    assert [entry and entry.label for entry in actual][:2] == ["cold", "warm"]
 
 
 @pytest.mark.parametrize(("access", "resident"), [("direct", None), ("file", True)])
@@ -154,11 +154,11 @@ def test_a_store_is_left_alone(
 ) -> None:
     """Its cache cannot be seen; a copy of it on a disk may stay in memory."""
     trial = TRIAL.model_copy(update={"access": access})
-    of = cache(tmp_path, "store", trial=trial, place=REMOTE)
+    of = cache(tmp_path, "store", trial=trial, location=REMOTE)
     assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
-    whole = of.verdict()
-    assert whole is not None
-    assert (whole.label, whole.cache_resident) == ("server cache unknown", resident)
+    verdict = of.verdict()
+    assert verdict is not None
+    assert (verdict.label, verdict.cache_resident) == ("server cache unknown", resident)
     assert (memory.done, of.evicts) == ([], False)
 
 
@@ -185,7 +185,7 @@ def test_workers_that_have_mapped_files_must_end(
     monkeypatch.setattr(page_cache, "residency", lambda paths: mapped)
     assert cache(tmp_path, "cold").prepare() == must_end
     assert not cache(tmp_path, "warm").prepare()
-    assert not cache(tmp_path, "store", place=REMOTE).prepare()
+    assert not cache(tmp_path, "store", location=REMOTE).prepare()
     first_alone = cache(tmp_path, "cold", every=False)
     assert not first_alone.prepare()
 
@@ -224,15 +224,17 @@ class Turns:
 def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory: Memory) -> None:
     """Every rank counts its own bytes; rank 0 adds the residencies."""
     shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
-    for each in shared:
+    for shared_cache in shared:
         memory.done.clear()
-        each.prepare()
-        waits = ["wait", "evict when-needed", "wait"] if each is shared[0] else ["wait", "wait"]
+        shared_cache.prepare()
+        waits = (
+            ["wait", "evict when-needed", "wait"] if shared_cache is shared[0] else ["wait", "wait"]
+        )
         assert memory.done == waits
-    for each in shared:
+    for shared_cache in shared:
         memory.read(0.5)
-        each.end_epoch()
-    first, second = (each.epochs for each in shared)
+        shared_cache.end_epoch()
+    first, second = (shared_cache.epochs for shared_cache in shared)
     assert first == [RankCacheEpoch(BYTES // 2, resident_before=0.0, resident_after=0.5)]
     assert second == [RankCacheEpoch(BYTES // 2, resident_before=None, resident_after=None)]
 
@@ -243,10 +245,10 @@ def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
     assert epochs(of, memory) == [("cold", "cold", 1.0), *[(NOT_PREPARED, "warm", 0.0)] * 2]
     assert memory.done == ["evict when-needed"]
     assert not of.evicts
-    whole = of.verdict()
-    assert whole is not None
-    assert whole.label == FIRST_EPOCH_COLD
-    assert whole.physical_ratio == pytest.approx(1 / 3)
+    verdict = of.verdict()
+    assert verdict is not None
+    assert verdict.label == FIRST_EPOCH_COLD
+    assert verdict.physical_ratio == pytest.approx(1 / 3)
     of = cache(tmp_path, "cold", every=False)
     for _ in range(2):
         epochs(of, memory, 1)
@@ -263,9 +265,9 @@ def test_warm_epochs_are_filled_as_they_are_evicted(tmp_path: Path, memory: Memo
     assert memory.done == ["warm"] * 4
     memory.resident = 0.4
     assert epochs(of, memory, 1) == [("warm", "warm", 0.6)]
-    whole = of.verdict()
-    assert whole is not None
-    assert whole.why.startswith("epoch 2 of 2: only 40 % of the pages")
+    verdict = of.verdict()
+    assert verdict is not None
+    assert verdict.why.startswith("epoch 2 of 2: only 40 % of the pages")
 
 
 def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: Memory) -> None:
@@ -273,8 +275,8 @@ def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: M
     of = cache(tmp_path, "cold", every=False)
     epochs(of, memory, 1)
     of.prepare()
-    found = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
-    assert [one and one.label for one in found] == ["cold", FIRST_EPOCH_COLD]
+    actual = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
+    assert [entry and entry.label for entry in actual] == ["cold", FIRST_EPOCH_COLD]
 
 
 def test_a_trial_without_data_has_no_verdict() -> None:
@@ -303,7 +305,7 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
             colds.append(of.judge_epoch(SAMPLES))
         if not (colds[0] and colds[0].physical_ratio):
             pytest.skip("physical bytes are not counted here")
-        labels[every] = [one and one.label for one in colds], label(of)
+        labels[every] = [cold and cold.label for cold in colds], label(of)
     assert labels == {
         True: (["cold", "cold"], "cold"),
         False: (["cold", "warm"], FIRST_EPOCH_COLD),

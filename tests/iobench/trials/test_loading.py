@@ -35,8 +35,8 @@ class TestRun:
         built: list[SlowLoader] = []
 
         class Kept(SlowLoader):
-            def __init__(self, *given: Any) -> None:
-                super().__init__(*given)
+            def __init__(self, *settings: Any) -> None:
+                super().__init__(*settings)
                 built.append(self)
 
         monkeypatch.setattr(loader_opening, "LOADERS", Only(Kept))
@@ -44,14 +44,14 @@ class TestRun:
 
     def outcome(
         self,
-        places: dict[str, Place] | None = None,
+        locations: dict[str, Place] | None = None,
         give_up_s: float = math.inf,
         **changes: Any,
     ) -> Outcome:
         """Of a trial; parameters that are None are left out."""
         params = {key: value for key, value in {**PARAMS, **changes}.items() if value is not None}
         context = Context(
-            places or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
+            locations or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
         )
         outcome = loader_trial.run(TrialSpec("loader", params), context)
         assert outcome.cold is None
@@ -204,6 +204,6 @@ class TestRun:
     ) -> None:
         """A loader of shards says so where it is given files."""
         monkeypatch.setattr(SlowLoader, "reads", "tfrecord")
-        places = {"files@disk": Place(str(tmp_path), "files")}
+        locations = {"files@disk": Place(str(tmp_path), "files")}
         with pytest.raises(Unavailable, match="reads shards; these data are files"):
-            self.metrics(places=places, data="files@disk", cache="cold")
+            self.metrics(places=locations, data="files@disk", cache="cold")

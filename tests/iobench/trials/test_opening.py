@@ -41,10 +41,10 @@ from tests.iobench.trials.fakes import PARAMS, SAMPLES, SlowConsumer, SlowLoader
 
 def test_settings_of_a_trial_are_its_loaders() -> None:
     """Params that are somebody else's are left out; nothing is lost."""
-    found = LoaderTrial.model_validate({**PARAMS, "augment": False, "item_s": 0.5})
-    assert (found.loader, found.seconds) == ("slow", 5.0)
-    told = LoaderSettings(batch_size=SAMPLES, workers=1, prefetch=2, augment=False, item_s=0.5)
-    assert found.model_dump(include=set(LoaderSettings.model_fields)) == told.model_dump()
+    trial = LoaderTrial.model_validate({**PARAMS, "augment": False, "item_s": 0.5})
+    assert (trial.loader, trial.seconds) == ("slow", 5.0)
+    settings = LoaderSettings(batch_size=SAMPLES, workers=1, prefetch=2, augment=False, item_s=0.5)
+    assert trial.model_dump(include=set(LoaderSettings.model_fields)) == settings.model_dump()
 
 
 @pytest.mark.parametrize(
@@ -58,22 +58,22 @@ def test_settings_of_a_trial_are_its_loaders() -> None:
 )
 def test_batches_must_be_what_the_loop_takes(loader: str, consumer: str, fits: bool) -> None:
     """Frameworks do not mix; what has none goes with all."""
-    made, _ = looped(1)
-    made.framework = loader  # type: ignore[assignment]
+    loader_made, _ = looped(1)
+    loader_made.framework = loader  # type: ignore[assignment]
     if fits:
-        check_frameworks(made, consumer)
+        check_frameworks(loader_made, consumer)
         return
     with pytest.raises(Unavailable, match="a torch training loop does not take tensorflow batches"):
-        check_frameworks(made, consumer)
+        check_frameworks(loader_made, consumer)
 
 
 @pytest.mark.parametrize("name", ["tf-data", "mxnet-record"])
 def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
     """Others would take pixels for an encoded image."""
-    place = Place("/nowhere", "shards", decoded=True)
+    location = Place("/nowhere", "shards", decoded=True)
     context = Context({}, VirtualClock(), lambda done, unit: None)
     with pytest.raises(Unavailable, match="use raw, torch-iterable, torch-map"):
-        create_loader(LoaderTrial(loader=name, data="", cache="warm"), place, context)
+        create_loader(LoaderTrial(loader=name, data="", cache="warm"), location, context)
 
 
 def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,9 +246,9 @@ def test_a_loader_is_made_again_only_if_its_files_stay(stays: bool) -> None:
     times = driven(loader.request(0))
     loader.prepare_next_epoch(cache, times)
     assert cache.done == ["after 20", *(["mapped"] if stays else []), "evicted"]
-    assert [each.closed for each in loaders] == [stays]
+    assert [loader_made.closed for loader_made in loaders] == [stays]
     assert sum(batch.samples for batch in loader.request(1)) == 20
-    assert [each.epochs for each in loaders] == ([[0], [1]] if stays else [[0, 1]])
+    assert [loader_made.epochs for loader_made in loaders] == ([[0], [1]] if stays else [[0, 1]])
     assert loader.notes == ["a fake", "loader 0", *(["loader 1"] if stays else [])]
     assert loader.arrived is None
 

@@ -243,12 +243,12 @@ class TestOfTheIssue:
         class Loader(SimulatedLoader):
             """The simulated loader, as iobench makes loaders."""
 
-            def __init__(self, place: object, settings: object, clock: VirtualClock) -> None:
+            def __init__(self, location: object, settings: object, clock: VirtualClock) -> None:
                 super().__init__(simulation, clock)
 
         monkeypatch.setattr(loader_opening, "LOADERS", Only(Loader))
         for module in (loader_trial, training_trial):
-            monkeypatch.setattr(module, "summarize_loader_data", lambda place, loader: data)
+            monkeypatch.setattr(module, "summarize_loader_data", lambda location, loader: data)
         context = Context({}, VirtualClock(), lambda done, unit: None)
         shared = {
             "batch_size": simulation.batch,

@@ -45,7 +45,7 @@ def tried(
     loader: str,
     source: str = "warm",
     *,
-    places: dict[str, Place] | None = None,
+    locations: dict[str, Place] | None = None,
     timeout_s: float = 120,
     progress: Callable[[float, str], None] = lambda done, unit: None,
     scratch: Path | None = None,
@@ -55,11 +55,11 @@ def tried(
     (params,) = training_points(
         Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
     )
-    if places is None:
+    if locations is None:
         params |= {"data": "", "over": ""}
     return run_with_timeout(
         TrialSpec("train", params),
-        places or {},
+        locations or {},
         timeout_s=timeout_s,
         environment={},
         progress=progress,
@@ -77,7 +77,7 @@ def done(verdict: TrialEnd) -> Outcome:
 
 def left(folder: Path) -> list[int]:
     """Processes of trials, or forks of them, that still run."""
-    found = []
+    actual = []
     for process in psutil.process_iter(["cmdline", "environ", "status"]):
         environ, command = process.info["environ"] or {}, process.info["cmdline"] or []
         ours = (
@@ -85,8 +85,8 @@ def left(folder: Path) -> list[int]:
             and "iobench.trials.trial_process_main" in command
         )
         if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process.pid)
-    return found
+            actual.append(process.pid)
+    return actual
 
 
 def all_gone(third_party: ThirdParty) -> None:
@@ -123,7 +123,7 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loader", "said"),
+    ("loader", "message"),
     [
         ("odd-failingrank", "ValueError: shard 7 is broken"),
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
@@ -132,11 +132,13 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
         ("odd-shortrank", "the loader gave 6 full batches, but 24 were counted before the loop"),
     ],
 )
-def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
+def test_a_rank_that_fails_ends_the_trial(
+    third_party: ThirdParty, loader: str, message: str
+) -> None:
     """With its own words, not with those of the one that waited for it; no process is left."""
     status, _, reason = tried(loader)
     assert status == "failed"
-    assert reason.startswith(f"rank 1 of 2: {said}")
+    assert reason.startswith(f"rank 1 of 2: {message}")
     all_gone(third_party)
 
 
@@ -183,8 +185,8 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
 @pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
 def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> None:
     """As many whole batches on each in three whole epochs; the page cache is judged for both."""
-    places = {"shards@disk": shards}
-    outcome = done(tried(loader, places=places, workers=workers, steps=20))
+    locations = {"shards@disk": shards}
+    outcome = done(tried(loader, locations=locations, workers=workers, steps=20))
     metrics = outcome.metrics
     assert (metrics["rate_rule"], metrics["left_out"]) == ("epochs", 0)
     assert metrics["steps"] == EPOCHS * EPOCH_STEPS
@@ -213,7 +215,7 @@ def remote(shards: Place, s3_server: MotoServer, bucket: str) -> Place:
 def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
     """Each fetches samples of its own, and manifest and tables besides."""
     loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 20}
-    metrics = done(tried("torch-iterable", places={"shards@s3": remote}, **loop)).metrics
+    metrics = done(tried("torch-iterable", locations={"shards@s3": remote}, **loop)).metrics
     images = EPOCHS * sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
     assert images / 2 < metrics["store_read_bytes"] < 2 * images
     assert metrics["store_requests"] > 2
@@ -228,8 +230,8 @@ def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
 def test_modes_of_access(remote: Place, tmp_path: Path, access: str, loader: str) -> None:
     """Ranks read the store in each; ``file`` is copied once, before they begin."""
     loop: dict[str, Any] = {"source": "store", "access": access, "steps": 20}
-    places = {"shards@s3": remote}
-    metrics = done(tried(loader, places=places, scratch=tmp_path, **loop)).metrics
+    locations = {"shards@s3": remote}
+    metrics = done(tried(loader, locations=locations, scratch=tmp_path, **loop)).metrics
     assert metrics["steps"] == EPOCHS * EPOCH_STEPS
     assert ("download_s" in metrics) == (access == "file")
     assert (metrics.get("store_requests", 0) > 0) == (access != "file")
@@ -237,7 +239,7 @@ def test_modes_of_access(remote: Place, tmp_path: Path, access: str, loader: str
 
 def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> None:
     """With what to do about it."""
-    status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=80)
+    status, _, reason = tried("torch-map", locations={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (
         "120 images among 2 ranks with 0 workers have no full batch of 80 for each: use more "
@@ -270,7 +272,7 @@ def paced(
         "steps": 20,
         **changes,
     }
-    metrics = done(tried("torch-iterable", places={"shards@disk": shards}, **loop)).metrics
+    metrics = done(tried("torch-iterable", locations={"shards@disk": shards}, **loop)).metrics
     return dict(metrics)
 
 

@@ -32,9 +32,9 @@ TORCH: dict[str, Any] = {"loader": "torch-map"}
 PLACES = {"shards@disk": Place("/data", "shards")}
 
 
-def points(**given: Any) -> list[dict[str, Any]]:
+def points(**settings: Any) -> list[dict[str, Any]]:
     """The points of one group."""
-    return list(training_points(Training.model_validate(given)))
+    return list(training_points(Training.model_validate(settings)))
 
 
 class HoldingLoader(SlowLoader):
@@ -68,10 +68,10 @@ class TestRun:
 
     def trial(self, source: str, give_up_s: float = math.inf, **changed: Any) -> Outcome:
         """8 steps at least from ``source``, whose epochs have 8 batches."""
-        places = changed.pop("places", {})
+        locations = changed.pop("places", {})
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
         (params,) = points(inputs=source, **settings)
-        context = Context(places, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
+        context = Context(locations, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
         return training_trial.run(TrialSpec("train", params), context)
 
     @pytest.mark.parametrize("epochs", [1, 3])

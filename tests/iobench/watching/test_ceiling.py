@@ -59,16 +59,18 @@ def test_the_loss_is_what_the_loader_costs(
 def test_a_trace_has_the_replay_between_the_steps_that_count() -> None:
     """As a span of its own, which meets the steps before and after it."""
     records = recorded(SimulatedLoader(0.040, queue=4), 300, 0.020, replay=REPLAY)
-    made = outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8)
-    (replay,) = [span for span in made.spans if span.track == "replay"]
-    left_out = made.metrics["replay_left_out"]
+    loop_outcome = outcome(
+        table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
+    )
+    (replay,) = [span for span in loop_outcome.spans if span.track == "replay"]
+    left_out = loop_outcome.metrics["replay_left_out"]
     assert replay.name == f"100 repeated steps, {left_out} left out"
     end_s = replay.begin_s + replay.seconds
-    step_ends_s = made.series["time_s"]
+    step_ends_s = loop_outcome.series["time_s"]
     before_s = [step_end_s for step_end_s in step_ends_s if step_end_s <= replay.begin_s + 1e-9]
     after_s = step_ends_s[len(before_s) :]
     assert before_s[-1] == pytest.approx(replay.begin_s)
-    assert after_s[0] == pytest.approx(end_s + made.metrics["step_s_p50"])
+    assert after_s[0] == pytest.approx(end_s + loop_outcome.metrics["step_s_p50"])
 
 
 def test_repeated_steps_count_in_no_figure_of_the_loader() -> None:
@@ -265,12 +267,12 @@ def test_the_idle_time_of_a_gpu_during_the_replay_is_left_out() -> None:
     """Only that of the loader's batches counts."""
     records = recorded(SimulatedLoader(0.040, queue=2), 300, 0.020, replay=REPLAY)
     idle = [(0, 0, record[2], 0.015, 0.0, DEVICE_IDLE) for record in records if record[-1] >= 0]
-    made = outcome(
+    loop_outcome = outcome(
         table(*records, *idle), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
     )
-    steps = made.metrics["steps"]
-    share = steps * 0.015 / made.metrics["seconds"]
-    assert made.metrics["device_wait_share"] == pytest.approx(share, rel=0.01)
+    steps = loop_outcome.metrics["steps"]
+    share = steps * 0.015 / loop_outcome.metrics["seconds"]
+    assert loop_outcome.metrics["device_wait_share"] == pytest.approx(share, rel=0.01)
 
 
 def test_readings_of_the_replay_do_not_say_how_busy_the_loop_was() -> None:
@@ -289,9 +291,9 @@ def test_readings_of_the_replay_do_not_say_how_busy_the_loop_was() -> None:
         0.0,
         (),
     )
-    made = outcome(table(*records), 0, samples, step_cost_s=0.0, replay_batches=8)
-    assert made.metrics["cpu_busy_share"] == pytest.approx(0.9)
-    assert len(made.samples["time_s"]) == 4
+    loop_outcome = outcome(table(*records), 0, samples, step_cost_s=0.0, replay_batches=8)
+    assert loop_outcome.metrics["cpu_busy_share"] == pytest.approx(0.9)
+    assert len(loop_outcome.samples["time_s"]) == 4
 
 
 LOADERS = st.builds(

@@ -59,9 +59,9 @@ def scraped(port: int) -> dict[str, dict[tuple[str, ...], float]]:
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
     """A server at a free port."""
-    made = MetricsServer(free_port())
-    yield made
-    made.close()
+    metrics_server = MetricsServer(free_port())
+    yield metrics_server
+    metrics_server.close()
 
 
 def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
@@ -203,8 +203,8 @@ def test_bytes_in(batch: Any, size: int) -> None:
 
 def test_a_port_in_use_is_refused(server: MetricsServer) -> None:
     """With the port and what to do, before a folder is made."""
-    said = rf"port {server.port} cannot be used .* metrics_port plus its local rank"
-    with pytest.raises(ConfigError, match=said):
+    message = rf"port {server.port} cannot be used .* metrics_port plus its local rank"
+    with pytest.raises(ConfigError, match=message):
         MetricsServer(server.port)
 
 
@@ -216,7 +216,7 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"metrics_port": 0}, "metrics_port is 1 to 65535, not 0"),
         ({"metrics_port": "9464"}, "metrics_port is 1 to 65535, not '9464'"),
@@ -225,10 +225,10 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
         ({"reads": Reads()}, "give metrics_port, too"),
     ],
 )
-def test_wrong_arguments_are_refused_at_once(given: dict[str, Any], said: str) -> None:
+def test_wrong_arguments_are_refused_at_once(settings: dict[str, Any], message: str) -> None:
     """Before the training begins, and before anything is written."""
-    with pytest.raises(ConfigError, match=said):
-        iobench.watch([1], **given)
+    with pytest.raises(ConfigError, match=message):
+        iobench.watch([1], **settings)
 
 
 def test_a_socket_is_given_up_in_a_forked_process(server: MetricsServer) -> None:

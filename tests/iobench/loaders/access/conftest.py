@@ -16,7 +16,7 @@ from iobench.servers.moto_server import MotoServer
 
 
 @pytest.fixture(scope="module")
-def places(
+def locations(
     tree: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: MotoServer
 ) -> Iterator[dict[str, Place]]:
     """Shards in both formats and files, each @disk and @s3; credentials in the environment."""
@@ -36,21 +36,21 @@ def places(
         }
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
         options = StoreOptions(endpoint_url=s3_server.url)
-        found: dict[str, Place] = {}
+        actual: dict[str, Place] = {}
         for form, folder in (("shards", output), ("files", tree)):
             uri = f"s3://{bucket}/{form}"
             local, remote = open_store(folder), open_store(uri, options)
             for entry in local.list():
                 remote.put(entry.key, local.get(entry.key))
             local_place = Place(str(folder), "shards" if form == "shards" else "files")
-            found[f"{form}@disk"] = local_place
-            found[f"{form}@s3"] = replace(local_place, uri=uri, store=options)
-        yield found
+            actual[f"{form}@disk"] = local_place
+            actual[f"{form}@s3"] = replace(local_place, uri=uri, store=options)
+        yield actual
 
 
 @pytest.fixture
-def context(places: Mapping[str, Place], tmp_path: Path) -> Context:
+def context(locations: Mapping[str, Place], tmp_path: Path) -> Context:
     """All that a trial is given, on the real clock."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    return Context(places, SystemClock(), lambda done, unit: None, scratch)
+    return Context(locations, SystemClock(), lambda done, unit: None, scratch)

@@ -28,69 +28,69 @@ class Usage(NamedTuple):
 
 @pytest.mark.parametrize("format", ["tfrecord", "recordio"])
 def test_shards_of_one_format_can_be_read(
-    places: Mapping[str, Place], tmp_path: Path, format: str
+    locations: Mapping[str, Place], tmp_path: Path, format: str
 ) -> None:
     """With their tables; no other format and no index comes along."""
-    local = downloaded(places["shards@s3"], format, tmp_path, connections=4)
+    local = downloaded(locations["shards@s3"], format, tmp_path, connections=4)
     assert (local.uri, local.is_remote) == (str(tmp_path), False)
-    copied, given = (
-        dataprep.open(uri, format=format) for uri in (tmp_path, places["shards@disk"].uri)
+    copied, settings = (
+        dataprep.open(uri, format=format) for uri in (tmp_path, locations["shards@disk"].uri)
     )
-    assert list(copied) == list(given)
+    assert list(copied) == list(settings)
     assert {path.name for path in tmp_path.iterdir()} == {
         *("labels.json", "train.manifest.json", "train.samples.parquet", format),
     }
 
 
-def test_files_are_copied_all(places: Mapping[str, Place], tmp_path: Path) -> None:
+def test_files_are_copied_all(locations: Mapping[str, Place], tmp_path: Path) -> None:
     """Byte for byte."""
-    downloaded(places["files@s3"], "files", tmp_path, connections=4)
-    origin = Path(places["files@disk"].uri)
+    downloaded(locations["files@s3"], "files", tmp_path, connections=4)
+    origin = Path(locations["files@disk"].uri)
     names = [path.relative_to(origin) for path in origin.rglob("*") if path.is_file()]
     assert len(names) >= 120
     assert all((tmp_path / name).read_bytes() == (origin / name).read_bytes() for name in names)
 
 
 def test_objects_are_written_as_they_come(
-    places: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    locations: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None is held whole, of a store that can do without."""
 
-    def whole(store: S3Store, key: str) -> bytes:
+    def read_all(store: S3Store, key: str) -> bytes:
         raise AssertionError(key)
 
-    monkeypatch.setattr(S3Store, "get", whole)
-    downloaded(places["files@s3"], "files", tmp_path, connections=4)
+    monkeypatch.setattr(S3Store, "get", read_all)
+    downloaded(locations["files@s3"], "files", tmp_path, connections=4)
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) >= 120
 
 
 def test_too_little_room_is_said_before_the_first_byte(
-    places: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    locations: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How much is needed, and how much there is."""
     monkeypatch.setattr(
         shutil, "disk_usage", lambda path: Usage(10**9, 10**9 - 1_500_000, 1_500_000)
     )
     with pytest.raises(Unavailable, match=r"about [\d.]+ MB .* where 1\.5 MB are free") as caught:
-        downloaded(places["shards@s3"], "tfrecord", tmp_path, connections=4)
+        downloaded(locations["shards@s3"], "tfrecord", tmp_path, connections=4)
     assert list(tmp_path.iterdir()) == []
-    shards = sum(len(shard) for shard in _shards(places["shards@disk"]))
+    shards = sum(len(shard) for shard in _shards(locations["shards@disk"]))
     needed = float(str(caught.value).partition("about ")[2].partition(" MB")[0])
     assert shards / 1e6 <= needed <= 1.2 * shards / 1e6 + 0.1
 
 
 def test_a_key_stays_within_the_folder(
-    places: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    locations: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store may hold any key."""
     outside = ObjectInfo("../outside", 4)
     monkeypatch.setattr(S3Store, "list", lambda store, prefix="": iter([outside]))
     with pytest.raises(PermissionRefused, match="would leave"):
-        downloaded(places["files@s3"], "files", tmp_path, connections=1)
+        downloaded(locations["files@s3"], "files", tmp_path, connections=1)
     assert not (tmp_path.parent / "outside").exists()
 
 
-def _shards(place: Place) -> list[bytes]:
-    store = open_store(place.uri)
-    dataset = dataprep.open(place.uri)
+def _shards(location: Place) -> list[bytes]:
+    store = open_store(location.uri)
+    dataset = dataprep.open(location.uri)
     return [store.get(shard.key) for shard in dataset.shards()]

@@ -20,9 +20,9 @@ class Noting:
     framework: Framework = "none"
     reads: str | None = "tfrecord"
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.notes: Sequence[str] = ("over a store",) if place.is_remote else ("over a path",)
+    def __init__(self, location: Place) -> None:
+        self.place = location
+        self.notes: Sequence[str] = ("over a store",) if location.is_remote else ("over a path",)
         self.closed = False
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -44,16 +44,16 @@ class Counting(Noting):
         return 77
 
 
-def loader_of(place: Place, folder: Path, kind: type[Noting] = Noting) -> DownloadedLoader:
+def loader_of(location: Place, folder: Path, kind: type[Noting] = Noting) -> DownloadedLoader:
     """Over that place, in batches of 16."""
-    return DownloadedLoader(place, kind, folder, batch_size=16, connections=2)
+    return DownloadedLoader(location, kind, folder, batch_size=16, connections=2)
 
 
 def test_nothing_is_copied_before_an_epoch_is_asked_for(
-    places: Mapping[str, Place], tmp_path: Path
+    locations: Mapping[str, Place], tmp_path: Path
 ) -> None:
     """A download is part of the time to the first batch."""
-    loader = loader_of(places["shards@s3"], tmp_path)
+    loader = loader_of(locations["shards@s3"], tmp_path)
     batches = loader.epoch(0)
     assert list(tmp_path.iterdir()) == []
     assert loader.notes == ("over a store",)
@@ -65,9 +65,9 @@ def test_nothing_is_copied_before_an_epoch_is_asked_for(
     loader.close()
 
 
-def test_it_is_copied_once(places: Mapping[str, Place], tmp_path: Path) -> None:
+def test_it_is_copied_once(locations: Mapping[str, Place], tmp_path: Path) -> None:
     """A later epoch reads what is there."""
-    loader = loader_of(places["shards@s3"], tmp_path)
+    loader = loader_of(locations["shards@s3"], tmp_path)
     list(loader.epoch(0))
     (tmp_path / "download" / "labels.json").write_text("touched")
     list(loader.epoch(1))
@@ -75,9 +75,9 @@ def test_it_is_copied_once(places: Mapping[str, Place], tmp_path: Path) -> None:
     loader.close()
 
 
-def test_nothing_is_left_after_close(places: Mapping[str, Place], tmp_path: Path) -> None:
+def test_nothing_is_left_after_close(locations: Mapping[str, Place], tmp_path: Path) -> None:
     """Also where an epoch has failed; closing twice does nothing."""
-    loader = loader_of(places["shards@s3"], tmp_path)
+    loader = loader_of(locations["shards@s3"], tmp_path)
     list(loader.epoch(0))
     with pytest.raises(RuntimeError, match="epoch 7 is broken"):
         list(loader.epoch(7))
@@ -87,7 +87,7 @@ def test_nothing_is_left_after_close(places: Mapping[str, Place], tmp_path: Path
 
 
 def test_a_download_that_fails_leaves_nothing(
-    places: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    locations: Mapping[str, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of it is removed with the rest."""
 
@@ -95,7 +95,7 @@ def test_a_download_that_fails_leaves_nothing(
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    loader = loader_of(places["shards@s3"], tmp_path)
+    loader = loader_of(locations["shards@s3"], tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(S3Store, "get_to", broken)
         with pytest.raises(OSError, match="No space left"):
@@ -106,8 +106,8 @@ def test_a_download_that_fails_leaves_nothing(
 
 
 def test_batches_are_counted_as_the_loader_counts_them(
-    places: Mapping[str, Place], tmp_path: Path
+    locations: Mapping[str, Place], tmp_path: Path
 ) -> None:
     """Or as all samples cut into whole batches: 120 are 7 of 16."""
-    assert loader_of(places["shards@s3"], tmp_path).whole_batches() == 7
-    assert loader_of(places["shards@s3"], tmp_path, Counting).whole_batches() == 77
+    assert loader_of(locations["shards@s3"], tmp_path).whole_batches() == 7
+    assert loader_of(locations["shards@s3"], tmp_path, Counting).whole_batches() == 77

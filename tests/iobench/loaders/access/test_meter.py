@@ -64,17 +64,17 @@ def opened(params: Mapping[str, Any], context: Context) -> Loader:
 
 def images(batches: Iterator[Any]) -> list[bytes]:
     """Encoded ones in their order, whatever framework holds them."""
-    found = []
+    metered_loader = []
     for batch in batches:
         values = batch.images.numpy() if hasattr(batch.images, "numpy") else batch.images
-        found += [bytes(image) for image in values]
-    return found
+        metered_loader += [bytes(image) for image in values]
+    return metered_loader
 
 
 @pytest.fixture
-def expected(places: Mapping[str, Place]) -> Counter[bytes]:
+def expected(locations: Mapping[str, Place]) -> Counter[bytes]:
     """Every image that is stored."""
-    return Counter(bytes(sample.image) for sample in dataprep.open(places["shards@disk"].uri))
+    return Counter(bytes(sample.image) for sample in dataprep.open(locations["shards@disk"].uri))
 
 
 @pytest.mark.parametrize(("access", "loader"), POINTS)
@@ -115,9 +115,9 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
     """Disk, memory, bytes and requests, and all epochs."""
     outcome = loader_trial.run(TrialSpec("loader", params_of(access, loader)), context)
     metrics = outcome.metrics
-    place = context.places["shards@disk"]
-    size = summarize_data(place, "tfrecord").bytes
-    shards = summarize_data(place, "tfrecord").objects
+    location = context.places["shards@disk"]
+    size = summarize_data(location, "tfrecord").bytes
+    shards = summarize_data(location, "tfrecord").objects
     assert metrics["data_bytes"] == size
     assert metrics["memory_limit_bytes"] > 0
     assert metrics["memory_needed_bytes"] >= 0  # none, if memory freed before was enough
@@ -160,10 +160,10 @@ def test_without_a_mode_nothing_is_measured(context: Context) -> None:
     """Nor where nothing is read."""
     params = {**params_of("mount", "raw"), "access": "direct"}
     loader = opened(params, context)
-    place = context.places["shards@disk"]
-    with metered(params, loader, place, summarize_data(place, "tfrecord")) as found:
+    location = context.places["shards@disk"]
+    with metered(params, loader, location, summarize_data(location, "tfrecord")) as metered_loader:
         pass
-    assert found == {}
-    with metered({**params, "access": "file"}, loader, None, None) as found:
+    assert metered_loader == {}
+    with metered({**params, "access": "file"}, loader, None, None) as metered_loader:
         pass
-    assert found == {}
+    assert metered_loader == {}

@@ -34,19 +34,19 @@ def proxy(s3_server: MotoServer) -> Iterator[FaultProxy]:
 
 
 @pytest.fixture
-def place(bucket: str, proxy: FaultProxy) -> Place:
+def location(bucket: str, proxy: FaultProxy) -> Place:
     """A prefix of a new bucket, reached through the proxy; requests are tried once."""
     options = StoreOptions(endpoint_url=proxy.url, max_attempts=1)
     return Place(f"s3://{bucket}/a/prefix", "empty", options)
 
 
 @pytest.fixture
-def trial(place: Place) -> RunTrial:
+def trial(location: Place) -> RunTrial:
     """Run a trial at ``place``, by default with six requests."""
 
-    def ran(at: Place = place, **params: object) -> Outcome:
-        asked = {**SMALL, **params}
+    def ran(at: Place = location, **params: object) -> Outcome:
+        settings = {**SMALL, **params}
         context = Context({"store/s3": at}, SystemClock(), lambda done, unit: None)
-        return run(TrialSpec("object", asked), context)
+        return run(TrialSpec("object", settings), context)
 
     return ran

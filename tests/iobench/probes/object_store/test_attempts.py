@@ -46,8 +46,8 @@ def attempted(limit: ObjectTrial, failing: range | list[int] = range(0)) -> Atte
 
 def test_no_request_starts_after_the_time_or_the_number_is_up() -> None:
     """A request that has started is finished, and its time counts."""
-    found = attempted(limits(1, 3.5, 1000))
-    assert (len(found.timings), found.bytes, found.seconds) == (4, 400, 4.0)
+    attempts = attempted(limits(1, 3.5, 1000))
+    assert (len(attempts.timings), attempts.bytes, attempts.seconds) == (4, 400, 4.0)
     assert len(attempted(limits(1, HOUR, 7)).timings) == 7
 
 
@@ -59,8 +59,8 @@ def test_every_stream_starts_one_request() -> None:
         together.wait()
         return Timing(1.0, stream)
 
-    found = attempt(request, limits(4, HOUR, 1), SystemClock())
-    assert sorted(timing.bytes for timing in found.timings) == [0, 1, 2, 3]
+    attempts = attempt(request, limits(4, HOUR, 1), SystemClock())
+    assert sorted(timing.bytes for timing in attempts.timings) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_failed_request_counts_by_status_and_its_stream_goes_on(
     failing: range | list[int], requests: int, failed: int, done: int
 ) -> None:
     """Failures add no bytes, and after a success they do not end the trial."""
-    found = attempted(limits(1, HOUR, requests), failing)
-    assert (dict(found.errors), len(found.timings)) == ({"503": failed}, done)
-    assert found.bytes == 100 * done
-    assert found.reasons == {"503": f"503 SlowDown in turn {failing[0]}"}
+    attempts = attempted(limits(1, HOUR, requests), failing)
+    assert (dict(attempts.errors), len(attempts.timings)) == ({"503": failed}, done)
+    assert attempts.bytes == 100 * done
+    assert attempts.reasons == {"503": f"503 SlowDown in turn {failing[0]}"}
 
 
 def test_a_defect_is_not_a_failed_request() -> None:
@@ -95,32 +95,32 @@ def test_a_defect_is_not_a_failed_request() -> None:
 
 def test_progress_ends_with_all_bytes() -> None:
     """The last report has all bytes."""
-    clock, told = VirtualClock(), list[tuple[float, str]]()
-    attempt(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: told.append(done))
-    assert told[-1] == (300, "bytes")
+    clock, reported = VirtualClock(), list[tuple[float, str]]()
+    attempt(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: reported.append(done))
+    assert reported[-1] == (300, "bytes")
 
 
 def test_rates_count_what_succeeded() -> None:
     """Rates are bytes and requests per time; errors are counted separately."""
     timings = [Timing(0.5, 1_000_000, 0.2)] * 30
     attempts = Attempts(timings, Counter({"503": 2, "403": 1}), {}, 30_000_000, 5.0, 15.0)
-    found = metrics(attempts, retries=4, cpu_s=2.5, notes=("a note",))
-    assert (found["mb_per_s"], found["requests_per_s"]) == (3.0, 3.0)
-    assert (found["requests"], found["bytes"], found["seconds"]) == (30, 30_000_000, 10.0)
-    assert (found["errors"], found["retries"]) == ({"403": 1, "503": 2}, 4)
-    assert (found["cpu_cores"], found["notes"]) == (0.25, ["a note"])
-    assert (found["first_byte_s_p50"], found["total_s_p50"]) == (0.2, 0.5)
-    assert found["body_s_p50"] == pytest.approx(0.3)
-    assert "first_byte_s_p99" not in found  # 30 requests do not carry it
-    json.dumps(found, allow_nan=False)
+    figures = metrics(attempts, retries=4, cpu_s=2.5, notes=("a note",))
+    assert (figures["mb_per_s"], figures["requests_per_s"]) == (3.0, 3.0)
+    assert (figures["requests"], figures["bytes"], figures["seconds"]) == (30, 30_000_000, 10.0)
+    assert (figures["errors"], figures["retries"]) == ({"403": 1, "503": 2}, 4)
+    assert (figures["cpu_cores"], figures["notes"]) == (0.25, ["a note"])
+    assert (figures["first_byte_s_p50"], figures["total_s_p50"]) == (0.2, 0.5)
+    assert figures["body_s_p50"] == pytest.approx(0.3)
+    assert "first_byte_s_p99" not in figures  # 30 requests do not carry it
+    json.dumps(figures, allow_nan=False)
     written = Attempts([Timing(0.5, 10)] * 20, Counter(), {}, 200, 1.0, 1.0)
-    found = metrics(written, retries=None, cpu_s=0.0)
-    assert not [name for name in found if name.startswith(("first_byte_s", "body_s"))]
-    assert (found["total_s_p50"], found["retries"], found["mb_per_s"]) == (0.5, None, 0.0)
+    figures = metrics(written, retries=None, cpu_s=0.0)
+    assert not [name for name in figures if name.startswith(("first_byte_s", "body_s"))]
+    assert (figures["total_s_p50"], figures["retries"], figures["mb_per_s"]) == (0.5, None, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("errors", "reasons", "said"),
+    ("errors", "reasons", "message"),
     [
         (
             {"timeout": 1, "503": 9},
@@ -135,9 +135,9 @@ def test_rates_count_what_succeeded() -> None:
     ],
 )
 def test_only_failures_fail_with_the_most_frequent_reason(
-    errors: dict[str, int], reasons: dict[str, str], said: str
+    errors: dict[str, int], reasons: dict[str, str], message: str
 ) -> None:
     """The message says how often and what to do; with one success there is no failure."""
-    with pytest.raises(TrialFailed, match=said):
+    with pytest.raises(TrialFailed, match=message):
         require_success(Attempts([], Counter(errors), reasons), "s3://bucket")
     require_success(Attempts([Timing(1.0, 1)], Counter(errors), reasons), "s3://bucket")

@@ -31,29 +31,29 @@ def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def test_no_credentials_are_said_to_be_missing(
-    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    location: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The message says how to set credentials."""
     without_credentials(monkeypatch, tmp_path)
     with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
-        reach(place)
-    options = place.store.model_copy(update={"profile": "nobody"})
+        reach(location)
+    options = location.store.model_copy(update={"profile": "nobody"})
     with pytest.raises(Unavailable, match="nobody"):
-        reach(Place(place.uri, "empty", options))
+        reach(Place(location.uri, "empty", options))
 
 
-def test_a_missing_bucket_is_not_there(place: Place) -> None:
+def test_a_missing_bucket_is_not_there(location: Place) -> None:
     """The message names the bucket and what to do."""
-    missing = Place("s3://no-such-bucket-here/x", "empty", place.store)
+    missing = Place("s3://no-such-bucket-here/x", "empty", location.store)
     with pytest.raises(Unavailable, match="s3://no-such-bucket-here: no such bucket: create it"):
         reach(missing)
 
 
 def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
     """The message names the endpoint and what to check."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
         with pytest.raises(Unavailable, match=f"no answer from {url}: check") as caught:
             reach(Place(f"s3://{bucket}", "empty", StoreOptions(endpoint_url=url)))
     assert "\n" not in str(caught.value)
@@ -74,49 +74,49 @@ def test_what_passes(reason: str, passes: bool) -> None:
     assert is_overload(reason) == passes
 
 
-def test_only_what_a_run_wrote_is_removed(trial: Callable[..., Outcome], place: Place) -> None:
+def test_only_what_a_run_wrote_is_removed(trial: Callable[..., Outcome], location: Place) -> None:
     """Objects of another run, and those beside the probes' prefix, stay."""
-    store = open_store(place.uri, place.store)
+    store = open_store(location.uri, location.store)
     store.put("mine", b"data")
-    trial(place_of_run(place, "run-1"))
-    trial(place_of_run(place, "run-10"))
+    trial(place_of_run(location, "run-1"))
+    trial(place_of_run(location, "run-10"))
     theirs = {info.key for info in store.list("iobench-probe/run-10/")}
     assert len(theirs) == 5
-    assert clean(place, "run-1") == 5  # four objects to read, and one to open connections with
+    assert clean(location, "run-1") == 5  # four objects to read, and one to open connections with
     assert {info.key for info in store.list()} == {"mine", *theirs}
-    assert clean(place, "run-1") == 0
+    assert clean(location, "run-1") == 0
 
 
-def test_a_run_without_a_name_removes_nothing(place: Place) -> None:
+def test_a_run_without_a_name_removes_nothing(location: Place) -> None:
     """Its prefix would be that of all runs."""
     with pytest.raises(ValueError, match="a run without a name"):
-        clean(place, "")
+        clean(location, "")
 
 
-def test_uploads_of_killed_trials_are_aborted(place: Place) -> None:
+def test_uploads_of_killed_trials_are_aborted(location: Place) -> None:
     """Unfinished uploads of this run's probes are aborted; those of another run go on."""
-    bucket = S3Bucket(place.uri, place.store)
+    bucket = S3Bucket(location.uri, location.store)
     theirs = ["iobench-probe/run-10/multipart/0", "mine"]
     with closing(bucket.connect(attempts=2)) as client:
         for key in ("iobench-probe/run-1/multipart/0", *theirs):
             client.create_multipart_upload(Bucket=bucket.name, Key=bucket.prefix + key)
-        clean(place, "run-1")
+        clean(location, "run-1")
         left = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
     assert sorted(upload["Key"] for upload in left) == [bucket.prefix + key for key in theirs]
 
 
-def test_who_may_not_list_uploads_may_still_clean(place: Place, proxy: FaultProxy) -> None:
+def test_who_may_not_list_uploads_may_still_clean(location: Place, proxy: FaultProxy) -> None:
     """Objects are removed without that permission."""
-    own = place_of_run(place, "run-1")
+    own = place_of_run(location, "run-1")
     open_store(own.uri, own.store).put("read/1/00000", b"x")
     proxy.replace_rules([Rule(Match("GET", "uploads"), Status(403, "AccessDenied"))])
-    assert clean(place, "run-1") == 1
+    assert clean(location, "run-1") == 1
 
 
-def test_a_store_that_refuses_is_given_up_at_once(place: Place, proxy: FaultProxy) -> None:
+def test_a_store_that_refuses_is_given_up_at_once(location: Place, proxy: FaultProxy) -> None:
     """Cleaning makes one request with one retry, so that a run ends soon."""
     proxy.replace_rules([Rule(Match(), Status(503, "SlowDown"))])
-    patient = replace(place, store=place.store.model_copy(update={"max_attempts": 50}))
+    patient = replace(location, store=location.store.model_copy(update={"max_attempts": 50}))
     with pytest.raises(StoreError, match="503"):
         clean(patient, "run-1")
     assert [request.method for request in proxy.requests] == ["HEAD", "HEAD"]

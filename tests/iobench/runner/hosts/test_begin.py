@@ -56,7 +56,7 @@ def _no_bucket() -> AbstractContextManager[Place]:
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
+def locations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
     """A few small images, and a folder on a disk."""
     folder = tmp_path_factory.mktemp("begin")
     settings = DataSettings(images=40, classes=2, size=64, folder=str(folder / "data"))
@@ -66,12 +66,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
 
 
 def measured_in_a_process(
-    places: dict[str, Place], begin: Callable[[], None]
+    locations: dict[str, Place], begin: Callable[[], None]
 ) -> tuple[Status, Outcome | None, str]:
     """Status, outcome and reason of a trial of a disk in a process of its own."""
     return run_with_timeout(
         TrialSpec("disk", DISK),
-        places,
+        locations,
         timeout_s=60,
         environment={},
         progress=lambda done, unit: None,
@@ -105,7 +105,7 @@ KINDS_OF_TRIALS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS_OF_TRIALS)
-def test_a_trial_begins_once_and_only_when_it_may(name: str, places: dict[str, Place]) -> None:
+def test_a_trial_begins_once_and_only_when_it_may(name: str, locations: dict[str, Place]) -> None:
     """It has moved and trained nothing before, and does so after."""
     kind, params = KINDS_OF_TRIALS[name]
     moved: list[float] = []
@@ -118,7 +118,7 @@ def test_a_trial_begins_once_and_only_when_it_may(name: str, places: dict[str, P
     def progress(done: float, unit: str) -> None:
         moved.append(done)
 
-    context = Context(places, SystemClock(), progress, begin=begin)
+    context = Context(locations, SystemClock(), progress, begin=begin)
     outcome = resolve_name(TRIAL_FUNCTIONS[kind])(TrialSpec(kind, params), context)
     assert begun == [0.0]
     assert outcome.metrics["seconds"] > 0
@@ -126,7 +126,7 @@ def test_a_trial_begins_once_and_only_when_it_may(name: str, places: dict[str, P
 
 
 @pytest.mark.slow
-def test_a_trial_whose_hosts_do_not_begin_has_failed(places: dict[str, Place]) -> None:
+def test_a_trial_whose_hosts_do_not_begin_has_failed(locations: dict[str, Place]) -> None:
     """Its process is ended, and the reason is that of the hosts."""
     called = []
 
@@ -134,23 +134,23 @@ def test_a_trial_whose_hosts_do_not_begin_has_failed(places: dict[str, Place]) -
         called.append(True)
         raise TrialFailed("host 2 is late")
 
-    verdict = measured_in_a_process(places, begin)
+    verdict = measured_in_a_process(locations, begin)
     assert verdict == ("failed", None, "host 2 is late")
     assert called == [True]
 
 
 @pytest.mark.slow
-def test_a_trial_in_a_process_begins_when_its_hosts_do(places: dict[str, Place]) -> None:
+def test_a_trial_in_a_process_begins_when_its_hosts_do(locations: dict[str, Place]) -> None:
     """The line on its stdin releases it."""
     called = []
-    status, outcome, _ = measured_in_a_process(places, lambda: called.append(True))
+    status, outcome, _ = measured_in_a_process(locations, lambda: called.append(True))
     assert (status, called) == ("done", [True])
     assert outcome is not None
     assert outcome.metrics["mb_per_s"] > 0
 
 
 @pytest.mark.slow
-def test_a_trial_waits_until_it_is_told_to_begin(places: dict[str, Place]) -> None:
+def test_a_trial_waits_until_it_is_told_to_begin(locations: dict[str, Place]) -> None:
     """It is prepared, and says nothing more until then."""
     messages: list[Message] = []
 
@@ -163,7 +163,7 @@ def test_a_trial_waits_until_it_is_told_to_begin(places: dict[str, Place]) -> No
         return messages.pop(0)
 
     with ChildProcess(os.environ, own_session=False) as child:
-        child.request(TrialRequest(TrialSpec("disk", DISK), places, waits=True))
+        child.request(TrialRequest(TrialSpec("disk", DISK), locations, waits=True))
         assert next_message(child) == {"ready": True}
         child.wait(1.0)
         assert not child.ended
@@ -174,7 +174,7 @@ def test_a_trial_waits_until_it_is_told_to_begin(places: dict[str, Place]) -> No
 
 @pytest.mark.slow
 def test_waiting_for_hosts_is_no_time_of_the_trial(
-    places: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+    locations: dict[str, Place], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither does its limit pass, nor does it count as suspended."""
     waited_s = 0.0
@@ -185,7 +185,7 @@ def test_waiting_for_hosts_is_no_time_of_the_trial(
 
     clock = partial(SuspendedTime, clock=lambda: time.monotonic() + waited_s)
     monkeypatch.setattr("iobench.trials.trial_timeout.SuspendedTime", clock)
-    status, outcome, why = measured_in_a_process(places, begin)
+    status, outcome, why = measured_in_a_process(locations, begin)
     assert status == "done", why
     assert outcome is not None
     assert "stood_still_s" not in outcome.metrics
