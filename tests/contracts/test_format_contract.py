@@ -214,7 +214,7 @@ def test_an_empty_shard_is_no_bytes(fmt: RecordFormat) -> None:
 
 @given(shard=shards)
 def test_records_are_found_without_an_index(fmt: RecordFormat, shard: list[Sample]) -> None:
-    """From the start of each record ``span_at`` gives its place, and None at the trailer."""
+    """``span_at`` gives the span of each record from its first byte, and None at the trailer."""
     data, spans = write(fmt, shard)
     file_content = memoryview(data + fmt.trailer)
     for number, span in enumerate(spans):

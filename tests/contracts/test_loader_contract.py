@@ -260,7 +260,7 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) -> None:
-    """Each sample of every second shard, or file, once an epoch, with the labels of all data."""
+    """An epoch has each sample of every second shard or file once, with the labels of all data."""
     location = place_of(data, name)
     form = "files" if name in FROM_FILES else "tfrecord"
     part = warm_part(location, summarize_data(location, form).bytes)
@@ -376,7 +376,7 @@ def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
 
 @pytest.mark.parametrize("name", DECODING)
 def test_unshuffled_centres(data: Data, name: str) -> None:
-    """Without shuffling and augmentation the images are the stored ones, in their order."""
+    """The images are the stored ones, in their order, without shuffling and augmentation."""
     samples = data.files if name in FROM_FILES else data.shard_samples
     reference = Augmentation(size=192, random=False, normalise=False)
     expected = np.stack([reference(image, sample_rng(0, 0, 0)) for image, _ in samples])
@@ -528,7 +528,7 @@ def holding(
 def test_samples_in_memory_come_as_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
-    """The same labels in the same batches and order, in the same dtype, epoch for epoch."""
+    """Each epoch has the labels of stored samples, in the same batches, order and dtype."""
     with opened(name, place_of(data, name), workers=workers) as real:
         contents = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
         (first, *_) = real.epoch(2)
@@ -560,7 +560,7 @@ def test_samples_in_memory_are_counted(
 def test_samples_in_memory_are_the_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
-    """Pixel for pixel in the first epoch, by the same seed; encoded ones in every epoch."""
+    """Pixels equal the stored ones in the first epoch; encoded samples do in each epoch."""
     settings: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
     epochs = range(2 if rung == "decode" else 1)
     with (
@@ -614,7 +614,7 @@ def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: i
 
 @pytest.mark.parametrize("name", TORCH)
 def test_memory_that_holds_no_sample_is_refused(data: Data, name: str) -> None:
-    """With how much there was."""
+    """The error says how many bytes of memory there were."""
     with (
         pytest.raises(TrialFailed, match=r"input decode: no sample fits into 10 bytes"),
         holding(data, name, "decode", SAMPLES, 10),

@@ -198,7 +198,7 @@ def test_a_busy_store_is_asked_again_and_that_is_counted(
 
 
 def test_a_store_that_stays_busy_is_a_failure(connect: Open, proxy: FaultProxy) -> None:
-    """After ``max_attempts`` the request fails with the status."""
+    """The request fails with the store's status after ``max_attempts``."""
     client = connect()
     disturb(proxy, SLOW_DOWN)
     error = refusal(client.get, "key")

@@ -32,7 +32,7 @@ def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_readings_are_finite_numbers_with_units(sampler: Sampler) -> None:
-    """Of one moment there is no rate; a name that was read once is read again."""
+    """The first reading has no rates; later readings have every name of the first one."""
     names: list[set[str]] = []
     for now_s in (0.0, 1.0, 3600.0):
         values = sampler.read(now_s)

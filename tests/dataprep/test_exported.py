@@ -166,7 +166,7 @@ def test_a_worker_is_light() -> None:
 
 
 def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:
-    """From listing to manifest it needs neither pandas nor dask.distributed."""
+    """A job needs neither pandas nor dask.distributed from listing to manifest."""
     draw_tree(tmp_path / "photos", images=8, classes=2)
     config: dict[str, object] = {
         "source": f"{tmp_path}/photos",

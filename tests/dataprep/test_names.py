@@ -58,7 +58,7 @@ def test_different_names_stay_different(names: list[str]) -> None:
 
 
 def test_a_text_that_is_escaped_in_part_keeps_its_other_bytes() -> None:
-    """As in a .lst whose names somebody wrote both ways."""
+    """A .lst may have escaped and unescaped names side by side."""
     assert unescape(os.fsdecode(b"a\\x09b\xe9")) == os.fsdecode(b"a\tb\xe9")
 
 

@@ -330,7 +330,7 @@ class TestS3:
     def test_no_credentials(
         self, photos: Path, bucket: str, s3_server: MotoServer, tmp_path: Path
     ) -> None:
-        """Without credentials the line says where they come from."""
+        """The error line says where credentials come from."""
         hidden = {
             **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ""),
             "AWS_EC2_METADATA_DISABLED": "true",

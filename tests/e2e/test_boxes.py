@@ -112,7 +112,7 @@ def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
 
 
 def test_labels_of_boxes_have_the_offset_inside(boxed: Path) -> None:
-    """Beside the label of the image, in the record itself."""
+    """The record stores box labels with the same offset as the label of the image."""
     key = dataprep.open(boxed).manifest.formats["tfrecord"].shards[0].key
     for record in get_format("tfrecord").read((boxed / key).read_bytes(), key):
         features = decode_example(record.payload)
@@ -139,7 +139,7 @@ def test_verify_counts_boxes(boxed: Path, tmp_path: Path) -> None:
 def test_a_tar_gives_the_same_bytes(
     tree: Path, annotated: Path, boxed: Path, tmp_path: Path
 ) -> None:
-    """Wherever annotations lie."""
+    """Annotations in a tar give the same shards as annotations in a folder."""
     archive = tmp_path / "boxes.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(annotated, "Annotation")
@@ -182,7 +182,7 @@ def test_a_job_with_boxes_is_not_one_without(
 
 
 def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_path: Path) -> None:
-    """Boxes go where their images go."""
+    """Each split has the boxes of its own images."""
     job = [*arguments(tree, tmp_path / "out", annotated), "--validation", "30%"]
     assert in_process("shard", *job).code == 0
     counts = [

@@ -156,7 +156,7 @@ def test_commands_and_options_exist() -> None:
 
 
 def test_links_lead_to_files() -> None:
-    """From README and from every page; no page is unreachable from the index."""
+    """Each link of README and the pages leads to a file, and the index reaches each page."""
     for page in PAGES:
         for target in _LINK.findall(page.read_text()):
             if "://" not in target:

@@ -87,7 +87,7 @@ def test_the_page_has_them_all() -> None:
 
 
 def test_they_are_measured(measured: Measured) -> None:
-    """In processes of their own, beside this package's own."""
+    """The plug-ins are measured in their own processes, beside those of this package."""
     assert measured.done.code == 0, measured.done.err
     (loader,) = measured.of("loader", "one-by-one")
     assert (loader.status, loader.reason) == ("done", "")
@@ -114,7 +114,7 @@ def test_the_report_names_them_and_their_package(measured: Measured) -> None:
 
 
 def test_a_dry_run_names_them(measured: Measured) -> None:
-    """As words and as JSON."""
+    """A dry run names the plug-ins as text and as JSON."""
     output = measured.run("--dry-run").out
     assert "one-by-one" in output.splitlines()[2]
     assert "  loader one-by-one: provided by shelf-iobench 1.0" in output
@@ -124,7 +124,7 @@ def test_a_dry_run_names_them(measured: Measured) -> None:
 
 
 def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
-    """With the names that there are."""
+    """The error lists the names that exist."""
     done = iobench("run", measured.config, "--dry-run", env={"PYTHONPATH": str(ROOT)})
     assert done.code == 2
     assert "no loader 'one-by-one': use one of" in done.complaints[0]
@@ -230,7 +230,7 @@ class TestFormat:
 
     @pytest.mark.parametrize("depth", [(), ("--deep",)])
     def test_it_is_verified(self, sharded: Sharded, depth: tuple[str, ...]) -> None:
-        """Also its trailer; a byte behind it is a fault."""
+        """``verify`` checks the trailer as well; one more byte behind it is a fault."""
         assert sharded.run("verify", sharded.output, *depth).code == 0
         content = sharded.shard.read_bytes()
         sharded.shard.write_bytes(content + b"x")
@@ -282,7 +282,7 @@ with dataprep.open(sys.argv[1]) as dataset:
         assert f"{sharded.name}, labels from" in sharded.run("inspect", sharded.output).out
 
     def test_the_format_of_the_page_keeps_the_contract(self, package: Package) -> None:
-        """That of every registered format."""
+        """The format in the documentation passes the contract of registered formats."""
         suite = ROOT / "tests" / "contracts" / "test_format_contract.py"
         options = ("-q", "-p", "no:cacheprovider", "-k", "[pictures]")
         done = subprocess.run(

@@ -248,7 +248,7 @@ def test_host_0_that_is_killed_ends_the_others(tmp_path: Path) -> None:
 
 
 def test_another_config_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    """With exit code 2 on both hosts, and nothing written."""
+    """Both hosts exit with code 2 and write nothing."""
     other = tmp_path / "other"
     other.mkdir()
     paths = [waiting_loader(tmp_path, 1.0, 2), waiting_loader(other, 1.0, 3)]

@@ -127,10 +127,8 @@ def test_leakage_reads_two_objects(remote: Remote) -> None:
 
 
 def test_iteration_fetches_each_shard_once(remote: Remote) -> None:
-    """One request a shard, some of them at a time, and none for the table of samples.
-
-    RecordIO without its check as well, which needs the table.
-    """
+    """Each shard is fetched by one request, several at a time, and the samples table is not read.
+    RecordIO without checksums is read the same way but needs the table."""
     options: dict[str, Any] = {"format": "recordio", "check": False, "options": remote.options}
     with dataprep.open(remote.uri, **options) as dataset:
         remote.requests_received()

@@ -247,7 +247,7 @@ def overtaken(monkeypatch: pytest.MonkeyPatch, output: Path, faster: Callable[[]
 def test_two_first_runs_at_once(
     tree: Path, fewer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two splits that begin an output together the second plans anew with the first's labels."""
+    """If two splits begin together, the second plans again with the labels of the first."""
     output = tmp_path / "out"
     overtaken(monkeypatch, output, lambda: make(tree, output, split="train"))
     make(fewer, output, split="validation")

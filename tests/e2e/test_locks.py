@@ -140,7 +140,8 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """A part beside one that lives; another number of parts, or the whole, only once that died."""
+    """Parts of one job run together. A whole run or another number of parts is refused until the
+    running part has died."""
     job = arguments_of_job(tree, output, s3_server)
     free = arguments_of_job(tree, plain(output), s3_server)
     with gate.stopping("receipts/", 1, "shard", *job, "--part", "0/2") as running:

@@ -65,7 +65,7 @@ def test_samples_shards_and_bytes(tree: Path, tmp_path: Path, job: tuple[str, ..
 
 
 def test_bytes_where_only_some_are_converted(broken: SampleTree, tmp_path: Path) -> None:
-    """A sample of a larger tree, defects among it, predicts its bytes within 10 %."""
+    """A sample of a larger tree that has defects predicts the number of bytes within 10 %."""
     job = (*JOB, "--size", "128", "--max-failures", "100%")
     plan = planned(broken.root, tmp_path / "out", *job)
     assert plan["outcome"]["trial"] == 200 < plan["outcome"]["samples"]

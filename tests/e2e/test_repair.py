@@ -195,7 +195,7 @@ def test_a_damaged_table_is_written_again(
 
 
 def test_another_etag_is_another_shard(tree: Path, bucket: str, s3_server: MotoServer) -> None:
-    """On S3 a shard of the same size whose ETag is not that of the receipt is made again."""
+    """A shard on S3 with another ETag than in its receipt is made again."""
     options = StoreOptions(endpoint_url=s3_server.url)
     output = f"s3://{bucket}/out"
     run(tree, output, store=options)

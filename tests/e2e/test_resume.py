@@ -172,7 +172,7 @@ class TestRefused:
 
 class TestOverwrite:
     def test_replaces_everything(self, tree: Path, output: Path, tmp_path: Path) -> None:
-        """With --overwrite nothing of the job before is left, whatever its number of shards."""
+        """``--overwrite`` leaves no file of the earlier job, whatever its number of shards was."""
         change = ("--format", "tfrecord", "--size", "200", "--shard-size", "1MB", "--seed", "3")
         shard("--source", tree, "--output", output, *change, "--overwrite", code=0)
         assert shard("--source", tree, "--output", tmp_path / "new", *change).code == 0

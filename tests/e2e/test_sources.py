@@ -91,7 +91,7 @@ class TestFromListings:
     def test_a_listing_on_s3(
         self, tree: Path, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
-        """Images and listing on S3, paths relative and as addresses: the same shards on S3."""
+        """A listing on S3 gives the same shards with relative paths and with full addresses."""
         photos = S3Store(f"s3://{bucket}/photos", endpoint)
         upload(tree, photos)
         for folder, prefix in (("photos", ""), ("lists", f"{photos.uri}/")):
@@ -191,7 +191,7 @@ class TestFromRecords:
     def test_records_on_s3(
         self, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
-        """From an output on S3 to one on S3, and from its bare shards, also tars."""
+        """An output on S3, its bare shards and tars can each be the source of an output on S3."""
         source = S3Store(f"s3://{bucket}/first", endpoint)
         upload(reference_folder, source)
         folders = (source.uri, f"{source.uri}/tfrecord", f"{source.uri}/webdataset")
@@ -256,7 +256,7 @@ class TestFromRecords:
     def test_what_tensorflow_and_mxnet_wrote(
         self, name: str, labels: list[list[float]] | None, classes: list[str]
     ) -> None:
-        """Their own files: every image byte for byte, class by class."""
+        """Files that TensorFlow and MXNet wrote are read with each image's bytes and class."""
         source = open_source(str(Path(expected.__file__).parent / name), "records")
         listing = source.list()
         assert listing.order is not None
@@ -512,7 +512,7 @@ class TestRequestsInFlight:
 
 
 def test_a_listed_file_that_is_no_image_fails(tree: Path, tmp_path: Path) -> None:
-    """In a folder a text without an image's extension is passed over; who lists it meant it."""
+    """A folder skips a text without an image extension; a listing that names it fails."""
     (tmp_path / "notes").write_text("no image")
     rows = [f"{tree / name},{name.split('/')[0]}\n" for name in sorted(files(tree))]
     (tmp_path / "list.csv").write_text("path,label\nnotes,x\n" + "".join(rows))
@@ -573,7 +573,7 @@ def test_worker_processes_from_s3(
 
 
 def test_ilsvrc_as_downloaded(tmp_path: Path) -> None:
-    """Both archives with the devkit go into one output of one label space, and verify."""
+    """Both archives and the devkit give one output with one label space, which verifies."""
     draw_ilsvrc(tmp_path / "data", images=40, classes=5, seed=1)
     out = tmp_path / "out"
     common = ("--kind", "ilsvrc", "--output", out, *JOB)

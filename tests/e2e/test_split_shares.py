@@ -53,7 +53,7 @@ def test_json_and_finalize_say_the_same(rare: Path, tmp_path: Path) -> None:
 
 
 def test_plan_warns_of_missing_classes(rare: Path, tmp_path: Path) -> None:
-    """Before anything is written."""
+    """``plan`` warns before anything is written."""
     job = ("--source", rare, "--output", tmp_path / "out", "--validation", "50%")
     done = in_process("plan", *job, code=0)
     assert "warning: validation: 1 class without a photo, such as 'rare'" in done.out

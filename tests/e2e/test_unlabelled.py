@@ -88,7 +88,7 @@ def test_image_records_have_minus_one(output: Path) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_readers_give_minus_one(output: Path, name: str) -> None:
-    """By number, in order, and as an array, in all formats."""
+    """Access by number, iteration and arrays all give the label -1, in all formats."""
     dataset = dataprep.open(output, "test", format=name)
     assert [sample.label for sample in dataset] == [-1] * 12
     assert dataset[3].label == -1

@@ -255,7 +255,7 @@ class TestShard:
 
     @pytest.mark.parametrize("content", [b"", b"hello, world, this is text", b"0 28952\n"])
     def test_no_shard(self, tmp_path: Path, content: bytes) -> None:
-        """For any other file the exit code is 2 and the error shows how it begins."""
+        """Any other file gives exit code 2 and an error that shows how the file begins."""
         (tmp_path / "x").write_bytes(content)
         err = refused(tmp_path / "x")
         assert "no shard of a known format" in err
@@ -351,7 +351,7 @@ class TestRecord:
         assert (tmp_path / "x.jpg").read_bytes() == encoded("JPEG")
 
     def test_an_image_of_another_name(self, tmp_path: Path) -> None:
-        """Without a customary name the largest byte string is the image."""
+        """The largest byte string is the image if no key has a customary name."""
         large = encoded("PNG")
         path = example(tmp_path / "x", a=BytesList([b"abc"]), b=BytesList([large]))
         dataprep.inspect(path, record=0, save=tmp_path / "image")
@@ -573,7 +573,7 @@ class TestPage:
         assert not re.search(r"https?:|<script|@import", page_text)
 
     def test_many_classes_with_hostile_names(self, tmp_path: Path) -> None:
-        """Of many classes the largest and smallest are named; markup in names is text."""
+        """The page names the largest and the smallest of many classes; markup in names is text."""
         hostile, plain = "<script>alert('x')<&\"\u202e", [f"class{n:02}" for n in range(40)]
         for name in (hostile, *plain):
             (tmp_path / "photos" / name).mkdir(parents=True)

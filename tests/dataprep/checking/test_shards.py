@@ -101,7 +101,7 @@ class TestRecords:
         assert placed(output.faults())[0] == (key, 0, 0)
 
     def test_many_faults(self, output: Output) -> None:
-        """Of a shard of zeros twenty faults are listed."""
+        """A shard of zeros is reported with twenty faults at most."""
         key = SHARDS["tfrecord"].format(0)
         output.store.put(key, bytes(len(output.store.get(key))))
         assert sum(fault.key == key for fault in output.faults()) == 20

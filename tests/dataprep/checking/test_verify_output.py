@@ -367,7 +367,7 @@ class TestAccounts:
         assert any("samples written, " in what for what in self.faults(output, 0, edit))
 
     def test_many_faults(self, output: Output) -> None:
-        """Of many faults in a receipt twenty are listed."""
+        """A receipt with many faults is reported with twenty of them."""
         count = len(output.receipt(0).rows)
         lines = self.faults(
             output, 0, lambda c: c["samples"].update(source=[f"x{i}" for i in range(count)])

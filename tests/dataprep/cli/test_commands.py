@@ -29,7 +29,7 @@ def options(command: str) -> set[str]:
 
 
 def test_help_lists_the_commands() -> None:
-    """Each with one line."""
+    """Each command has one line."""
     lines = invoked("--help").stdout.splitlines()
     for command in COMMANDS:
         (line,) = [line for line in lines if line.startswith(f"  {command} ")]
@@ -48,7 +48,7 @@ def test_plan_takes_the_options_of_shard() -> None:
 
 
 def test_help_shows_the_usual_options_first() -> None:
-    """Ten in the first section, the others in sections below."""
+    """The first section has the ten usual options; other sections follow below."""
     first = invoked("shard", "--help").stdout.split("Options:")[1].split("\n\n")[0]
     flags = re.findall(r"^  (--[a-z-]+)", first, re.M)
     assert len(flags) == 10
@@ -230,6 +230,6 @@ def test_init_copies_the_examples(tmp_path: Path) -> None:
 
 
 def test_schema_is_what_editors_read() -> None:
-    """The schema beside the examples."""
+    """The command prints the schema file that lies beside the examples."""
     committed = Path(__file__).parents[3] / "configs" / "shard" / "schema.json"
     assert invoked("schema").stdout == committed.read_text()

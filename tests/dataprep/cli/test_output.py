@@ -183,7 +183,7 @@ class TestSummary:
         ]
 
     def test_a_split_that_was_complete(self) -> None:
-        """No speed, and no lines for what did not happen."""
+        """The output has no speed, and no lines for things that did not happen."""
         quiet = replace(
             SUMMARY,
             manifest=replace(MANIFEST, warnings={}, samples=SampleCounts(5, 5, 0, 0, 5, 0)),
@@ -241,7 +241,7 @@ class TestSummary:
 
 class TestJson:
     def test_it_is_one_object(self) -> None:
-        """With every figure of each split."""
+        """The JSON object has every figure of each split."""
         text = splits_json([SUMMARY, PART])
         assert "\n" not in text
         split, part = json.loads(text)["splits"]
@@ -303,7 +303,7 @@ class TestJson:
     def test_what_was_printed_before(
         self, error: DataprepError, as_json: bool, out: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """As text a split is printed when it is done; of a refused request there is no JSON."""
+        """Text of a split is printed when the split is done; a refused request prints no JSON."""
         with pytest.raises(type(error)):
             show_splits(_splits(error), as_json=as_json)
         assert capsys.readouterr().out == out

@@ -176,7 +176,7 @@ def test_the_first_signal_ends_in_order(name: str) -> None:
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    """Whatever is still being cleaned up."""
+    """The process ends even if it is still cleaning up."""
     done = toy("wait", "SIGTERM-twice")
     assert (done.returncode, done.stdout) == (130, "")
 
@@ -192,7 +192,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 
 def test_debug_may_stand_anywhere() -> None:
-    """After the command as before it."""
+    """``--debug`` is accepted after the command as well as before it."""
     for arguments in (("--debug", "fail"), ("fail", "--debug")):
         assert "ZeroDivisionError" in toy(*arguments).stderr
 

@@ -79,7 +79,7 @@ def test_an_unknown_keys_the_nearest(key: str, message: str) -> None:
 
 
 def test_missing_keys_name_their_options() -> None:
-    """All of them at once."""
+    """One error names the options of all missing keys."""
     with pytest.raises(ConfigError, match=r"source is missing: give --source.*output is missing"):
         load(None, {}, {"source": "--source"})
 
@@ -144,7 +144,7 @@ def test_wrong_values_name_their_key(key: str, value: object, message: str) -> N
     ],
 )
 def test_a_password_is_refused_and_never_repeated(key: str, value: object, tmp_path: Path) -> None:
-    """Neither from the command line nor from a file."""
+    """A password is refused in options and in files, and no message repeats it."""
     message = refusal({key: value})
     assert message.startswith(key)
     assert "s3cr3t" not in message
@@ -478,7 +478,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("value", ["[1", "{a: ", "'", "!!python/name:os.getcwd", "2024-13-01"])
     def test_broken_yaml_is_refused(self, value: str) -> None:
-        """With the pair that holds it."""
+        """The error shows the pair that has the mistake."""
         with pytest.raises(ConfigError, match=r"--set a=.*: not valid YAML"):
             parse_settings([f"a={value}"])
 

@@ -113,7 +113,7 @@ def test_long_byte_strings_are_views() -> None:
 
 @given(features=examples)
 def test_one_byte_string_is_that_of_the_whole_example(features: dict[str, Feature]) -> None:
-    """The first value of a feature of byte strings, or None."""
+    """It is the first value of a feature of byte strings, or None."""
     data = encode_example(features)
     for key, feature in features.items():
         string = first_byte_string(data, key)

@@ -203,7 +203,7 @@ def test_any_bytes_are_an_image_record_or_corrupt(data: bytes) -> None:
 
 
 def test_the_mxnet_index_of_known_offsets() -> None:
-    """A line a record: key, a tab, offset of its first magic, past 4 GiB too."""
+    """Each line has a key, a tab and the offset of the record's first magic, also past 4 GiB."""
     assert mxnet_index([(0, 0), (7, 2**33)]) == b"0\t0\n7\t8589934592\n"
 
 

@@ -41,7 +41,7 @@ def test_a_flipped_byte_is_found_wherever_it_is(position: int) -> None:
 
 
 def test_checksums_are_ignored_on_request() -> None:
-    """Without checks a record with both checksums wrong is read."""
+    """A record with two wrong checksums is read if checks are off."""
     damaged = HELLO[:8] + bytes(4) + HELLO[12:17] + bytes(4)
     assert [bytes(r.payload) for r in read_tfrecords(damaged, check=False)] == [b"hello"]
 

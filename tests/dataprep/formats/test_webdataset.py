@@ -121,7 +121,7 @@ def test_members_are_named_by_the_plan() -> None:
 
 
 def test_gnu_tar_lists_it(tmp_path: Path) -> None:
-    """Without a word of complaint."""
+    """GNU tar lists the members and prints no warning."""
     (tmp_path / "shard.tar").write_bytes(shard())
     done = subprocess.run(["tar", "tf", tmp_path / "shard.tar"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -226,7 +226,7 @@ def test_hostile_content_is_corrupt(label: bytes, facts: bytes) -> None:
 
 
 def test_facts_of_any_type_are_shown() -> None:
-    """Numbers, texts and everything else."""
+    """Numbers, texts and values of all other types are shown."""
     facts = {"n": 2**70, "i": 3, "f": 0.5, "t": "x", "l": [1, {}], "z": None}
     data = tar(("a.jpg", b"image"), ("a.json", json.dumps(facts).encode()))
     (record,) = FORM.read(data, "x")
@@ -257,6 +257,6 @@ def test_facts_do_not_replace_members(with_class: bool) -> None:
 
 
 def test_numbers_that_json_lacks_are_refused() -> None:
-    """By the writer, with the number of the sample."""
+    """The writer refuses them with the number of the sample."""
     with pytest.raises(RecordError, match=r"sample 4: .* finite"):
         shard([replace(SAMPLES[0], number=4, values=(1.0, float("nan")))])

@@ -302,7 +302,7 @@ def by_opencv(kind: str, pixels: NDArray[np.uint16], *options: int) -> bytes:
     ids=["png", "tiff", "ppm", "grey png", "grey tiff", "pgm", "jpeg 2000", "avif", "comments"],
 )
 def test_more_than_eight_bits_are_noticed(data: bytes) -> None:
-    """Also where Pillow opens the file as one of 8 bits; the policy may refuse them."""
+    """The depth is seen even if Pillow opens the file with 8 bits; the policy may refuse it."""
     if not data:
         pytest.skip("this OpenCV has no encoder of AVIF")
     assert "depth_reduced" in opened(data).source.notes

@@ -283,7 +283,7 @@ def test_bombs_are_never_decoded(data: bytes, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_header_check_reads_no_pixels() -> None:
-    """With check "header" a damaged file passes if it ends as a JPEG; a truncated one does not."""
+    """Check "header" passes a damaged file that ends as a JPEG does, and no truncated one."""
     policy = ImagePolicy(check="header")
     assert convert(damaged(PLAIN), policy).data == damaged(PLAIN)
     with pytest.raises(CorruptImage, match="truncated JPEG"):
@@ -325,7 +325,7 @@ def aliases(result: Pixels, source_side: int) -> float:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("size", [400, 360, 300, 256, 241, 224, 200, 161, 128, 100, 61, 50, 31])
 def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
-    """On a zone plate no more aliases than with OpenCV's INTER_AREA, within 2 %."""
+    """A zone plate has no more aliases than with OpenCV's INTER_AREA, within 2 %."""
     plate = zone_plate(480)
     data = (
         simplejpeg.encode_jpeg(plate[..., None], 100, "GRAY", "Gray")

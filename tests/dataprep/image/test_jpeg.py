@@ -191,7 +191,7 @@ def test_what_decodes_is_kept(share: float) -> None:
 
 
 def test_progressive_files_are_blurred_instead() -> None:
-    """Of a progressive file the first scans show the whole picture."""
+    """The first scans of a progressive file show the whole picture."""
     converted_image = convert(PROGRESSIVE[: len(PROGRESSIVE) // 2], KEEP)
     assert converted_image.notes == ("truncated_kept",)
     assert np.abs(pixels(converted_image.data).astype(int) - PHOTO).mean() < 25

@@ -81,7 +81,7 @@ def test_no_file_says_it_of_itself(text: bytes) -> None:
 
 
 def test_a_damaged_size_is_no_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a limit libjpeg's words mean that a file asks for too much."""
+    """libjpeg's out-of-memory error means a damaged file if no memory limit is set."""
 
     def decoded(*_: object, **__: object) -> None:
         raise ValueError("Insufficient memory (case 4)")

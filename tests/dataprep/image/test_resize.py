@@ -84,7 +84,7 @@ def test_filters_are_pillows(
 @WITH_CYKOOZ
 @given(data=st.data())
 def test_numpy_gives_the_pixels_of_cykooz_resizer(data: st.DataObject) -> None:
-    """To the bit, of smooth pixels and of the extremes."""
+    """Both give identical bits for smooth pixels and for the extremes."""
     height, width, high, wide = (data.draw(SIDES) for _ in range(4))
     channels = data.draw(st.sampled_from([1, 3, 4]))
     filter: Filter = data.draw(st.sampled_from(CONVOLVED))
@@ -106,7 +106,7 @@ def test_numpy_gives_the_pixels_of_cykooz_resizer(data: st.DataObject) -> None:
 def test_every_processor_gives_the_same_pixels(
     filter: Filter, extensions: str, data: st.DataObject
 ) -> None:
-    """With each set of vector instructions that there is here, to the bit."""
+    """Each set of vector instructions of this machine gives identical bits."""
     if not _has(extensions):
         pytest.skip(f"this processor has no {extensions}")
     height, width, high, wide = (data.draw(SIDES) for _ in range(4))
@@ -160,7 +160,7 @@ def test_threads_do_not_meet() -> None:
     ],
 )
 def test_memory_of_four_bytes_is_not_copied(part: Callable[[Pixels], Pixels]) -> None:
-    """Neither all of a decoded image nor a part of it."""
+    """Neither a whole decoded image nor a part of it is copied."""
     converted = bgrx(part(RGB))
     assert np.shares_memory(converted, MEMORY)
     assert converted.tolist() == part(MEMORY).tolist()
@@ -207,7 +207,7 @@ def test_area_is_the_mean_of_the_area(row: bytes, target: int, down: bool) -> No
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_lanczos_is_pillows(channels: int) -> None:
-    """To the bit."""
+    """The result equals Pillow's to the bit."""
     pixels: Pixels = PHOTO[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
     expected = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(

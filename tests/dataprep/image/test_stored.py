@@ -97,7 +97,7 @@ def test_pngs_that_strict_readers_do_not_take_are_encoded() -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF"])
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
 def test_a_profile_is_kept(kind: str, encoding: str) -> None:
-    """With ``keep`` the source's profile stands in what is encoded, resized or not."""
+    """``keep`` writes the source's profile into the encoded image, resized or not."""
     data = enc.pillow(IMAGE, kind, icc_profile=OTHER)
     for keys in ({}, {"size": 60}):
         converted_image = converted(data, encoding=encoding, icc="keep", **keys)
@@ -111,7 +111,7 @@ def test_a_profile_is_kept(kind: str, encoding: str) -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF"])
 @pytest.mark.parametrize("size", [None, 60])
 def test_a_profile_is_applied(kind: str, size: int | None) -> None:
-    """With ``srgb`` a profile that swaps red and green is obeyed and gone, resized or not."""
+    """``srgb`` applies a profile that swaps red and green and removes it, resized or not."""
     vivid = (IMAGE * [1.0, 0.4, 0.6]).astype(np.uint8)
     swapped = np.ascontiguousarray(vivid[..., [1, 0, 2]])
     converted_image = converted(enc.pillow(swapped, kind, icc_profile=OTHER), icc="srgb", size=size)
@@ -181,7 +181,7 @@ def test_profiles_of_grey() -> None:
 @pytest.mark.parametrize("size", [None, 60])
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
 def test_grey_becomes_three_channels(size: int | None, encoding: str) -> None:
-    """With ``rgb`` a grey JPEG of the right size is encoded anew, in three equal channels."""
+    """``rgb`` encodes a grey JPEG again with three equal channels, even if its size is right."""
     converted_image = converted(enc.grey_jpeg(IMAGE), greyscale="rgb", size=size, encoding=encoding)
     assert (converted_image.action, converted_image.channels, converted_image.colorspace) == (
         "reencoded",
@@ -392,7 +392,7 @@ def test_the_dct_is_accurate(quality: int, subsampling: str, native: str) -> Non
 
 
 def test_the_default_is_baseline() -> None:
-    """Without a word JPEGs have one scan, 4:2:0 and quality 95."""
+    """JPEGs have one scan, 4:2:0 and quality 95 by default."""
     encoded_image = encoded(PHOTO)
     assert encoded_image == encoded(PHOTO, quality=95, subsampling="420")
     assert simplejpeg.decode_jpeg_header(encoded_image)[3] == "420"
@@ -425,7 +425,7 @@ def test_noise_at_quality_100(keys: dict[str, Any]) -> None:
 @pytest.mark.parametrize("source", ["444", "422", "420", "440", "411"])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_subsampling_is_kept(source: str, progressive: bool) -> None:
-    """With ``keep`` the source's subsampling is the result's; 420 where it has none."""
+    """``keep`` uses the source's subsampling, or 420 if the source has none."""
     keep = ImagePolicy(subsampling="keep", progressive=progressive, size=60)
     converted_image = convert(enc.jpeg(PHOTO, source), keep)
     assert simplejpeg.decode_jpeg_header(converted_image.data)[3] == source

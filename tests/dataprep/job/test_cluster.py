@@ -319,7 +319,7 @@ class TestCustomClass:
         error: DataprepError,
         tries: int,
     ) -> None:
-        """At most ``retries`` times, each announced once with its reason."""
+        """A task is repeated at most ``retries`` times; each repeat is reported with its reason."""
         source = failing(99, error)
         runner = Runner(cluster=SMALL, retries=2)
         with pytest.raises(type(error), match=str(error)):

@@ -72,7 +72,7 @@ def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
 def test_a_shard_of_another_size_is_not_stored(
     changeable: MemoryStore, job: JobFile, tmp_path: Path
 ) -> None:
-    """In a store without ETags the size shows that a shard is not the one of its receipt."""
+    """A store without ETags shows by the size that a shard is not the one of its receipt."""
     folder = LocalStore(str(tmp_path / "copy"))
     folder.prepare()
     for info in changeable.list():

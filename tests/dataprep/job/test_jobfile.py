@@ -169,7 +169,7 @@ def test_a_job_of_the_first_version_is_the_same_job() -> None:
     ],
 )
 def test_another_job_is_another(changes: dict[str, Any], difference: str) -> None:
-    """Nor do defaults hide a key that is set now."""
+    """A changed setting is a difference, even if it was a default before."""
     config = ShardConfig.model_validate({"source": "in", "output": "out", **changes})
     differing_keys = differences(
         with_defaults(OF_THE_FIRST_VERSION), content_of_split(config, "train")

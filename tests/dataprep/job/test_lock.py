@@ -215,7 +215,7 @@ def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
 def test_a_lock_of_no_living_run_is_taken_at_once(
     store: Clocked, slept: list[float], changes: dict[str, object]
 ) -> None:
-    """Earlier versions wrote the same. A process is identified by its start time."""
+    """A process is identified by its start time; locks of earlier versions have the same form."""
     here = take_lock(store)[0]["machine"]
     with subprocess.Popen(["true"]) as ended:
         ended.wait()

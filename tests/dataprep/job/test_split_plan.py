@@ -56,7 +56,7 @@ def test_order_depends_on_seed_and_names_alone(
 
 @given(names=distinct_names, seed=seeds)
 def test_an_added_sample_moves_no_other(names: list[str], seed: int) -> None:
-    """Without any one sample the others keep their relative order."""
+    """The other samples keep their relative order if any one sample is left out."""
     *rest, added = names
     assert [name for name in order(names, seed) if name != added] == order(rest, seed)
 

@@ -122,7 +122,7 @@ def test_a_run_that_lost_its_lock_changes_nothing_on_s3(
     settings: str,
     location: str,
 ) -> None:
-    """The same over HTTP, by conditional requests."""
+    """Conditional requests give the same guarantee over HTTP."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
     output, alone = f"s3://{bucket}/out", f"s3://{bucket}/alone"
     is_taken_over_from(photos, output, alone, settings, location, (S3Store, "create_upload"))

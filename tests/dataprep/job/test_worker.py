@@ -460,7 +460,7 @@ def index_entries(buffer: ShardBuffer) -> list[IndexEntry]:
 def test_a_shard_is_stored_with_its_hash_and_places(
     name: str, first_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where its memory had to grow: records are where their offsets say."""
+    """Records are at their offsets, also in a shard whose memory had to grow."""
     monkeypatch.setattr(shard_buffer, "_INITIAL_BYTES", first_bytes)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     buffer = filled(name, store)

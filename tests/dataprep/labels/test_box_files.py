@@ -76,7 +76,7 @@ def widths(source: str | Path, store: StoreOptions | None = None) -> dict[str, i
 
 class TestPlaces:
     def test_folders_and_archives(self, folder: Path, tmp_path: Path) -> None:
-        """XML files below a folder, in a tar, compressed or not, and in tars of a tar."""
+        """XML files are read from folders, from tars, compressed or not, and from tars in a tar."""
         names = sorted({name.split("/")[1] for name in FILES})
         inner = {
             f"Annotation/{n}.tar.gz": tar_of({k: v for k, v in FILES.items() if n in k}, "w:gz")
@@ -123,7 +123,7 @@ class TestPlaces:
             widths(tmp_path / "subset")
 
     def test_s3(self, bucket: str, s3_server: MotoServer) -> None:
-        """Objects below a prefix, or one archive, with the endpoint of the images."""
+        """Objects below a prefix, or one archive, are read by the endpoint of the images."""
         options = StoreOptions(endpoint_url=s3_server.url)
         store = open_store(f"s3://{bucket}/x", options)
         for name, data in FILES.items():
@@ -220,7 +220,7 @@ class TestXml:
         ],
     )
     def test_a_size_that_is_not_given(self, size: bytes) -> None:
-        """Without both sides pixels are those of the image; boxes stay."""
+        """Pixels refer to the size of the image if the XML lacks a side; the boxes are kept."""
         given_size = b"<size><width>500</width><height>375</height><depth>3</depth></size>"
         annotation = parse_xml(ILSVRC.replace(given_size, size))
         assert annotation == parse_xml(ILSVRC)._replace(width=0, height=0)

@@ -89,7 +89,7 @@ def test_another_matlab_file_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("text", NUMBERED.values(), ids=NUMBERED.keys())
 def test_numbers_in_the_file_are_the_labels(text: str) -> None:
-    """Before or behind the class; without numbers the place in the file is the label."""
+    """Numbers stand before or behind the class; without numbers the line number is the label."""
     assert order_in(text) == (("ant", "dog", "cat"), {})
 
 

@@ -81,14 +81,14 @@ def order_of(classified: Classified) -> list[str] | None:
 
 class TestLoad:
     def test_nothing_is_asked_for(self) -> None:
-        """Without files nothing changes."""
+        """Labels do not change if no file is given."""
         assert load().apply(NAMES, FOUND, unheard) is FOUND
         assert load().space("ba") == LabelSpace.of("ab")
 
     def test_the_devkit_wherever_it_is(
         self, folder: Path, bucket: str, s3_server: MotoServer
     ) -> None:
-        """The tarball, its folder, the file with meta.mat beside it or named, on disk and on S3."""
+        """The tarball, its folder and the file meta.mat are read from a disk and from S3."""
         options = StoreOptions(endpoint_url=s3_server.url)
         packed = (folder / "devkit.tar.gz").read_bytes()
         open_store(f"s3://{bucket}/kit", options).put("dev.tar.gz", packed)
@@ -194,7 +194,7 @@ class TestGroundTruth:
         assert labelled.classes == ["a"]
 
     def test_paths_that_fit_a_sample_alike_are_not_guessed(self) -> None:
-        """Of two classes under one base name neither is taken; the reason names both paths."""
+        """A base name with two classes gets neither; the reason names both paths."""
         truth = {"a/1.jpg": "cat", "b/1.jpg": "dog", "2.jpg": "cat"}
         labelling = Labelling(truth=truth, truth_name="t")
         labelled = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)

@@ -76,7 +76,7 @@ def test_the_manifest_is_as_documented() -> None:
 
 
 def test_what_earlier_versions_did_not_write_may_be_missing() -> None:
-    """The table's checksum in a manifest, and the size of images in a receipt."""
+    """A manifest may lack the table's checksum, and a receipt may lack the size of images."""
     content = json.loads(MANIFEST.to_json())
     del content["table"]
     parsed = Manifest.from_json(json.dumps(content).encode(), "m")
@@ -345,7 +345,7 @@ def test_another_type_is_refused_with_its_key(path: list[Any], value: object) ->
 
 
 def test_a_missing_key_is_named() -> None:
-    """With the keys that lead to it."""
+    """The error shows all keys that lead to the missing one."""
     content = sound_content()
     del content["by_name"]["x"]["size"]
     with pytest.raises(ValueError, match=r"'by_name\.x\.size': Field required"):

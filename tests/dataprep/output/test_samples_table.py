@@ -281,7 +281,7 @@ def test_other_files_are_not_tables(data: bytes, message: str) -> None:
 
 @given(values=st.lists(st.text(max_size=5)), rows=st.sampled_from([2, 2**20]))
 def test_texts_are_those_that_arrow_makes(values: list[str], rows: int) -> None:
-    """The same strings as from pa.array, of any script, with nulls for empty ones if asked."""
+    """Strings of any script equal those of pa.array, with nulls for empty ones on request."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(samples_table, "_CHUNK_ROWS", rows)
         column, nulls = texts(values), texts(values, null_if_empty=True)
@@ -299,7 +299,7 @@ def test_texts_are_those_that_arrow_makes(values: list[str], rows: int) -> None:
 def test_numbers_are_those_that_arrow_makes(
     kind: type[np.generic], values: list[tuple[int, bool]]
 ) -> None:
-    """The same type, values and nulls as from pa.array, of every second number too."""
+    """Type, values and nulls equal those of pa.array, also for every second number."""
     array = np.array([value for value, _ in values], kind)
     valid = np.array([is_known for _, is_known in values], np.bool_)
     column = numbers(array, valid)

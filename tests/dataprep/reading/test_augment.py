@@ -90,7 +90,7 @@ class TestCrops:
 
     @given(sides, sides)
     def test_the_centre_crop(self, width: int, height: int) -> None:
-        """A centred square with 224/256 of the short side."""
+        """The crop is a centred square with 224/256 of the short side."""
         box = centre_crop(width, height)
         assert box.width == box.height == max(1, round(min(width, height) * 7 / 8))
         assert 0 <= width - box.width - 2 * box.left <= 1
@@ -233,7 +233,7 @@ class TestAugmentation:
             assert (batch[::2] == 7).all()
 
     def test_normalised_values(self) -> None:
-        """(x / 255 - mean) / std, in both layouts."""
+        """Values are (x / 255 - mean) / std in both layouts."""
         pixels = Augmentation(32, normalise=False, layout="HWC")(IMAGE, sample_rng(1, 2, 3))
         expected = (pixels / 255 - IMAGENET_MEAN) / IMAGENET_STD
         first, last = (

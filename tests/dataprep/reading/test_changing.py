@@ -81,7 +81,7 @@ def test_tf_data(tf: Any, changing_output: ChangingOutput) -> None:
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("mx")
 def test_mxnet(changing_output: ChangingOutput) -> None:
-    """As tf.data."""
+    """MXNet refuses the changed data as tf.data does."""
     memory = in_memory(changing_output.before)
     dataset = dataprep.open(memory.uri, format="recordio")
     batches = dataprep.to_mxnet(dataset, batch_size=4)

@@ -542,7 +542,7 @@ def read_all(dataset: dataprep.Dataset, answers: Any) -> None:
 
 class TestOnS3:
     def test_requests(self, remote: dataprep.Dataset, calls: Calls) -> None:
-        """An index requests its record alone, iteration each shard once."""
+        """An index requests only its record; iteration requests each shard once."""
         labels = remote.labels.tolist()
         read = calls(S3Store, "get_versioned")
         assert remote[50].label == labels[50]

@@ -45,7 +45,7 @@ def parts(world_size: int, count: int, epoch: int = 2, **options: Any) -> list[l
 def test_ranks_share_everything(
     count: int, seed: int, world_size: int, more: int, start: int
 ) -> None:
-    """With ``keep`` each sample that is left belongs to one rank, whatever the global batch."""
+    """``keep`` gives each remaining sample to one rank, whatever the global batch is."""
     global_batch = world_size + more if more else None
     orders = parts(world_size, count, seed=seed, global_batch=global_batch, start=start)
     sequence = sequence_by_record(Order(seed=seed), count, 2).tolist()
@@ -204,7 +204,7 @@ def test_the_order_depends_on_seed_and_epoch_only() -> None:
 
 
 def test_without_shuffling_the_order_is_that_of_the_data_set() -> None:
-    """In every epoch, by record and by shard."""
+    """This holds in every epoch, by record and by shard."""
     order = Order(shuffle=False, seed=1)
     assert sequence_by_record(order, 9, 4).tolist() == list(range(9))
     assert sequence_by_shard(order, [0, 4, 9], 4).tolist() == list(range(9))

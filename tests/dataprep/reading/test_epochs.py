@@ -899,7 +899,7 @@ class TestStates:
         assert (following["epoch"], following["samples"]) == (1, 0)
 
     def test_states_of_earlier_versions(self, dataset: Dataset, numbers: dict[bytes, int]) -> None:
-        """Without the name of the data set they are loaded as before."""
+        """States that lack the name of the data set are loaded as before."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=10)
         batches.load_state_dict({"epoch": 4, "seed": 3, "samples": 30})
         numbers_taken = [numbers[image] for images, _ in batches for image in images]

@@ -157,7 +157,7 @@ def test_images(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_normalised(local: Dataset) -> None:
-    """By ImageNet's mean and deviation."""
+    """Images are normalised by ImageNet's mean and deviation."""
     raw, normalised = (
         dataprep.to_mxnet(
             local, batch_size=120, shuffle=False, augmentation=replace(PLAIN, normalise=normalise)
@@ -217,7 +217,7 @@ def churn() -> Iterator[None]:
 def test_several_files(
     on_s3: Callable[[str], Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither other files nor the next one disturb ImageRecordIter."""
+    """Every epoch has all samples if it is read from several local files in turn."""
     dataset = on_s3("recordio")
     monkeypatch.setattr("dataprep.reading.mxnet.LOCAL_FILE_BYTES", 100_000)
     batches = dataprep.to_mxnet(dataset, batch_size=9, augmentation=PLAIN, cache_dir=tmp_path)

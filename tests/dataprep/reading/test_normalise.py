@@ -55,7 +55,7 @@ def exact(images: Any) -> Any:
 def test_it_gives_what_the_augmentation_gives(
     device: str, layout: Literal["CHW", "HWC"], channels_last: bool
 ) -> None:
-    """The values of ``Augmentation(normalise=True)`` within float32 rounding, channels first."""
+    """Values equal those of ``Augmentation(normalise=True)`` within float32 rounding."""
     pixels = batch(layout, normalised=False).to(device)
     before = pixels.clone()
     normalised = dataprep.normalise(pixels, channels_last=channels_last)
@@ -85,7 +85,7 @@ def test_every_value_is_rounded_once(device: str, dtype: Any) -> None:
 def test_memory_has_the_format_that_was_asked_for(
     device: str, channels_last: bool, dtype: Any
 ) -> None:
-    """Whatever order the pixels have; ``meta`` stands for devices that this machine lacks."""
+    """The input has no effect on the format; ``meta`` stands for devices missing here."""
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     first = torch.zeros((2, 3, 8, 6), dtype=torch.uint8, device=device)
     as_last = first.contiguous(memory_format=torch.channels_last)

@@ -159,7 +159,7 @@ def test_results_come_in_the_order_of_the_items(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [0, 1])
 def test_whose_thread(threads: int) -> None:
-    """With 0 calls run on the caller's thread, with 1 beside it."""
+    """Calls run on the caller's thread with 0 threads, and on another one with 1."""
     threads_used = set(in_order(lambda _: threading.current_thread(), range(5), threads))
     assert (threading.current_thread() in threads_used) == (threads == 0)
     assert len(threads_used) == 1
@@ -167,7 +167,7 @@ def test_whose_thread(threads: int) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 5])
 def test_no_more_items_are_taken_than_threads_and_one(ahead: int) -> None:
-    """And as many ahead as asked: memory does not grow with the number of items."""
+    """Memory does not grow with the number of items, only with the requested read-ahead."""
     taken_items = []
 
     def items() -> Iterator[int]:

@@ -214,7 +214,7 @@ class TestSelect:
             list(part)
 
     def test_a_subset_is_named_by_its_numbers(self, opened: dataprep.Dataset) -> None:
-        """However it was chosen; the whole data set has no such name."""
+        """The name does not depend on how the subset was chosen; the whole data set has none."""
         by_query = opened.where("label == 3")
         assert by_query.subset == opened.select(by_query.numbers[::-1]).subset
         assert by_query.subset != opened.select(by_query.numbers[1:]).subset

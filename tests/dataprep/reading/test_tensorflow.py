@@ -113,7 +113,7 @@ def test_epoch_by_variable(tf: Any, local: Dataset) -> None:
 
 
 def test_a_buffer_mixes_shards(local: Dataset) -> None:
-    """Without one they come one after the other."""
+    """Shards come one after the other if there is no buffer."""
     positions = {image: number for number, (image, _) in enumerate(stored_samples(local))}
     changes = []
     for buffer in (0, 60):
@@ -147,7 +147,7 @@ def test_ranks(output: Path, even: Any) -> None:
 
 @pytest.mark.parametrize("global_seed", [0, 7])
 def test_the_global_seed_has_no_effect(tf: Any, local: Dataset, global_seed: int) -> None:
-    """Whatever seed the program sets for other purposes."""
+    """The order does not depend on the seed that the program sets for other purposes."""
     expected = samples(dataprep.to_tf(local, decode=False))
     tf.random.set_seed(global_seed)
     try:
@@ -213,7 +213,7 @@ def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> No
 @pytest.mark.parametrize("encoding", ["png", "webp"])
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
 def test_other_encodings(tf: Any, tmp_path: Path, encoding: str, mode: str) -> None:
-    """TensorFlow resizes the pixels of the library: three channels, transparent ones white."""
+    """TensorFlow resizes the library's pixels: three channels, with transparent ones white."""
     (tmp_path / "photos" / "a").mkdir(parents=True)
     colours, alpha = np.mgrid[0:256, 0:256].astype(np.uint8)
     pixels = np.dstack([colours, 255 - colours, colours, alpha])

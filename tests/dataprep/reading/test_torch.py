@@ -182,7 +182,7 @@ class TestBothStyles:
 
     @pytest.mark.slow
     def test_persistent_workers_see_the_epoch(self, dataset: Dataset, iterable: bool) -> None:
-        """After ``set_epoch`` running workers shuffle and augment as new ones would."""
+        """Running workers shuffle and augment after ``set_epoch`` as new ones would."""
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL}
         images = dataprep.to_torch(dataset, **options)
         persistent = loader(images, 32, 2, persistent_workers=True)

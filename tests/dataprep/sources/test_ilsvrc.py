@@ -362,7 +362,7 @@ def listed(path: str) -> tuple[Listing, list[str]]:
 
 
 def test_what_decompression_costs_is_said_once(tar_folder: Path) -> None:
-    """Of compressed tars in a folder one line says what they cost; later none."""
+    """One line names the cost of all compressed tars in a folder; later runs print none."""
     for group in range(5):
         put(tar_folder, zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group})), f"n{group:08}.tar.gz")
     (line,) = listed(str(tar_folder))[1]

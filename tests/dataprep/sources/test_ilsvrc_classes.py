@@ -112,7 +112,7 @@ class TestSynsetsInNames:
         assert {*chosen.values()} == {name.removesuffix(".tar") for name in archives}
 
     def test_can_be_chosen(self, tmp_path: Path) -> None:
-        """With ``names`` an image whose name has no synset is skipped with that reason."""
+        """``names`` skips an image whose name has no synset, and gives that reason."""
         archives = {"a.tar": tar_of(images(f"{CAT}_1.jpg", "x.jpg"))}
         listing = listed(tmp_path, archives, classes="names")
         assert classes(listing) == {f"{CAT}_1.jpg": CAT}

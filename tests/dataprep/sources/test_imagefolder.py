@@ -324,7 +324,7 @@ def test_a_broken_link_in_the_place_of_a_folder_is_refused(
 
 
 def test_broken_links_among_images_without_extensions_fail(tmp_path: Path) -> None:
-    """In a class nothing tells a folder from an image; beside the classes it may be one of them."""
+    """A broken link in a class may be an image; beside the classes it may be a class."""
     draw(tmp_path, ["cats/1", "dogs/2"])
     (tmp_path / "cats" / "3").symlink_to("nowhere")
     assert problems(ImageFolder(str(tmp_path)).list()) == {
@@ -833,5 +833,5 @@ def test_files_and_folders_that_may_not_be_read() -> None:
     ],
 )
 def test_extensions_promise_images(name: str, promises: bool) -> None:
-    """That of the file alone, in any case."""
+    """Only the extension of the file itself counts, in any case."""
     assert bool(promises_image(name)) is promises

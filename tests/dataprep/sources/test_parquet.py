@@ -138,7 +138,7 @@ class TestColumns:
             listed(tmp_path, columns, **options)
 
     def test_metadata_choose(self, tmp_path: Path) -> None:
-        """Of several columns those that the schema calls Image and ClassLabel are read."""
+        """The columns that the schema calls Image and ClassLabel are read if there are several."""
         features = {"b": {"_type": "Image"}, "y": {"_type": "ClassLabel", "names": ["u", "v"]}}
         columns = {"a": DATA[::-1], "b": DATA, "label": [7] * 10, "y": [n % 2 for n in range(10)]}
         source = source_of(tmp_path, {"a.parquet": parquet_of(columns, features=features)})

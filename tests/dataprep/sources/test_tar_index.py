@@ -256,7 +256,7 @@ def test_damage_ends_in_an_error_of_the_archive(data: bytes, cut: int, position:
 
 
 def test_the_content_says_what_is_a_tar(packed: Callable[[bytes], bytes]) -> None:
-    """Whatever it is called; one level of nesting is looked into."""
+    """The name of the file does not matter; one level of nested tars is read."""
     deepest = tar_of({"deep.jpg": b"d"})
     inner = tar_of({"in.jpg": b"\xff\xd8i", "b.tar": deepest})
     data = tar_of(
@@ -349,7 +349,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def test_gzip_content_is_read_at_any_place(store: Store, tmp_path: Path) -> None:
-    """By threads and by copies in workers, with ranges of the gzip file alone."""
+    """Threads and copies in workers read it by ranges of the gzip file only."""
     content = noise(6_000_000)
     packed = zipped(tar_of({"n1/a.jpg": content, "n1/b.jpg": b"b"}))
     store.put("key!gzip@", packed)

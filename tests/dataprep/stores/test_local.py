@@ -428,7 +428,7 @@ def test_files_that_vanish_while_listing_are_left_out(
 
 
 def test_listing_is_in_the_order_of_bytes(store: LocalStore) -> None:
-    """Not of the locale; dots within a name are part of it."""
+    """The locale has no effect; dots within a name are part of it."""
     names = ["B", "a", "\udcff", "ü", "Z", "c..", "d/..b"]
     for name in names:
         store.put(name, b"x")
@@ -502,7 +502,7 @@ def test_a_file_system_that_takes_less_gets_the_rest_the_usual_way(
 def test_a_disk_that_fills_up_is_reported(
     store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever way the bytes go."""
+    """Each way of writing reports it."""
     monkeypatch.setattr(os, "write", failing(os_error(errno.ENOSPC)))
     with pytest.raises(StoreFull, match="no space left while writing 'key'"):
         store.put("key", pages)

@@ -223,7 +223,7 @@ def test_a_server_that_refuses_every_if_match_is_asked_and_written(
 def test_the_age_of_an_object_is_between_two_times_of_the_server(
     open_s3: OpenS3, s3_server: MotoServer
 ) -> None:
-    """Whatever clock this machine has."""
+    """The clock of this machine has no effect."""
     open_s3().put("key", DATA)
     times = {
         "Last-Modified": "Fri, 02 Jan 2026 03:04:05 GMT",

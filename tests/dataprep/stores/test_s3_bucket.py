@@ -98,7 +98,7 @@ def test_nobody_at_the_endpoint(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_credentials(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without credentials the message says how to give them."""
+    """The message says how to give credentials."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
