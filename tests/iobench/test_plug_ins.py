@@ -21,7 +21,7 @@ from tests.iobench.small_runs import ThirdParty
 
 
 def test_parts_are_those_of_the_protocol() -> None:
-    """Attributes, properties and methods, and nothing of Python's own."""
+    """They are attributes, properties and methods, without Python's own."""
     assert parts(Loader) == ["close", "epoch", "framework", "notes", "reads"]
     assert "retries" in parts(ObjectClient)
     assert {"emulated", "compute_s", "warm_up"} <= set(parts(Consumer))
@@ -39,7 +39,7 @@ def test_this_packages_own_is_taken_at_its_word() -> None:
 
 class TestOthers:
     def test_what_is_whole_is_given_back(self, third_party: ThirdParty) -> None:
-        """As it was made."""
+        """The object comes back as it was made."""
         loader = object.__new__(NullLoader)
         assert create(LOADERS, "odd-steady", Loader, lambda: loader) is loader
 
@@ -53,7 +53,7 @@ class TestOthers:
             create(LOADERS, "odd-steady", Loader, missing)
 
     def test_what_raises_or_lacks_a_part_is_named(self, third_party: ThirdParty) -> None:
-        """With package and entry point."""
+        """The error has the package and the entry point."""
 
         def broken() -> Any:
             raise LookupError("two\nlines")
@@ -99,7 +99,7 @@ def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_this_packages_own_are_not_named() -> None:
-    """Nor names that nobody knows."""
+    """Unknown names are not named, either."""
     specs = [TrialSpec("loader", {"loader": "raw"}), TrialSpec("loader", {"loader": "none such"})]
     assert others(specs) == {}
     assert clashes(specs) == []

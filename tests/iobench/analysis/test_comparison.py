@@ -110,13 +110,13 @@ def test_unlike_machines_are_refused() -> None:
 
 
 def test_nothing_in_common_is_refused() -> None:
-    """Also with force."""
+    """Two runs without a common trial are refused, also with force."""
     with pytest.raises(NotComparable, match="no figure in common"):
         compared(run(loader(100, 1)), run(loader(100, 1, batch_size=9)), force=True)
 
 
 def test_a_regression_is_exit_code_1() -> None:
-    """Of any figure that decides; an improvement elsewhere does not make up for it."""
+    """Any figure that decides sets it; an improvement elsewhere does not make up for it."""
     base = run(loader(100, 1), loader(200, 2))
     comparison = compared(base, run(loader(80, 1), loader(300, 2)))
     assert comparison.exit_code == 1
@@ -167,7 +167,7 @@ def test_the_rate_of_the_loop_decides() -> None:
 
 
 def test_without_a_loop_in_both_runs_loaders_and_probes_decide() -> None:
-    """By the rate of each; a loop that only one run has does not decide."""
+    """The rate of each decides; a loop that only one run has does not."""
 
     def measured(loader_rate: float, disk_rate: float) -> list[Trial]:
         disk = done("disk", {"target": "t"}, WARM, mb_per_s=disk_rate)
@@ -182,7 +182,7 @@ def test_without_a_loop_in_both_runs_loaders_and_probes_decide() -> None:
 
 
 def test_the_time_to_the_first_batch_decides_where_no_run_has_a_rate() -> None:
-    """As with data so short that they fit into what a loader reads ahead."""
+    """A run has no rate if its data fit into what a loader reads ahead."""
     before, after = (
         with_metrics(loader(100, 1), samples_per_s=None, time_to_first_batch_s=seconds)
         for seconds in (1.0, 3.0)
@@ -193,7 +193,7 @@ def test_the_time_to_the_first_batch_decides_where_no_run_has_a_rate() -> None:
 
 
 def test_the_start_of_later_epochs_is_compared_and_decides_nothing() -> None:
-    """Of loops and of loaders; a shorter one is better."""
+    """Loops and loaders have this figure; a shorter time is better."""
     later: dict[str, Any] = {"time_to_first_batch_s": 2.0, "epoch_start_s": 0.4}
     sooner = {**later, "epoch_start_s": 0.1}
     base = run(
@@ -295,7 +295,7 @@ def test_a_slower_one_of_twenty_is_noticed(sort: str) -> None:
 def test_too_many_figures_for_the_repeats_are_underpowered(
     count: int, repeats: int, more: int
 ) -> None:
-    """At 6 against 6 the smallest p-value is 2/924: of more than 23 figures none can change."""
+    """The smallest p-value of 6 against 6 is 2/924: of more than 23 figures none can change."""
     base, new = points("loaders", count, repeats), points("loaders", count, repeats)
     new[0] = loader(50, 1, repeats=repeats)
     comparison = compared(run(*base), run(*new))

@@ -86,7 +86,7 @@ def test_trials_that_lost_bytes_are_no_evidence() -> None:
 
 
 def test_a_loop_faster_than_its_link_is_a_fault_of_the_measurement() -> None:
-    """As behind a link of 12 MB/s with a loop of 52 MB/s: no finding rests on it."""
+    """No finding rests on a loop of 52 MB/s behind a link of 12 MB/s."""
     result = analysed(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED)
     (fault,) = [f for f in result.findings if f.code == "faster-than-storage"]
     assert fault.severity == "problem"
@@ -127,7 +127,7 @@ def test_a_loader_and_a_loop_faster_than_their_disk() -> None:
 
 
 def test_raw_reading_of_the_same_data_is_a_ceiling() -> None:
-    """With as many requests at a time: two workers of a sequential loader have four."""
+    """The ceiling has as many requests at a time: two sequential workers have four."""
     raw: dict[str, Any] = {"loader": "raw", "data": "shards@s3"}
     over = [DEVICE, loop("store", 500, workers=2)]
     assert "faster-than-storage" in by_code(*over, loader(300, 4, **raw))
@@ -157,7 +157,7 @@ def test_a_point_with_smaller_reads_is_no_ceiling_where_latency_limits() -> None
 
 
 def test_a_ceiling_that_was_not_measured_is_said() -> None:
-    """With the keys that measure it; not of a loop that reads memory."""
+    """The finding names the keys that measure it; a loop that reads memory needs none."""
     findings = by_code(DEVICE, loop("store", 300, workers=2))
     assert "with at least 4 requests at a time" in findings["ceiling-not-measured"].evidence
     assert "object_store.targets" in findings["ceiling-not-measured"].advice

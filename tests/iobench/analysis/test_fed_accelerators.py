@@ -94,7 +94,7 @@ def test_each_loader_has_its_own_numbers() -> None:
 
 
 def test_every_number_is_in_the_summary() -> None:
-    """With the figures of each rank."""
+    """The summary also has the figures of each rank."""
     result = analysed(side_by_side(1, 0.97), side_by_side(2, 0.93, rate=370))
     entries = result.summary["accelerators"]
     assert [entry["accelerators"] for entry in entries] == [1, 2]

@@ -55,7 +55,7 @@ def watched(**metrics: Any) -> list[Trial]:
 
 @pytest.mark.parametrize(("rung", "code"), CODES.items())
 def test_the_rung_that_costs_most_is_the_primary_finding(rung: str, code: str) -> None:
-    """With its share of the step, and in the verdict."""
+    """The finding has the rung's share of the step, and the verdict names it."""
     result = analysed(ladder(rung))
     (first,) = [finding for finding in result.findings if finding.primary]
     assert (first.code, first.severity) == (code, "problem")
@@ -255,7 +255,7 @@ def test_loss_and_waiting_are_two_figures() -> None:
 
 
 def test_ranks_that_wait_for_a_slower_one_are_the_cause() -> None:
-    """Where that is half of the loss or more, and not what the slowest rank prepares."""
+    """They are the cause if that is half of the loss or more."""
     seen = {"devices": 2, "rank_uneven_share": 0.3, "rank_wait_s": [0.01, 0.05]}
     result = analysed(loop("synthetic", 1000), loop("warm", 550, metrics=seen))
     (first,) = [finding for finding in result.findings if finding.primary]
@@ -277,7 +277,7 @@ def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
 
 
 def test_steps_that_stand_out_and_a_late_first_batch() -> None:
-    """By the highest quantile that there is; of all points the latest."""
+    """The highest available quantile decides, and the latest first batch of all points."""
     seen = {"step_s_p50": 0.1, "step_s_p90": 0.5, "time_to_first_batch_s": 30.0}
     more = {"first_batch_listing_s": 25.0}
     findings = by_code(loop("synthetic", 1000), loop("warm", 900, metrics={**seen, **more}))
@@ -286,7 +286,7 @@ def test_steps_that_stand_out_and_a_late_first_batch() -> None:
 
 
 def test_probes_find_small_files_and_refusals() -> None:
-    """Without a loop they are what to begin with."""
+    """Probes give the first finding if no loop was measured."""
     layouts = [
         done(
             "layout",
@@ -320,7 +320,7 @@ def test_what_qualifies_a_run_is_said_of_the_loop_that_it_is_about() -> None:
 
 
 def test_repeats_that_scatter_are_flagged() -> None:
-    """With their range; the confidence is low."""
+    """The finding has their range; its confidence is low."""
     trials = [*loop("synthetic", 1000), *loop("warm", 500)]
     wild = [
         replace(t, metrics={**t.metrics, "samples_per_s": rate})
@@ -367,7 +367,7 @@ def test_confidence_comes_from_the_interval(repeats: int, width: float, level: s
 
 
 def test_confidence_about_storage_is_never_high_on_an_emulated_device() -> None:
-    """Nor where the store is a server on this machine; the headline says both."""
+    """Nor is it high if the store is a server on this machine; the headline says both."""
     cold = analysed(loop("synthetic", 1000), loop("cold", 500))
     assert cold.confidence is not None
     assert cold.confidence.level == "medium"
@@ -386,7 +386,7 @@ def test_confidence_about_storage_is_never_high_on_an_emulated_device() -> None:
 
 
 def test_a_rate_above_its_link_is_a_cache() -> None:
-    """By what the config says of the disk."""
+    """The config gives the limit of the disk."""
     params: dict[str, Any] = {"target": "nvme", "operation": "read", "cache": "direct"}
     params |= {"pattern": "sequential"}
     params |= {"block_bytes": 2**20, "parallelism": 4}
@@ -409,7 +409,7 @@ def test_storage_behind_a_target_qualifies_its_figures() -> None:
 
 
 def test_every_rule_has_its_own_words() -> None:
-    """One rule a code, with a source."""
+    """Each code has one rule, with a source."""
     titles = [rule.title for rule in RULES.values()]
     assert all(rule.when and rule.source for rule in RULES.values())
     assert len(titles) > 35

@@ -75,7 +75,7 @@ def test_a_point_has_the_sum_and_the_slowest_host() -> None:
 
 
 def test_points_on_other_numbers_of_hosts_stand_apart() -> None:
-    """Also those that a missing host has made so."""
+    """A missing host makes a point of another number of hosts as well."""
     host_points_found = host_points(
         [*on_hosts(GETS, (1.0, 1.0, None)), *fewer(GETS, (2.0,)), *on_hosts(GETS, (1.0, 1.0, 1.0))]
     )
@@ -95,7 +95,7 @@ def test_the_verdict_begins_with_all_hosts() -> None:
 
 
 def test_a_loop_that_reads_nothing_does_not_stand_for_the_run() -> None:
-    """Also if a host is missing in the loop that reads: its sum says on how many hosts."""
+    """The loop that reads represents the run, also if a host is missing in it."""
     trials = [
         *on_hosts(loop("synthetic", 100.0), (1.0, 1.0, 1.0)),
         *on_hosts(loop("warm", 90.0), (1.0, 0.9, None)),
@@ -105,7 +105,7 @@ def test_a_loop_that_reads_nothing_does_not_stand_for_the_run() -> None:
 
 
 def test_a_run_of_one_host_says_nothing_of_hosts() -> None:
-    """Neither the verdict nor the summary."""
+    """Neither the verdict nor the summary mentions hosts."""
     result = analyse(run(GETS))
     assert "host" not in result.verdict.lower()
     assert "hosts" not in result.summary
@@ -129,19 +129,19 @@ def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
     ],
 )
 def test_what_is_wrong_with_hosts_is_a_finding(rates: Rates, share: float, code: str) -> None:
-    """A host without a result, a slow one, and hosts that measured at other times."""
+    """A missing host, a slow host and hosts that measured at other times are findings."""
     codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, rates, share=share))).findings}
     assert {"host-missing", "hosts-uneven", "hosts-apart"} & codes == {code}
 
 
 def test_even_hosts_that_measure_together_are_no_finding() -> None:
-    """Within the usual spread."""
+    """Differences within the usual spread are no finding."""
     codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.85, 1.1)))).findings}
     assert not {code for code in codes if code.startswith("host")}
 
 
 def test_a_missing_host_is_named_with_its_reason() -> None:
-    """And with the number of its trials."""
+    """The finding also has the number of the host's trials."""
     (problem,) = host_problems([*on_hosts(GETS, (1.0, None)), *on_hosts(GETS, (1.0, 1.0))])
     assert problem.sentence == "host 1 has no result in 6 of 12 trials: it gave no result"
 
@@ -158,7 +158,7 @@ def test_hosts_between_measured_numbers_are_interpolated(rate: float, hosts: int
 
 
 def test_a_store_that_gives_all_hosts_no_more_is_never_enough() -> None:
-    """As the law says that was fitted to the measured numbers."""
+    """The law that was fitted to the measured numbers shows it."""
     full = HostCurve("store", {1: 100.0, 2: 110.0, 4: 112.0}, "")
     assert full.hosts_for(1000.0) is None
     assert full.hosts_for(111.0) == 3
@@ -194,7 +194,7 @@ def result_of_hosts(rates: Mapping[int, float]) -> Result:
 
 
 def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:
-    """And says beyond which number it is extrapolated."""
+    """The output says from which number of hosts on it is extrapolated."""
     result = result_of_hosts({1: 80.0, 2: 160.0, 4: 240.0})
     rate = 4000  # 2 devices that consume 2,000 samples/s each: 160 MB/s of 40 kB
     assert rate * SAMPLE_BYTES == 160e6

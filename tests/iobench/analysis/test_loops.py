@@ -34,7 +34,7 @@ def test_the_loss_is_one_figure_everywhere() -> None:
 
 @given(st.lists(st.floats(0.001, 1.0), min_size=2, max_size=7))
 def test_no_part_of_a_step_exceeds_the_loss(seconds: list[float]) -> None:
-    """Also where a rung took less time than the one above it."""
+    """This holds even if a rung took less time than the one above it."""
     rungs = ("synthetic", *RUNGS[1 : len(seconds) - 1], "cold")
     trials = [
         t for rung, s in zip(rungs, seconds, strict=True) for t in loop(rung, 1 / s, repeats=1)
@@ -71,7 +71,7 @@ def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
 
 
 def test_preparing_and_fetching_are_split_by_a_warm_loop() -> None:
-    """Of the time of the farthest; not where warm was not quite warm."""
+    """They split the time of the farthest input, unless the warm loop was not quite warm."""
     (loop_figures,) = training_loops(
         [*loop("synthetic", 1000), *loop("warm", 500), *loop("cold", 250)]
     )
@@ -104,7 +104,7 @@ def test_a_loop_without_its_devices_rate_says_so() -> None:
 
 
 def test_rungs_that_were_not_measured_say_why() -> None:
-    """Not asked for, failed, or of a loader with three rungs."""
+    """A rung was not requested, has failed, or does not exist for the loader."""
     (entry,) = analyse(run([*loop("synthetic", 1000), *loop("warm", 500)])).summary["ladder"]
     assert entry["not_measured"]["decode"] == "not requested (training.inputs)"
     trials = [*loop("synthetic", 900, loader="tf-data"), *loop("warm", 500, loader="tf-data")]
@@ -113,7 +113,7 @@ def test_rungs_that_were_not_measured_say_why() -> None:
 
 
 def test_scaling_over_devices() -> None:
-    """The rate of N devices over N times the rate of one."""
+    """Efficiency is the rate of N devices over N times the rate of one."""
     trials = together(
         loop("synthetic", 1000, group="1", metrics=GPU),
         loop("synthetic", 3600, group="4", devices=4, metrics={**GPU, "devices": 4}),
@@ -124,7 +124,7 @@ def test_scaling_over_devices() -> None:
 
 
 def test_a_result_is_summarised_without_any_trial() -> None:
-    """As a run that was stopped at once."""
+    """A run that was stopped at once has a summary."""
     empty = summarised(run())
     assert empty.summary["verdict"] == "Nothing could be measured."
     assert empty.findings == ()

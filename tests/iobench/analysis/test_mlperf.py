@@ -59,7 +59,7 @@ def test_a_loop_may_keep_all_rules() -> None:
 def test_the_mark_is_that_of_the_workload(
     preset: str, model: str, batch_size: int, au: float, is_met: bool
 ) -> None:
-    """90 % for ResNet-50, 85 % for RetinaNet."""
+    """The mark is 90 % for ResNet-50 and 85 % for RetinaNet."""
     trials = emulated(preset, au, model=model, batch_size=batch_size)
     (mark,) = analysed(trials, **MEMORY).summary["mlperf_storage"]
     assert mark["requirements"][0]["is_met"] is is_met

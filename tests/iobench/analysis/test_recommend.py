@@ -139,7 +139,7 @@ def test_one_measured_number_of_workers_is_no_prediction(
 
 
 def test_the_command_measures_the_loader_that_the_config_has() -> None:
-    """By its place under ``loaders``; an entry with other work is not the same."""
+    """The command names its entry under ``loaders``; an entry with other work is not the same."""
     other = {"loader": ["torch-iterable"], "data": ["shards@disk"], "image_size": [64]}
     same = {**other, "image_size": [224], "workers": [1]}
     trials = [loader(820, 1), loop("synthetic", 4000), loop("warm", 800)]
@@ -163,7 +163,7 @@ CURVE = together(loader(400, 1), loader(780, 2), loader(1480, 4))
 
 
 def test_three_measured_numbers_of_workers_predict_twice_the_largest_at_most() -> None:
-    """Of 32 CPUs; the interval shows the extrapolation."""
+    """The interval shows the extrapolation on 32 CPUs."""
     trials = [CURVE, loop("synthetic", 9000), loop("warm", 398)]
     (first, *_) = analysed(*trials, processors=32).advice.changes
     assert (first.setting, first.value, first.basis) == ("workers", 8, "predicted")
@@ -177,7 +177,7 @@ def test_three_measured_numbers_of_workers_predict_twice_the_largest_at_most() -
 
 
 def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
-    """Three GB each on a machine with 16."""
+    """Each worker needs three GB, and the machine has 16."""
     curve = [
         replace(trial, metrics={**trial.metrics, "memory_bytes": 3e9 * trial.params["workers"]})
         for trial in CURVE
@@ -191,7 +191,7 @@ def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
 
 
 def test_more_processors_need_the_curve_and_have_an_interval() -> None:
-    """As workers; without three counts up to the CPUs no number of CPUs is named."""
+    """No number of CPUs is named without three counts up to the CPUs."""
     trials = [loop("synthetic", 9000, workers=4), loop("warm", 1470, workers=4)]
     (first,) = analysed(CURVE, *trials, processors=4).advice.changes
     assert (first.setting, first.basis, first.value) == ("processors", "predicted", 8)
@@ -291,7 +291,7 @@ def test_a_loop_that_computes_on_its_workers_processors_is_not_modelled_untested
 
 
 def test_later_gains_are_on_top_of_those_before() -> None:
-    """With both changes the device is fed: the second gains what the first left."""
+    """Both changes together feed the device: the second gains what the first left."""
     trials = together(
         *(loader(900, 1), loader(1440, 2)),
         *(loader(500, 1, data="originals@disk"), loader(900, 2, data="originals@disk")),
@@ -308,7 +308,7 @@ def test_later_gains_are_on_top_of_those_before() -> None:
 
 
 def test_files_are_packed_where_shards_of_the_same_images_are_faster() -> None:
-    """By loaders of one framework; other frameworks say nothing of this loop."""
+    """Only loaders of one framework are compared."""
     folder: dict[str, Any] = {"loader": "torch-folder", "data": "files@disk"}
     trials = together(
         *(loader(400, 1, **folder), loader(900, 1), loader(2000, 1, loader="tf-data")),
@@ -350,7 +350,7 @@ def test_other_frameworks_are_not_told_what_torch_can_do(name: str) -> None:
 
 
 def test_pinned_memory_is_for_gpus() -> None:
-    """An emulated device copies nothing."""
+    """It is not recommended for an emulated device, which copies nothing."""
     pinned = loader(1000, 1, pin_memory=True)
     of = {False: analysed(ONE_WORKER, pinned), True: None}
     advice = of[False]
@@ -374,7 +374,7 @@ def test_the_primary_finding_has_the_first_recommendation() -> None:
 
 
 def test_too_many_workers_are_named() -> None:
-    """With the number of processors instead; no gain is predicted."""
+    """The advice is the number of processors; no gain is predicted."""
     trials = together(loop("synthetic", 2000, workers=9), loop("warm", 1000, workers=9))
     findings = by_code(trials)["too-many-workers"]
     assert findings.recommendation is not None
@@ -382,7 +382,7 @@ def test_too_many_workers_are_named() -> None:
 
 
 def test_a_run_without_loops_advises_its_loader() -> None:
-    """Of the first that decodes."""
+    """The advice is for the first loader that decodes."""
     result = analysed(loader(900, 1), loader(1440, 2))
     assert result.situation is not None
     assert [change.setting for change in result.advice.changes] == ["workers"]

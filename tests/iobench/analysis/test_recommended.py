@@ -48,7 +48,7 @@ def options(program: str, name: str) -> set[str]:
 
 
 def test_commands_and_their_options_exist() -> None:
-    """Also the configs that are named."""
+    """The configs that the commands name exist, too."""
     seen = set()
     for where, text in texts():
         for program, name, rest in _COMMAND.findall(text):

@@ -71,7 +71,7 @@ CAUSES: dict[str, tuple[Sequence[Trial], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("code", CAUSES)
 def test_the_first_change_is_a_remedy_of_the_cause(code: str) -> None:
-    """Also where its gain is not predicted."""
+    """This holds even if its gain is not predicted."""
     trials, config, setting = CAUSES[code]
     result = analyse(run(trials, **config))
     (primary,) = [finding for finding in result.findings if finding.primary]

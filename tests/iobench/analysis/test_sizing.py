@@ -118,7 +118,7 @@ def test_rates_of_one_table_have_one_meaning(preset: str, model: str, names: lis
 
 
 def test_hosts_for_devices(tmp_path: Path) -> None:
-    """By the part that is the scarcest; what was not measured is said."""
+    """The scarcest part decides; the output names what was not measured."""
     output = scale_output(tmp_path, run_with_data(LOOP, disk(400)), "--devices", "8")
     assert "8 devices, emulated device: consume 16,000 img/s" in output
     assert "Hosts like this one: 11." in output

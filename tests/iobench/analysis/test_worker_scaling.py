@@ -57,7 +57,7 @@ def test_no_prediction_goes_beyond_twice_the_largest_count() -> None:
 
 
 def test_more_workers_than_processors_bring_nothing() -> None:
-    """Where workers compute."""
+    """This is the case if workers compute."""
     points = measured({1: 100.0, 2: 195.0, 4: 370.0})
     assert at_workers(points, 8, 4) == points[4]
     six = at_workers(points, 6, 6)
@@ -70,7 +70,7 @@ def test_a_curve_that_does_not_follow_the_law_is_not_extended() -> None:
 
 
 def test_between_two_counts_the_rate_is_interpolated() -> None:
-    """Also where only two were measured."""
+    """Two measured counts are enough."""
     estimate = at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
     assert estimate is not None
     assert estimate.median == pytest.approx(150)

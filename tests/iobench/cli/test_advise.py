@@ -58,7 +58,7 @@ def test_nothing_to_change_is_said(tmp_path: Path) -> None:
 
 
 def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:
-    """With those that are."""
+    """The error lists the loops that exist."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--group", "nope"])
     assert done.exit_code == 2
     with pytest.raises(NoAdvice, match="called 'nope': choose one of g"):
@@ -66,7 +66,7 @@ def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:
 
 
 def test_json_has_the_recommendations(photos: Path) -> None:
-    """As result.json stores them."""
+    """They are written as in result.json."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--json"])
     assert done.exit_code == 0, done.output
     config = json.loads(done.stdout)

@@ -56,7 +56,7 @@ def test_the_base_is_the_first_or_the_baseline(tmp_path: Path) -> None:
 
 
 def test_what_decides_is_told_from_what_is_listed(tmp_path: Path) -> None:
-    """In the text, the JSON object and on the page."""
+    """The text, the JSON object and the page tell them apart."""
     base, new = saved_run(tmp_path / "base"), saved_run(tmp_path / "new", 1.5)
     comparison = compare_saved([base, new], None, 0.05)
     assert comparison.exit_code == 0
@@ -103,7 +103,7 @@ def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    """With its name, as base and as new."""
+    """The error names the file, whether it is base or new."""
     run, odd = saved_run(tmp_path / "run"), tmp_path / "odd.json"
     odd.write_bytes(b'{"schema": 1}')
     for pair in ([odd, run], [run, odd]):
@@ -154,7 +154,7 @@ def test_no_path_of_this_machine_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("2.5 %", 0.025), ("99%", 0.99)])
 def test_a_threshold_is_a_share(text: str, share: float) -> None:
-    """As everywhere in this package."""
+    """It is a fraction of 1, as everywhere in this package."""
     assert threshold_share(text) == pytest.approx(share)
 
 
@@ -166,7 +166,7 @@ def test_other_thresholds_are_refused(text: str) -> None:
 
 
 def test_page_names() -> None:
-    """In any case of letters."""
+    """The extension is recognised in any case of letters."""
     page_name(Path("a.HTML"))
     with pytest.raises(ConfigError, match=r"--html result\.json"):
         page_name(Path("result.json"))

@@ -59,7 +59,7 @@ class TestTargets:
         assert all(line.startswith(("    ", "/")) for line in lines)
 
     def test_without_a_path_all_that_may_hold_data(self) -> None:
-        """The root among them, the kernel's own not."""
+        """The list has the root but no file system of the kernel."""
         done = invoked("targets", "--json")
         content = json.loads(done.stdout)["targets"]
         assert "/" in content
@@ -75,7 +75,7 @@ class TestTargets:
         assert content[named]["kind"] == describe_target(tmp_path)["kind"]
 
     def test_names_that_are_no_text(self, tmp_path: Path) -> None:
-        """Shown as everywhere."""
+        """They are escaped as everywhere."""
         done = iobench("targets", tmp_path / "a\x1b[2J")
         assert done.code == 0
         assert done.out.startswith(f"{tmp_path}/a\\x1b[2J: ")
@@ -90,7 +90,7 @@ class TestRun:
     def test_it_says_the_verdict_and_where_the_report_is(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """On stdout these two lines alone; trials and counts on stderr."""
+        """These two lines are all of stdout; trials and counts are on stderr."""
         folder = tmp_path / "run"
         done = invoked("run", configs.write(loaders=NULL), "--output", folder)
         assert done.exit_code == 0, done.output
@@ -147,7 +147,7 @@ class TestRun:
     def test_dry_run_lists_the_trials_and_touches_nothing(
         self, configs: Configs, here: Path
     ) -> None:
-        """The sums first, then a line a kind, or a line a trial in their order."""
+        """Sums come first, then one line per kind, or one line per trial in order."""
         config = configs.write(loaders=loaders("null", "mock"), repeats=2)
         done = invoked("run", config, "--dry-run", "--output", "out")
         assert done.exit_code == 0
@@ -191,7 +191,7 @@ class TestCost:
         return configs.write(object_store=store, cost_limit_usd=0.1)
 
     def test_a_dry_run_says_what_it_costs(self, dear: Path) -> None:
-        """Whatever the limit."""
+        """The cost is shown whatever the limit is."""
         done = invoked("run", dear, "--dry-run")
         assert done.exit_code == 0
         assert "requests to S3 for $0.50 at most" in done.stdout
@@ -272,7 +272,7 @@ class TestLadder:
         assert content["verdict"] == result.summary["verdict"]
 
     def test_a_dry_run(self, configs: Configs) -> None:
-        """One object, with a trial a rung."""
+        """The output is one object with one trial per rung."""
         config = configs.write(training=[{**self.LOOP, "inputs": ["cold", "store"]}])
         done = invoked("ladder", config, "--dry-run", "--json")
         content = json.loads(done.stdout)
@@ -293,7 +293,7 @@ class TestLadder:
 
 class TestDryRun:
     def test_json(self, configs: Configs, here: Path) -> None:
-        """One object, with the trials' ids."""
+        """The output is one object with the ids of the trials."""
         done = invoked("run", configs.write(loaders=NULL, repeats=2), "--dry-run", "--json")
         content = json.loads(done.stdout)
         assert [trial["repeat"] for trial in content["trials"]] == [0, 1]
@@ -313,7 +313,7 @@ class TestDryRun:
 
     @pytest.mark.parametrize("more", [("--verbose",), ("--like", "somewhere")])
     def test_its_options_need_it(self, configs: Configs, more: tuple[str, ...]) -> None:
-        """Said, rather than passed over."""
+        """Options of a dry run are refused without ``--dry-run``, not ignored."""
         done = invoked("run", configs.write(loaders=NULL), *more)
         assert done.exit_code == 2
         assert "go with --dry-run" in done.stderr
@@ -337,7 +337,7 @@ class TestRefusals:
         return line
 
     def test_wrong_keys(self, configs: Configs, here: Path) -> None:
-        """With the nearest known key."""
+        """The error names the nearest known key."""
         config = configs.write(loaders=[{"loader": "raw", "wrokers": 2}], repaets=2)
         line = self.refused(config)
         assert line.startswith(f"iobench: {config}: ")
@@ -353,7 +353,7 @@ class TestRefusals:
         )
 
     def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
-        """What could be asked for."""
+        """A config without trials is refused, and nothing is written."""
         assert "has no trials" in self.refused(configs.write())
         assert files(here) == set()
 
@@ -441,7 +441,7 @@ class TestSelftest:
         }
 
     def test_a_wrong_figure_is_exit_code_1(self, measured: dict[str, Any]) -> None:
-        """In either form."""
+        """Text and JSON have the same exit code."""
         measured["checks"].append(replace(measured["checks"][0], found=2.0))
         assert invoked("selftest").exit_code == 1
         as_json = invoked("selftest", "--json")

@@ -122,7 +122,7 @@ def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
-    """With the key that holds them."""
+    """The error names the key that holds the value."""
     assert refused(**values).startswith(next(iter(values)))
 
 

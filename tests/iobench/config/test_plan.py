@@ -157,7 +157,7 @@ def test_more_workers_come_later_in_the_first_round(
 
 
 def test_all_rounds_are_random_where_all_workers_are_tried() -> None:
-    """Without ``more_workers_gain`` no round has an order of its own."""
+    """Every round has a random order if ``more_workers_gain`` is not set."""
     starts = {orders(6, 1, order_seed=seed, more_workers_gain=None)[0][0] for seed in range(20)}
     assert len(starts) > 1
 
@@ -286,7 +286,7 @@ def test_layouts_read_the_default_format() -> None:
 
 
 def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
-    """And no word where it is as usual."""
+    """Only cold trials name it, and only if it is not the default."""
     settings: dict[str, Any] = {
         "repeats": 1,
         "loaders": [{"loader": "raw", "cache": ["warm", "cold"]}],
@@ -331,7 +331,7 @@ def test_the_loops_are_all_that_is_run() -> None:
 
 @pytest.mark.parametrize("loader", ["torch-map", "torch-iterable", "torch-folder"])
 def test_torch_loops_have_every_local_rung(loader: str) -> None:
-    """Also under a device that is emulated."""
+    """This holds for emulated devices, too."""
     assert inputs({"loader": loader}) == LOCAL
     paced = {"loader": loader, "consumer": "paced", "images_per_s": 9}
     assert inputs(paced) == LOCAL
@@ -345,7 +345,7 @@ def test_the_store_is_a_rung_where_it_was_asked_for() -> None:
 
 
 def test_others_have_three() -> None:
-    """Pipelines of other frameworks, and loops on several devices."""
+    """Pipelines of other frameworks and loops on several devices have three rungs."""
     assert inputs({"loader": "tf-data", "consumer": "tensorflow"}) == THREE[:3]
     assert inputs({"loader": "mxnet-record", "inputs": ["synthetic", "store"]}) == (
         "synthetic",
@@ -361,7 +361,7 @@ def test_stored_pixels_are_not_decoded() -> None:
 
 
 def test_a_config_without_loops_is_refused() -> None:
-    """In words."""
+    """The error is a sentence."""
     with pytest.raises(ConfigError, match="but this config has none: add the key training"):
         climbed(loaders=[{"loader": "null"}])
 

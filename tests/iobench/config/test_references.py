@@ -25,7 +25,7 @@ def references_of(environment: dict[str, Any] | None = None, **config: Any) -> d
 
 
 def test_a_result_keeps_what_is_known_of_its_machine() -> None:
-    """By the metadata's type, or the config's, which overrules it."""
+    """The instance type comes from the metadata, or from the config, which takes precedence."""
     environment = {"machine": {"instance_type": "g5.12xlarge"}}
     limits = references_of(environment)["limits"]
     assert limits["instance"] == {"network_gbit_per_s": 40.0, "ebs_gbit_per_s": 16.0}
@@ -55,7 +55,7 @@ def test_limits_of_what_is_left_out_do_no_harm() -> None:
 
 
 def test_limits_of_targets_and_stores_that_are_there_are_taken() -> None:
-    """By the labels of the run."""
+    """They are found by the labels of the run."""
     environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
     settings = {
         "targets": {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}},
@@ -72,7 +72,7 @@ def test_without_a_type_there_is_no_instance() -> None:
 
 
 def test_prices_are_kept_where_costs_are_asked_for() -> None:
-    """Of the machine's hour and of S3, each with its date."""
+    """The machine's hour and S3 each have a price with its date."""
     assert "prices" not in references_of()
     prices = references_of({"machine": {"instance_type": "g5.xlarge"}}, cost={})["prices"]
     assert prices["instance_usd_per_h"] == 1.006
@@ -95,7 +95,7 @@ def test_prices_are_kept_where_costs_are_asked_for() -> None:
     ],
 )
 def test_a_price_that_nobody_knows_is_none(config: dict[str, Any], message: str) -> None:
-    """Never that of another type or region."""
+    """The price of another type or region is never used instead."""
     prices = references_of(None, **config)["prices"]
     assert prices["instance_usd_per_h"] is None
     assert message in prices["instance_about"]
@@ -124,7 +124,7 @@ def test_a_saved_run_is_priced_anew(tmp_path: Path) -> None:
 
 
 def test_a_wrong_key_and_another_config_are_refused() -> None:
-    """By name."""
+    """The error names the key."""
     with pytest.raises(ConfigError, match="epochs"):
         priced(Result("r", "", {}, {}), {"epochs": 0}, None)
     with pytest.raises(ResultError, match="config"):
@@ -147,7 +147,7 @@ def test_every_instance_has_a_figure() -> None:
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    """With the key that is wrong."""
+    """The error names the key that is wrong."""
     path = tmp_path / "limits.yaml"
     path.write_text("as_of: 2026-01\nsource: me\ninstances: {a: {speed: 3}}\n")
     with pytest.raises(ConfigError, match="speed"):

@@ -37,7 +37,7 @@ def test_a_gpu_that_was_asked_for_is_not_replaced() -> None:
 
 
 def test_cuda_is_another_word_for_gpu() -> None:
-    """As torch calls it."""
+    """torch calls it so."""
     assert ConsumerSettings.model_validate({"device": "cuda"}).device == "gpu"
 
 
@@ -110,7 +110,7 @@ def test_a_cpu_without_a_name_is_called_by_its_architecture(
     ],
 )
 def test_bfloat16_is_the_first_processors_own(cpuinfo: Path, text: str, expected: bool) -> None:
-    """AVX512_BF16 and AMX on x86-64, bf16 on Arm."""
+    """AVX512_BF16 and AMX show it on x86-64, bf16 on Arm."""
     cpuinfo.write_text(text)
     assert requirements.has_bfloat16(cpuinfo) is expected
 

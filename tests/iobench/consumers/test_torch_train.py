@@ -189,7 +189,7 @@ def test_a_rank_trains_as_one_alone_does(group: TorchGroup) -> None:
 
 
 def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
-    """Whatever each of them takes: a step more on one would wait for ever."""
+    """One rank with one more step would wait for ever."""
     rank = consumer(group)
     steps = []
     rank._net.register_forward_hook(lambda *_: steps.append(1))
@@ -209,7 +209,7 @@ def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
 def test_a_network_has_the_known_number_of_parameters(
     model: Model, classes: int, parameters: int
 ) -> None:
-    """As published with 1,000 classes; LeNet-5 as with 10, and two more input channels."""
+    """Numbers are the published ones for 1,000 classes; LeNet-5 has 10 and two more channels."""
     net = network(torch, model, classes)
     assert sum(weight.numel() for weight in net.parameters()) == parameters
 

@@ -38,7 +38,7 @@ def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
 
 @pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
 def test_shards(maker: DataMaker, reads: str) -> None:
-    """Samples, classes, and the files of that format alone with their sizes."""
+    """The summary has samples, classes, and the files of that format with their sizes."""
     summary = summarize_data(maker.place("shards@disk"), reads)
     assert (summary.samples, summary.classes) == (120, 6)
     assert summary.files
@@ -48,7 +48,7 @@ def test_shards(maker: DataMaker, reads: str) -> None:
 
 
 def test_files(maker: DataMaker) -> None:
-    """One a sample."""
+    """Each sample is one file."""
     summary = summarize_data(maker.place("files@disk"), "files")
     assert (summary.samples, summary.classes, len(summary.files)) == (120, 6, 120)
     assert summary.bytes == sum(path.stat().st_size for path in summary.files)
@@ -140,7 +140,7 @@ def test_forms_that_fit_pass() -> None:
 
 
 def test_no_samples_have_no_size() -> None:
-    """And divide by nothing."""
+    """A summary without samples divides by nothing."""
     assert DataSummary(0, 0, 0, ()).sample_bytes == 0
 
 
@@ -162,6 +162,6 @@ def test_labels_are_those_of_the_shards(tree: Path, tmp_path: Path) -> None:
 
 
 def test_sizes_are_those_of_the_files(tree: Path) -> None:
-    """In the order of the names."""
+    """Sizes are in the order of the names."""
     files = image_files(open_source(str(tree)).list())
     assert files.sizes.tolist() == [(tree / name).stat().st_size for name in files.names]

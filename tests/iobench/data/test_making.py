@@ -118,7 +118,7 @@ class TestMade:
         assert stamps(folder) == before
 
     def test_shards_of_two_sizes_hold_the_same_images(self, folder: Path) -> None:
-        """In more of them where they are smaller."""
+        """Smaller shards are more in number."""
         data = Made(folder)
         two, small_shards = data.place("shards@disk"), data.place("shards-1MB@disk")
         assert two.uri != small_shards.uri
@@ -262,7 +262,7 @@ class TestGiven:
         assert stamps(folder) == before
 
     def test_class_folders_are_sharded(self, tree: Path, tmp_path: Path) -> None:
-        """In their own classes."""
+        """Images keep the classes of their folders."""
         data = Made(tmp_path / "data", source=str(tree), size=64)
         assert data.place("photos@disk").uri == str(tree)
         shards = images(data.place("shards@disk"))

@@ -89,7 +89,7 @@ def test_the_same_samples_in_the_same_shards(locations: tuple[Place, Place]) -> 
 def test_a_loader_gives_the_same_pixels(
     locations: tuple[Place, Place], loader: str, augment: bool
 ) -> None:
-    """In the same order: the pair differs in how samples are stored, and in nothing else."""
+    """Both forms give the same samples in the same order and differ only in how they are stored."""
     torch = pytest.importorskip("torch")
     settings = {"augment": augment, "colour_jitter": augment}
     pairs = zip(*(batches(loader, location, **settings) for location in locations), strict=True)

@@ -23,7 +23,7 @@ stores = st.sampled_from(["disk", "s3"])
 
 @given(st.sampled_from(FORMS), st.integers(1, 128), st.integers(32, 16_384), stores)
 def test_names(form: str, size: int, side: int, store: str) -> None:
-    """Each form on each storage; shards of a size in MB of 10^6 bytes, or of a side in pixels."""
+    """Each form has a name for each storage, with a shard size in MB or a side in pixels."""
     is_remote = store == "s3"
     assert split_name(check_name(f"{form}@{store}")) == (form, None, is_remote)
     for kind in ("shards", "originals"):
@@ -84,7 +84,7 @@ def test_no_text_passes_by_mistake(name: str) -> None:
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    """Before anything is drawn."""
+    """They are refused before anything is drawn."""
     with pytest.raises(ValidationError):
         DataSettings.model_validate(wrong)
 

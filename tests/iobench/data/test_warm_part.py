@@ -73,7 +73,7 @@ def test_everything_is_read_if_it_fits(form: str, request: pytest.FixtureRequest
 
 
 def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
-    """Without a limit of the caller it is that of this machine or its control group."""
+    """This machine or its control group gives the limit if the caller gives none."""
     assert available_bytes() // 2 > summarize_data(shards, "tfrecord").bytes
     assert warm_part(shards).share == 1.0
 
@@ -120,7 +120,7 @@ def test_files_are_spread_over_the_classes(files: Place) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_raw_reads_these_shards_alone(shards: Place, workers: int) -> None:
-    """The images of every second shard, each once."""
+    """The images of every second shard are read once each."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
@@ -144,7 +144,7 @@ def test_torch_reads_these_shards_alone(shards: Place, loader: str, world_size: 
 
 @pytest.mark.slow
 def test_torch_folder_reads_these_files_alone(files: Place) -> None:
-    """Every second image file, each once."""
+    """Every second image file is read once."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     paths = summarize_data(files, "files").files[::2]
     expected = sorted(path.read_bytes() for path in paths)

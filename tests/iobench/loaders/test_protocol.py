@@ -25,7 +25,7 @@ from iobench.results.trial import Place
 
 
 def test_defaults() -> None:
-    """The usual augmentation, without colours."""
+    """The default is the usual augmentation without colour jitter."""
     assert augmentation_of(LoaderSettings()) == Augmentation()
 
 
@@ -82,7 +82,7 @@ def test_missing_framework(
 
 
 def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a CUDA device nothing is pinned, and nothing pretends to be."""
+    """Nothing is pinned without a CUDA device, and nothing pretends to be."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     settings = LoaderSettings(pin_memory=True)

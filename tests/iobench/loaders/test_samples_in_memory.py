@@ -64,7 +64,7 @@ def preloaded_images(count: int, samples: int, limit: int) -> Any:
 
 @given(st.integers(1, 40), st.data())
 def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) -> None:
-    """In one buffer no larger than told; those are given for all others, too."""
+    """One buffer within the limit holds them; they stand for all other samples."""
     samples = data.draw(st.integers(1, count))
     limit = data.draw(st.integers(count, 900))
     held_images = preloaded_images(count, samples, limit)
@@ -81,7 +81,7 @@ def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) ->
 
 
 def test_memory_for_none_is_refused() -> None:
-    """Rather than a loop over nothing."""
+    """A loop over no samples is not run."""
     with pytest.raises(TrialFailed, match="no sample fits into 3 bytes"):
         preloaded_images(9, 9, 3)
 
@@ -148,7 +148,7 @@ def test_samples_from_memory_are_counted() -> None:
     ],
 )
 def test_the_note_says_how_many_and_how(rung: MemoryRung, expected: int, message: str) -> None:
-    """For who reads the loop's figures."""
+    """The note helps readers of the loop's figures."""
     assert held(rung, expected).note == message
 
 

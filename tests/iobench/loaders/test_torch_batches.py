@@ -269,7 +269,7 @@ def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]
 def test_what_cannot_be_decoded_is_raised_as_before(
     opened: Callable[..., SlowLoader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nothing is known of a first batch."""
+    """No parts of a first batch are recorded then."""
 
     def broken(self: Slow, image: Any, rng: np.random.Generator) -> Any:
         raise ValueError("not this one")
@@ -284,7 +284,7 @@ def test_what_cannot_be_decoded_is_raised_as_before(
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("normalise", [True, False])
 def test_batches_are_those_of_the_default_collate(workers: int, normalise: bool) -> None:
-    """In this process and in a worker, of pixels and of normalised images."""
+    """This holds in this process and in a worker, for pixels and normalised images."""
     from iobench.loaders.torch_batches import normalised_batch, uint8_batch
 
     pixels = np.random.default_rng(0).integers(0, 256, (50, 3, 8, 9), np.uint8)

@@ -63,7 +63,7 @@ def wordless() -> Exception:
     ],
 )
 def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], message: str) -> None:
-    """By torch's own workers; in the process itself there is nothing to unwrap."""
+    """torch's workers wrap errors; an error of this process needs no unwrapping."""
     with pytest.raises(Exception, match="Caught") as caught:
         list(torch.utils.data.DataLoader(Broken(error), num_workers=1))
     assert worker_error_message(caught.value) == message
@@ -71,6 +71,6 @@ def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], messa
 
 
 def test_another_error_is_no_workers() -> None:
-    """Whatever its message."""
+    """Its message does not matter."""
     assert worker_error_message(ValueError("")) is None
     assert worker_error_message(ValueError("Caught a cold")) is None

@@ -257,7 +257,7 @@ def test_any_bytes_of_the_kernel_are_read(
     ],
 )
 def test_numbers_of_the_kernel(tmp_path: Path, content: str, expected: int | None) -> None:
-    """With the line feed that the kernel adds; a folder or a missing file is empty."""
+    """The kernel's line feed is ignored; a folder or a missing file gives nothing."""
     file = write(tmp_path, {"file": content}) / "file"
     assert number(file) == expected
     for path in (tmp_path / "gone", tmp_path):

@@ -33,7 +33,7 @@ AZURE = "7783-7084-3265-9085-8269-3286-77"
     ],
 )
 def test_clouds(tmp_path: Path, vendor: str, product: str, tag: str, cloud: str | None) -> None:
-    """By the firmware's words; a tag that all machines of Azure have; serial numbers nowhere."""
+    """The firmware's fields or Azure's common tag name the cloud; no serial number is kept."""
     root = tmp_path / "sys/class/dmi/id"
     root.mkdir(parents=True)
     secret = dict.fromkeys(("product_serial", "product_uuid", "board_asset_tag"), PLANTED)

@@ -33,7 +33,7 @@ URI = "s3://jane-of-acme/prefix"
     ],
 )
 def test_providers(endpoint: str, kind: str, encrypted: bool) -> None:
-    """By their endpoints; a name that only looks like one is another's."""
+    """The endpoint names the provider; a similar name is not mistaken for it."""
     description = describe_store(URI, endpoint, "eu-central-1")
     assert (description["kind"], description["encrypted"]) == (kind, encrypted)
     assert ("region" in description) == (kind == "aws-s3")
@@ -42,7 +42,7 @@ def test_providers(endpoint: str, kind: str, encrypted: bool) -> None:
 
 
 def test_where_a_nameless_server_is() -> None:
-    """On this machine, or behind a network."""
+    """It is on this machine or behind a network."""
     names = [
         describe_store(URI, f"http://{host}:9")["name"]
         for host in ("localhost", "127.0.0.1", "[::1]", "10.1.2.3", "52.1.2.3", "store")

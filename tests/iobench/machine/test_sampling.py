@@ -85,7 +85,7 @@ def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPat
 
 class TestBeside:
     def test_it_reads_at_its_begin_and_at_its_end(self) -> None:
-        """However short the block: two readings are one rate. The thread ends with the block."""
+        """Two readings give one rate for any short block; the thread ends with the block."""
         before = set(threading.enumerate())
         settings = SamplingSettings(samplers=("page-cache",))
         with pytest.raises(KeyboardInterrupt), sampling_beside(settings, os.getpid()) as recorder:
@@ -99,7 +99,7 @@ class TestBeside:
 
     @pytest.mark.parametrize("settings", [None, SamplingSettings(samplers=())])
     def test_nothing_to_read_starts_nothing(self, settings: SamplingSettings | None) -> None:
-        """``samplers: []``."""
+        """``samplers: []`` starts no thread."""
         before = set(threading.enumerate())
         with sampling_beside(settings, 1) as recorder:
             assert recorder is None
@@ -121,7 +121,7 @@ def test_settings_out_of_bounds_are_refused(settings: dict[str, Any], message: s
 
 
 def test_one_may_stand_for_a_list_and_none_is_off() -> None:
-    """As in other parts of a config; all of this package's own are usual."""
+    """Other parts of a config work alike; the default is all samplers of this package."""
     assert SamplingSettings.model_validate({"samplers": "cpu"}).samplers == ("cpu",)
     assert SamplingSettings.model_validate({"samplers": []}).samplers == ()
     assert set(SamplingSettings().samplers) <= set(SAMPLERS.names())

@@ -49,7 +49,7 @@ def mounted(file_system: str, source: str) -> dict[str, Any]:
 
 
 def test_an_instance_store_with_an_ebs_root(sysfs: Sysfs) -> None:
-    """Each path by the deepest mount above it."""
+    """Each path belongs to the deepest mount above it."""
     sysfs.partition(sysfs.nvme(0, "Amazon Elastic Block Store"), "nvme0n1p1", "259:1")
     sysfs.nvme(1, "Amazon EC2 NVMe Instance Storage")
     options = "rw,noatime,attr2,inode64,logbufs=8"
@@ -141,7 +141,7 @@ def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     ],
 )
 def test_nvme_disks(sysfs: Sysfs, model: str, transport: str, kind: str) -> None:
-    """By their model, else by the way to them."""
+    """They are known by their model, or else by their connection."""
     sysfs.nvme(0, model, transport)
     storage = disk_at(sysfs, "259:0")
     assert (storage["kind"], storage["device"]["model"]) == (kind, model)
@@ -194,7 +194,7 @@ def test_scsi_disks(
     ],
 )
 def test_other_disks(sysfs: Sysfs, path: str, kind: str) -> None:
-    """By their names or their path."""
+    """They are known by their names or their path."""
     sysfs.block(path, "99:0")
     assert disk_at(sysfs, "99:0")["kind"] == kind
 
@@ -268,7 +268,7 @@ def test_names_that_people_chose_are_not_kept(sysfs: Sysfs) -> None:
 
 @given(st.binary(max_size=80))
 def test_any_bytes_in_sysfs_are_read(content: bytes) -> None:
-    """No text of a driver breaks it."""
+    """No text of a driver raises an error."""
     with tempfile.TemporaryDirectory() as name:
         sysfs = Sysfs(Path(name))
         disk = sysfs.block("x/block/sda", "8:0")
@@ -320,7 +320,7 @@ def test_any_bytes_in_sysfs_are_read(content: bytes) -> None:
     ],
 )
 def test_mounts_without_a_device(source: str, file_system: str, kind: str) -> None:
-    """By type and source; no source is repeated in the evidence."""
+    """Type and source tell what they are; the evidence repeats no source."""
     description = mounted(file_system, source)
     assert (description["kind"], description["stack"]) == (kind, [file_system])
     assert not re.search(r"jane|bucket|nas0|\d\.\d", description["why"])
@@ -371,7 +371,7 @@ def test_mount_options_that_are_kept(options: str, left: str) -> None:
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=20))
 def test_an_option_that_is_not_listed_is_dropped(name: str, value: str) -> None:
-    """Whatever the next file system invents."""
+    """Unknown options of any file system are dropped."""
     assert kept_options([f"x-{name}={value}", f"x-{name}"]) == ""
 
 

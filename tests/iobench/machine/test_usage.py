@@ -109,7 +109,7 @@ def test_means_are_over_the_steps_alone_and_weighted_by_time() -> None:
 
 
 def test_what_was_not_read_is_left_out() -> None:
-    """No column, no whole interval, or half of a sum."""
+    """A missing column, interval or half of a sum gives no figure."""
     columns: Columns = {"time_s": MOMENTS, "disk.read_bytes_per_s": [None, 1.0, 1.0, 1.0, 1.0]}
     assert usage({**columns, "cpu.user_share": [0.5] * 5}, 1.0, 4.0, 10) == {
         "disk_read_mb_per_s": 1e-6

@@ -100,7 +100,7 @@ def test_a_buffered_write_counts_until_the_disk_has_it(
 
 
 def test_a_disk_in_memory(probe: Probe) -> None:
-    """On tmpfs direct trials are unavailable and no read is cold."""
+    """Direct trials are unavailable on tmpfs, and no read is cold."""
     if not SHM.is_dir() or file_system(SHM) != "tmpfs":
         pytest.skip("no /dev/shm here")
     run = secrets.token_hex(8)

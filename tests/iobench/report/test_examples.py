@@ -24,7 +24,7 @@ def test_the_ladder_example_is_what_is_drawn_from_its_result(tmp_path: Path) -> 
 
 
 def test_readme_gives_the_figures_of_the_ladder_example() -> None:
-    """As the example's verdict and first recommendation say them."""
+    """Its figures are those of the example's verdict and first recommendation."""
     done = CliRunner().invoke(app, ["advise", str(LADDER), "--json"])
     content = json.loads(done.stdout)
     readme = " ".join((ROOT / "README.md").read_text().split())

@@ -59,7 +59,7 @@ def test_values_survive_the_quotes(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.text(max_size=20).filter(lambda text: "\0" not in text))
 def test_any_name_survives(tmp_path: Path, name: str) -> None:
-    """In whatever alphabet."""
+    """Names in any alphabet are exported unchanged."""
     changed = replace(trial(), params={"loader": name})
     (row,) = rows(run_csv(saved(tmp_path / "run", changed)))
     assert row["params.loader"] == name.encode(errors="backslashreplace").decode()
@@ -75,7 +75,7 @@ def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
-    """In their order."""
+    """Columns are in the same order."""
     cold = Cold("cold", "warm", 0.5)
     changed = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
     write_results(tmp_path, changed)
@@ -122,7 +122,7 @@ def test_a_run_without_a_trial(tmp_path: Path) -> None:
 
 class TestCommand:
     def test_stdout_and_file_are_the_same(self, tmp_path: Path) -> None:
-        """Bytes and all."""
+        """Both have identical bytes."""
         folder, file = saved(tmp_path / "run", trial()), tmp_path / "out.csv"
         done = iobench("export", folder)
         assert done.code == 0, done.err
@@ -134,7 +134,7 @@ class TestCommand:
         assert (both.code, "give only one" in both.err) == (2, True)
 
     def test_no_run(self, tmp_path: Path) -> None:
-        """One line, and no file."""
+        """The error is one line, and no file is written."""
         done = iobench("export", tmp_path, "--output", tmp_path / "out.csv")
         assert done.code == 2
         assert "no run in" in done.complaints[0]

@@ -101,7 +101,7 @@ def test_starts_are_the_main_figure_of_data_that_fit_into_the_read_ahead() -> No
 
 
 def test_a_loop_without_its_devices_rate_has_a_lead() -> None:
-    """Its rate and its waiting."""
+    """The lead has the loop's rate and its waiting."""
     lead_text = lead(run(loop("warm", 500, metrics={"wait_share": 0.3})))
     assert (
         lead_text
@@ -118,7 +118,7 @@ def test_starts_are_in_the_appendix_without_their_parts_too() -> None:
 
 
 def test_the_balance_stands_beside_each_rate() -> None:
-    """Fetched beside consumed, in samples and in bytes, with the rule in words."""
+    """Samples and bytes fetched stand beside those consumed, with the rule as text."""
     trials = [*loop("synthetic", 2000), *loop("warm", 1000, metrics=STEADY)]
     section = part(run(trials, loop("cold", 500, metrics=EPOCHS)), "counted")
     assert (
@@ -164,7 +164,7 @@ def test_a_rate_that_is_not_known_is_a_range_everywhere() -> None:
 
 
 def test_a_loader_without_a_rate_is_shown_by_its_range() -> None:
-    """In the verdict and in the chart of loaders."""
+    """The verdict and the chart of loaders show the range."""
     text = page_text(run(without_rate(loader(500, 2), **NO_RATE)))
     assert "The fastest loader is torch-iterable from shards@disk: between 290 and 1,256" in text
     assert "The rates of loaders whose batches are discarded." in text
@@ -178,7 +178,7 @@ def test_results_of_the_former_rule_have_no_balance() -> None:
 
 
 def test_the_starts_of_epochs_are_a_part_of_the_step() -> None:
-    """In the bar and in the chart of the ladder."""
+    """The bar and the chart of the ladder show them."""
     text = page_text(run(loop("synthetic", 2000), loop("warm", 500, metrics=EPOCHS)))
     assert "start of each epoch" in text
     assert "+ start of each epoch" in text
@@ -194,7 +194,7 @@ def test_the_starts_of_epochs_are_a_part_of_the_step() -> None:
     ],
 )
 def test_quantiles_that_need_more_steps_say_how_many(batches: int, message: str) -> None:
-    """A hundred steps for p90, a thousand for p99."""
+    """p90 needs a hundred steps, and p99 a thousand."""
     quantiles = {"p50": 0.05, "p90": 0.08, "p99": 0.12}
     least = {"p50": 20, "p90": 100, "p99": 1_000}
     steps = {f"step_s_{name}": s for name, s in quantiles.items() if batches >= least[name]}
@@ -224,7 +224,7 @@ def test_latencies_of_requests_are_shown_where_they_were_measured() -> None:
 
 
 def test_each_rank_stands_beside_the_mean_and_the_slowest() -> None:
-    """As MLPerf Storage's DLIO computes the mean."""
+    """The mean is computed as in MLPerf Storage's DLIO."""
     section = part(run(side_by_side(2, 0.93, rate=370)), "loops")
     assert "rank 0 95.0 % 185" in section
     assert "rank 1 93.0 % 185" in section

@@ -63,7 +63,7 @@ def test_the_table_of_accelerators_says_how_each_row_came_about() -> None:
 
 
 def test_the_pass_mark_of_mlperf_storage_stands_beside_its_own_workloads_alone() -> None:
-    """Not in the definitions of every report, and not beside a tuned rate."""
+    """Other reports do not define it, and a tuned rate does not have it."""
     for preset in ("H100", None):
         how: dict[str, Any] = {"preset": preset} if preset else {}
         text = page(run(loop("synthetic", 900, **how), loop("cold", 300, **how)))
@@ -102,7 +102,7 @@ def test_qualifications_are_those_of_the_loop() -> None:
 
 @pytest.mark.parametrize("trials", [ONE_WORKER, FAR_STORE, DECODE_BOUND, SLOW_DEVICE])
 def test_the_page_before_the_appendix_is_short(trials: list[Trial]) -> None:
-    """At most 2,500 words."""
+    """It has at most 2,500 words."""
     assert len(front(page(run(trials))).split()) < 2500
 
 
@@ -126,7 +126,7 @@ def test_no_script_and_no_address() -> None:
 
 
 def test_names_are_text() -> None:
-    """In headings, charts and tables."""
+    """Headings, charts and tables escape markup in names."""
     trials = [*loop("synthetic", 2000, group=HOSTILE), *loop("warm", 900, group=HOSTILE)]
     result = replace(run(trials, loader(900, 1, loader=HOSTILE)), name=HOSTILE)
     text = page(result)
@@ -149,13 +149,13 @@ def test_the_raw_result_is_in_the_page() -> None:
 
 
 def test_one_result_gives_one_page() -> None:
-    """Byte by byte."""
+    """Two pages of one result are equal byte by byte."""
     result = run(FAR_STORE)
     assert render(result) == render(result)
 
 
 def test_charts_have_text_alternatives() -> None:
-    """Each drawing a label, each bar a row of a table."""
+    """Each drawing has a label, and each bar has a row of a table."""
     text = render(summarised(read(OLD)), *read_tables(OLD)).decode()
     drawings = re.findall(r"<svg[^>]*>", text)
     assert drawings
@@ -193,7 +193,7 @@ def test_no_line_is_drawn_where_the_loop_made_no_steps() -> None:
 
 
 def test_a_run_without_trials_has_a_page() -> None:
-    """And says that nothing was measured."""
+    """The page says that nothing was measured."""
     assert "Nothing could be measured." in page(run())
 
 

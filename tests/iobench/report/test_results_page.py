@@ -98,7 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
 
 
 def test_every_column_is_on_the_page(folder: Path) -> None:
-    """Of a run of today, and of one of the first version."""
+    """Columns of a run of today and of the first version are documented."""
     documented = patterns("Columns of trials")
     for table in (pd.read_parquet(folder / "trials.parquet"), trials_table(read(GOLDEN).trials)):
         for column in table.columns:
@@ -107,7 +107,7 @@ def test_every_column_is_on_the_page(folder: Path) -> None:
 
 
 def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
-    """Of one run or the other."""
+    """Each documented column is in one of the two runs."""
     columns = {*pd.read_parquet(folder / "trials.parquet"), *trials_table(read(GOLDEN).trials)}
     for pattern in patterns("Columns of trials"):
         if pattern not in OF_SOME_MACHINES:
@@ -124,7 +124,7 @@ def test_references_are_on_the_page(folder: Path) -> None:
 
 
 def test_series_have_their_columns() -> None:
-    """In their order."""
+    """Columns are in the documented order."""
     assert tuple(patterns("Columns of series")) == SERIES_COLUMNS
     assert tuple(pd.read_parquet(GOLDEN / "series.parquet")) == SERIES_COLUMNS
 

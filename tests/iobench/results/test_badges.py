@@ -62,7 +62,7 @@ def test_a_badge_says_what_was_shown(repeats: list[Cold], message: str) -> None:
 
 
 def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
-    """For a terminal, and for a row of a table."""
+    """A terminal and a row of a table have such a line."""
     assert trial_badge(None) == ""
     assert (
         trial_badge(WARMED) == "cold requested, not proved: 50 % of the pages were resident before"

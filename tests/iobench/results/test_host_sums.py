@@ -42,7 +42,7 @@ def test_a_host_without_a_result_is_missing_and_in_no_sum() -> None:
 
 
 def test_the_spread_of_starts_is_an_upper_bound() -> None:
-    """From the latest possible start to the earliest possible one."""
+    """It runs from the earliest possible start to the latest possible one."""
     combined = combine_host_parts(
         3, [part(0, start=(0.0, 0.02)), part(1, start=(0.0, 0.30)), part(2, start=(0.05, 0.10))]
     )

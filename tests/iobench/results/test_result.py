@@ -73,7 +73,7 @@ EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 
 @given(results)
 def test_what_is_written_is_read(result: Result) -> None:
-    """Every field, through JSON and back, and to the same bytes again."""
+    """Every field survives JSON, and the bytes are the same again."""
     data = result.to_json()
     parsed = Result.from_json(data, "result.json")
     assert parsed == result
@@ -165,7 +165,7 @@ def test_a_newer_result_is_refused_as_newer() -> None:
 def test_parts_that_a_later_version_added_are_left_aside(
     result: Result, novelty: dict[str, Any]
 ) -> None:
-    """Of the same schema: of the whole, of a trial, of its coldness, of a finding."""
+    """Unknown keys of the same schema are ignored at every level."""
     content = json.loads(result.to_json())
     parts = [content, *content["trials"], *content["findings"]]
     parts += [trial["cold"] for trial in content["trials"] if trial["cold"]]
@@ -175,7 +175,7 @@ def test_parts_that_a_later_version_added_are_left_aside(
 
 
 def test_schema_1_stays_readable() -> None:
-    """As the first version wrote it."""
+    """A result of the first version is read."""
     trial: dict[str, Any] = {
         "id": "disk/target=here/0",
         "kind": "disk",

@@ -62,7 +62,7 @@ def test_interval_is_the_narrowest_that_covers(count: int) -> None:
     ],
 )
 def test_known_intervals(count: int, low: int, high: int, coverage: float) -> None:
-    """As tables of the sign test give them: at 6 minimum to maximum cover 96.9 %."""
+    """Intervals equal tables of the sign test: minimum to maximum of 6 covers 96.9 %."""
     estimated = estimate(range(1, count + 1))
     assert (estimated.low, estimated.high, estimated.coverage, estimated.repeats) == (
         low,
@@ -170,7 +170,7 @@ def test_quantile_needs_ten_samples_beyond_it(name: str, needed: int) -> None:
 
 
 def test_what_a_quantile_lacks_is_exactly_what_makes_it_enough() -> None:
-    """For every quantile and number of samples."""
+    """This holds for every quantile and number of samples."""
     for q in QUANTILES.values():
         for count in (0, 1, 19, 20, 99, 100, 101, 999, 1_000, 9_999, 10_000):
             lacking = missing(count, q)
@@ -188,5 +188,5 @@ def test_quantiles_are_monotone(values: list[float], share: float, other: float)
 
 @given(st.integers(1, 200), st.integers(0, 100))
 def test_quantile_of_evenly_spaced_values_is_linear(count: int, percent: int) -> None:
-    """Of 0 to N - 1 the q quantile is q (N - 1)."""
+    """The q quantile of 0 to N - 1 is q (N - 1)."""
     assert quantile(range(count), percent / 100) == pytest.approx(percent / 100 * (count - 1))

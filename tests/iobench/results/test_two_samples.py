@@ -46,7 +46,7 @@ def outside(base: int, new: int, cut: int) -> float:
 
 @pytest.mark.parametrize(("base", "new"), [(2, 8), (3, 5), (4, 4), (4, 6), (5, 5), (6, 6), (3, 9)])
 def test_the_interval_is_the_narrowest_that_covers(base: int, new: int) -> None:
-    """Of all orders in which two like samples can lie at most 5 % leave their shift out."""
+    """At most 5 % of all orders of two like samples leave their shift out."""
     before, after = [2.0**i for i in range(base)], [2.0 ** (20 * i) for i in range(new)]
     ratio = ratio_apart(before, after)
     ratios = sorted(b / a for a in before for b in after)
@@ -70,7 +70,7 @@ def test_the_interval_is_the_narrowest_that_covers(base: int, new: int) -> None:
     ],
 )
 def test_known_coverages(base: int, new: int, coverage: float) -> None:
-    """As tables of the Mann-Whitney test give them: at 6 against 6 its critical value is 5."""
+    """Coverages equal tables of the Mann-Whitney test: the critical value of 6 against 6 is 5."""
     ratio = ratio_apart([1.0] * base, [2.0] * new)
     assert ratio.coverage == pytest.approx(coverage, abs=1e-12)
     assert (ratio.base_repeats, ratio.new_repeats) == (base, new)
@@ -154,7 +154,7 @@ def test_the_ratio_lies_within_its_interval(base: list[float], new: list[float])
 
 
 def test_an_interval_is_widened_to_hold_the_ratio() -> None:
-    """Of runs with two modes the medians can jump where one repeat in fifty moved."""
+    """Medians of runs with two modes can jump if one repeat in fifty moves."""
     ratio = ratio_apart([1.0] * 25 + [9.0] * 24, [1.0] * 24 + [9.0] * 25)
     assert (ratio.low, ratio.ratio, ratio.high) == (1.0, 9.0, 9.0)
     assert not ratio.leaves_1_out
@@ -196,7 +196,7 @@ def test_more_repeats_are_asked_for_within_bounds(
 def test_a_finer_threshold_takes_more_repeats(
     base: list[float], new: list[float], threshold: float, times: float
 ) -> None:
-    """Or as many."""
+    """It takes at least as many."""
     coarse = more_to_tell(base, new, threshold * times)
     assert more_to_tell(base, new, threshold).repeats >= coarse.repeats
 
@@ -266,7 +266,7 @@ def test_a_p_value_is_a_share_of_all_orders(base: int, new: int) -> None:
     ],
 )
 def test_known_p_values(base: Sequence[float], new: Sequence[float], p: float) -> None:
-    """As tables of the Mann-Whitney test give them: 2/924 where 6 lie above 6."""
+    """Values equal tables of the Mann-Whitney test: 2/924 if 6 lie above 6."""
     assert p_value(base, new) == pytest.approx(p)
 
 
@@ -328,6 +328,6 @@ def test_so_many_figures_can_be_corrected(repeats: int, most: int) -> None:
 def test_more_figures_take_more_repeats(
     base: list[float], new: list[float], threshold: float, figures: int
 ) -> None:
-    """Or as many."""
+    """They take at least as many."""
     among_many = more_to_tell(base, new, threshold, 0.05 / figures)
     assert among_many.repeats >= more_to_tell(base, new, threshold).repeats

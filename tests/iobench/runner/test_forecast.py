@@ -130,7 +130,7 @@ def test_copies_are_put_there_first() -> None:
 
 
 def test_a_described_device_tells_the_time() -> None:
-    """Of a real one it is not known: between its start and ``trial_timeout_s``."""
+    """The time of a real device is unknown: from its start to ``trial_timeout_s``."""
     loop = {"loader": "raw", "batch_size": 10, "steps": 100, "workers": 0, "inputs": ["warm"]}
     paced = forecast_of(training=[{**loop, "consumer": "paced", "images_per_s": 500}])
     # 1,000 images are fewer than the 20 shards that a steady rate needs: three epochs.
@@ -224,7 +224,7 @@ class TestFailures:
         assert "4,000 images among 2 ranks have no full batch of 2048" in warning
 
     def test_a_trial_that_can_end_in_time(self) -> None:
-        """Causes no warning."""
+        """It causes no warning."""
         assert self.warnings(loader="torch-map", batch_size=16, steps=40) == []
 
 
@@ -330,7 +330,7 @@ class TestEarlier:
         return tmp_path / "run"
 
     def test_a_resumed_run_has_the_rest_to_come(self, config: BenchConfig, folder: Path) -> None:
-        """And knows how long that takes; a folder without a run begins anew."""
+        """The folder's run tells how long the rest takes; a folder without a run begins anew."""
         forecast_made = forecast(config, resumed=folder)
         assert (len(forecast_made.steps), forecast_made.measured_before) == (2, 1)
         assert forecast_made.likely_s == (80.0, 0)

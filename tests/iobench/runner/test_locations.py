@@ -90,7 +90,7 @@ def test_what_another_run_writes_stays(configs: Configs, tmp_path: Path) -> None
 def test_what_cannot_be_removed_is_noted(
     configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the folder that holds it."""
+    """The note names the folder that holds it."""
     notes: list[str] = []
     settings = disks(tmp_path)
     with monkeypatch.context() as refusing, placed(configs, notes, disk=settings) as locations:
@@ -203,7 +203,7 @@ class TestOwnServer:
     def test_without_moto_its_trials_are_skipped(
         self, configs: Configs, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With the extra that brings it, looked for once."""
+        """The reason names the extra that brings it, and it is looked for once."""
         tried: list[int] = []
 
         class Missing(MotoServer):

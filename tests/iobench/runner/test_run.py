@@ -137,7 +137,7 @@ class TestMixed:
         }
 
     def test_what_is_missing_is_skipped(self, mixed: Mixed) -> None:
-        """With what would bring it; data of another form is missing, too."""
+        """The reason names what would bring it; data of another form is missing, too."""
         skipped = {name: t.reason for name, t in mixed.trials.items() if t.status == "skipped"}
         assert skipped == {
             "odd-missing": "oddlib is not installed: pip install 'odd-loaders[oddlib]'",
@@ -174,7 +174,7 @@ class TestMixed:
             assert done[str(name)].metrics["sampling_core_share"] >= 0
 
     def test_the_report_lists_every_reason(self, mixed: Mixed) -> None:
-        """And the verdict."""
+        """It has the verdict as well."""
         assert str(mixed.run.result.summary["verdict"]) in mixed.page
         for reason in ("oddlib is not installed", "killed by SIGKILL", "the loader gave no batch"):
             assert reason in mixed.page
@@ -188,7 +188,7 @@ class TestMixed:
         assert "\x1b" not in mixed.run.counts.replace("\n", "")
 
     def test_the_counts_are_the_last_word(self, mixed: Mixed) -> None:
-        """How many of each, with reasons."""
+        """They give the number of each outcome, with reasons."""
         lines = mixed.run.counts.splitlines()
         assert lines[0] == "4 trials done"
         assert "1 failed: the loader gave no batch" in lines
@@ -798,7 +798,7 @@ def test_stores_are_described_as_their_endpoints_are(
 def test_data_that_lie_on_a_store_are_described_where_they_lie(
     configs: Configs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not where copies would have gone: no network is before the run's own server."""
+    """The bucket for copies is not described: no network is before the run's own server."""
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     values = configs.values(loaders=loaders("raw", data="shards@s3"))
@@ -862,7 +862,7 @@ class TestDownloads:
     def test_the_copy_is_gone_when_the_trial_is_done(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """And the table of modes is in the report."""
+        """The report has the table of modes."""
         done = measured(self.values(configs, epochs=2), tmp_path / "run")
         (trial,) = done.result.trials
         assert trial.status == "done", trial.reason

@@ -55,7 +55,7 @@ def alone(stage: Stage, **changed: float) -> Recovered:
 
 class TestCases:
     def test_nothing_each_stage_and_every_pair(self) -> None:
-        """Eleven cases, each with the delays of its own stages."""
+        """There are eleven cases, each with the delays of its own stages."""
         all_cases = cases(DELAYS)
         assert [name_of(case) for case in all_cases] == [
             *("nothing", "copy", "augment", "decode", "fetch"),

@@ -44,7 +44,7 @@ class Slow(VirtualClock):
 
 
 def test_checks_can_fail() -> None:
-    """With a slow clock the checks fail."""
+    """A slow clock makes the checks fail."""
     assert not mock_alone(Slow(), 100, 1).ok
     assert not mock_with_device(Slow(), 100, 1, 0.5).ok
     assert not watched_waits(Slow(), 100).ok

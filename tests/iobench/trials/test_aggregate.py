@@ -70,7 +70,7 @@ def test_steps_that_count_are_added_up() -> None:
 
 
 def test_a_loop_that_does_not_count_has_no_balance() -> None:
-    """Nor have epochs of which one does not count."""
+    """Epochs have none, either, if one of them does not count."""
     times = loop([1], [1], [1])
     assert times.balance is None
     assert combine_epochs([times, replace(times, arrived_samples=10)]).balance is None
@@ -102,7 +102,7 @@ SLOW = replace(
 
 
 def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
-    """From the first that begins to the last that ends; a step waits and computes as the last."""
+    """The loop runs from the first begin to the last end; each step takes the last rank's times."""
     combined = combine_ranks([EVEN, SLOW])
     assert (combined.samples, combined.taken, combined.seconds) == (60, 80, 13.0)
     assert (combined.requested_s, combined.begun_s, combined.time_to_first_batch_s) == (
@@ -118,7 +118,7 @@ def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
 
 
 def test_utilisation_is_the_mean_of_the_ranks() -> None:
-    """As DLIO has it; the slowest rank stands beside it."""
+    """DLIO does the same; the slowest rank stands beside the mean."""
     combined = combine_ranks([EVEN, SLOW])
     assert EVEN.au_mlperf == 0.75
     assert SLOW.au_mlperf == 0.5
@@ -167,7 +167,7 @@ def test_each_rank_has_its_means() -> None:
 
 
 def test_nothing_took_any_time() -> None:
-    """On a clock that stood still no share is divided by 0."""
+    """No share is divided by 0 on a clock that stood still."""
     still = loop([0], [0], [0])
     combined = combine_ranks([still, still])
     assert (combined.au_mlperf, combined.samples_per_s) == (0, 0)

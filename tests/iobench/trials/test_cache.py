@@ -163,7 +163,7 @@ def test_a_store_is_left_alone(
 
 
 def test_every_epoch_begins_cold(tmp_path: Path, memory: Memory) -> None:
-    """Evicted before each, as told, with the bytes of that epoch alone."""
+    """Data is evicted before each epoch as requested, and only the bytes of that epoch count."""
     of = cache(tmp_path, "cold", trial=TRIAL.model_copy(update={"drop_caches": "always"}))
     assert epochs(of, memory) == [("cold", "cold", 1.0)] * 3
     assert memory.done == ["evict always"] * 3

@@ -79,7 +79,7 @@ def test_emulated_accelerators_need_no_framework(
 def test_what_is_missing_is_said(
     machine: SimpleNamespace, lacks: dict[str, Any], devices: Any, device: str, message: str
 ) -> None:
-    """Before any process is started."""
+    """The error comes before any process is started."""
     vars(machine).update(lacks)
     with pytest.raises(Unavailable) as caught:
         ranks_of(trial(devices=devices, device=device))
@@ -87,7 +87,7 @@ def test_what_is_missing_is_said(
 
 
 def test_they_are_named_together() -> None:
-    """By kind and number."""
+    """One text has their kind and number."""
     assert (
         Ranks(2, "cpu").describe(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
     )
@@ -120,7 +120,7 @@ def test_threads_that_compute(
     ranks: int,
     expected: int | None,
 ) -> None:
-    """On eight processors without a GPU."""
+    """The machine has eight processors and no GPU."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(devices_module, "gpus", list)
     environment_variables = {"OMP_NUM_THREADS": environment} if environment else {}

@@ -105,7 +105,7 @@ def test_what_timing_costs_is_a_share_of_the_steps() -> None:
 
 
 def test_a_record_is_of_all_of_an_epoch() -> None:
-    """Its first batch included, and what the cache did for it."""
+    """It includes the first batch and what the cache did for the epoch."""
     content = EpochRecord(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so")).as_json()
     assert content == {
         "number": 1,
@@ -163,6 +163,6 @@ class TickingClock(VirtualClock):
 
 
 def test_timing_a_step_costs_its_looks_at_the_clock() -> None:
-    """Three in the loop and one for progress, on a clock that charges for each."""
+    """The clock is read three times in the loop and once for progress, at a price each."""
     assert 3.9e-6 < step_cost_s(TickingClock()) < 4.1e-6
     assert step_cost_s(VirtualClock()) == 0

@@ -49,7 +49,7 @@ def test_the_store_replaces_the_local_read() -> None:
 
 
 def test_without_the_rungs_between_the_store_is_compared_with_warm() -> None:
-    """As stalls are: what fetching costs beyond the page cache."""
+    """The difference is what fetching costs beyond the page cache."""
     assert above("store", ("synthetic", "warm", "cold")) == "warm"
     assert above("store", ("synthetic", "cold")) == "synthetic"
     assert above("cold", ("synthetic",)) == "synthetic"
@@ -165,5 +165,5 @@ def test_nothing_measured() -> None:
 
 
 def test_every_rung_has_words() -> None:
-    """In the order of the ladder."""
+    """The words are in the order of the ladder."""
     assert tuple(WORDS) == (*RUNGS[:2], START, *RUNGS[2:])

@@ -98,7 +98,7 @@ def test_a_store_has_no_cold_twin() -> None:
     ],
 )
 def test_wrong_grids_are_refused(wrong: dict[str, Any]) -> None:
-    """Before anything is measured."""
+    """They are refused before anything is measured."""
     with pytest.raises(ValidationError):
         LoaderGrid.model_validate(wrong)
 
@@ -140,7 +140,7 @@ class TestAccess:
         assert [point.get("access") for point in planned] == [None, "lazy"]
 
     def test_whole_epochs_take_the_place_of_seconds(self) -> None:
-        """One of them bounds a trial."""
+        """Either bounds a trial."""
         (point,) = points(loader="raw", epochs=2)
         assert point["epochs"] == 2
         assert "seconds" not in point
@@ -162,7 +162,7 @@ class TestAccess:
     def test_a_mode_that_nothing_has_a_use_for_is_refused(
         self, settings: dict[str, Any], message: str
     ) -> None:
-        """With what it is for."""
+        """The error says what the mode is for."""
         with pytest.raises(ValidationError, match=message):
             LoaderGrid.model_validate({"data": "shards@s3", **settings})
 

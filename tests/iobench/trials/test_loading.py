@@ -184,7 +184,7 @@ class TestRun:
         assert loaders[0].epochs == [0, 1, 2, 3]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With what they leave."""
+        """Metrics have each part and the rest."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(TellingLoader))
         metrics = self.metrics()
         parts = [metrics[f"first_batch_{part}_s"] for part in ("listing", "fetch", "rest")]

@@ -131,7 +131,7 @@ def test_a_rank_without_a_batch_fails_them_all() -> None:
 
 
 def test_a_network_has_a_class_for_each_of_the_data() -> None:
-    """And for the thousand of ImageNet."""
+    """It has at least the thousand classes of ImageNet."""
     assert network_classes(None) == network_classes(DATA) == 1000
     assert network_classes(DataSummary(1, 1, 21_841, ())) == 21_841
 
@@ -145,7 +145,7 @@ class Counting(SlowLoader):
 
 
 def test_whole_batches_of_a_rank() -> None:
-    """Of 89 samples two ranks have 30 and one 29; a loader that counts its batches is asked."""
+    """Two ranks have 30 of 89 samples and one has 29; a loader that counts its batches is asked."""
     for rank, batches in ((0, 3), (1, 3), (2, 2)):
         settings = LoaderSettings(batch_size=10, rank=rank, world_size=3)
         assert count_full_batches(looped(1)[0], settings, 89) == batches

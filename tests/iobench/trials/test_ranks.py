@@ -39,7 +39,7 @@ def test_the_first_that_failed_is_the_cause(
 
 @pytest.mark.parametrize("look_every_s", [0.001, 0.0001])
 def test_nobody_passes_before_the_last_has_come(tmp_path: Path, look_every_s: float) -> None:
-    """Whoever it is, and at every meeting."""
+    """This holds for any last rank and at every meeting."""
     path = tmp_path / "meeting"
     path.touch()
     meetings = [RankBarrier(str(path), 4, look_every_s) for _ in range(4)]

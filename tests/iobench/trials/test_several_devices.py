@@ -184,7 +184,7 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
 def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> None:
-    """As many whole batches on each in three whole epochs; the page cache is judged for both."""
+    """Three whole epochs have equal whole batches on each; the page cache is judged for both."""
     locations = {"shards@disk": shards}
     outcome = done(tried(loader, locations=locations, workers=workers, steps=20))
     metrics = outcome.metrics
@@ -213,7 +213,7 @@ def remote(shards: Place, s3_server: MotoServer, bucket: str) -> Place:
 
 
 def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
-    """Each fetches samples of its own, and manifest and tables besides."""
+    """Each rank fetches its own samples, and manifest and tables besides."""
     loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 20}
     metrics = done(tried("torch-iterable", locations={"shards@s3": remote}, **loop)).metrics
     images = EPOCHS * sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
@@ -238,7 +238,7 @@ def test_modes_of_access(remote: Place, tmp_path: Path, access: str, loader: str
 
 
 def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> None:
-    """With what to do about it."""
+    """The error says what to do about it."""
     status, _, reason = tried("torch-map", locations={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (

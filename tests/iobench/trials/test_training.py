@@ -76,7 +76,7 @@ class TestRun:
 
     @pytest.mark.parametrize("epochs", [1, 3])
     def test_resident_data_costs_the_computation_alone(self, epochs: int) -> None:
-        """Without waiting the device is busy all of the time; there are no epochs."""
+        """The device is busy all of the time without waiting; there are no epochs."""
         metrics = self.trial("synthetic", epochs=epochs).metrics
         assert metrics["steps"] == 8
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
@@ -165,7 +165,7 @@ class TestRun:
         assert [loader.closed for loader in loaders] == [True]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of a loop that waits for its data; what lies on the device has none."""
+        """A loop that waits for its data has them; data on the device has none."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(TellingLoader))
         metrics = self.trial("warm").metrics
         assert metrics["first_batch_fetch_s"] == metrics["first_batch_rest_s"] == WAIT_S / 2
@@ -273,7 +273,8 @@ class TestRun:
     def test_the_loops_samples_are_held_before_the_clock_runs(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As many as its steps take; nothing of it is called cold or warm, nor bytes a second."""
+        """As many are held as the steps take; they are neither cold nor warm and have no bytes a
+        second."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(HoldingLoader))
         monkeypatch.setattr(training_trial, "available_bytes", lambda: 4000)
         outcome = self.trial("augment", data="shards", places=PLACES, **TORCH)
@@ -283,12 +284,12 @@ class TestRun:
         assert "mb_per_s" not in outcome.metrics
 
     def test_a_loader_that_only_reads_is_refused(self) -> None:
-        """In a line."""
+        """The reason is one line."""
         with pytest.raises(Unavailable, match="cannot be given samples from memory"):
             self.trial("decode", data="shards", places=PLACES, **TORCH)
 
     def test_an_empty_loader_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With the reason that any loop gives."""
+        """The reason is the one of any loop."""
         monkeypatch.setattr(SlowLoader, "batches", 0)
         with pytest.raises(TrialFailed, match="the loader gave no batch"):
             self.trial("warm")

@@ -56,7 +56,7 @@ def test_rungs_in_memory_are_filled_from_the_data() -> None:
     ],
 )
 def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], message: str) -> None:
-    """In one line that says what there is."""
+    """One line says which rungs there are."""
     with pytest.raises(ValidationError, match=message):
         Training.model_validate(wrong)
 
@@ -241,6 +241,6 @@ class TestAccess:
         ],
     )
     def test_what_has_no_use_is_refused(self, settings: dict[str, Any], message: str) -> None:
-        """With what it is for."""
+        """The error says what the setting is for."""
         with pytest.raises(ValidationError, match=message):
             Training.model_validate(settings)

@@ -92,7 +92,7 @@ def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
 
 
 def test_it_is_gone_when_nobody_wants_it_any_more() -> None:
-    """Also where it was asked for nothing."""
+    """This holds even if it was asked for nothing."""
     with ChildProcess(os.environ, own_session=True) as child:
         assert os.getpgid(child.pid) == child.pid
     assert child.ended
@@ -112,7 +112,7 @@ def test_it_inherits_what_it_is_to_keep() -> None:
 
 
 def test_one_that_is_killed_says_by_what() -> None:
-    """After its grace."""
+    """It is killed after its grace."""
     with ChildProcess(os.environ, own_session=False) as child:
         child.end(0)
         assert child.ending == "killed by SIGKILL (out of memory?): it printed nothing"
@@ -186,7 +186,7 @@ def tried(name: str, timeout_s: float = 60, **changed: Any) -> TrialEnd:
 
 
 def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
-    """By its entry point's name; its notes and figures come back, and progress on the way."""
+    """Its entry point names it; its notes, figures and progress come back."""
     seen: list[tuple[float, str]] = []
     status, outcome, reason = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
@@ -221,13 +221,13 @@ def test_a_trial_that_fails_says_why(third_party: ThirdParty, name: str, message
 
 
 def test_what_is_missing_skips_the_trial(third_party: ThirdParty) -> None:
-    """With the extra that brings it."""
+    """The reason names the extra that brings it."""
     message = "oddlib is not installed: pip install 'odd-loaders[oddlib]'"
     assert tried("missing") == ("skipped", None, message)
 
 
 def test_a_trial_that_hangs_is_killed(third_party: ThirdParty) -> None:
-    """Also where it ignores SIGTERM; the key that allows more time is named."""
+    """This holds if it ignores SIGTERM; the error names the key that allows more time."""
     assert tried("hanging", 1) == ("failed", None, "not done after 1 s (trial_timeout_s): killed")
     assert _children() == []
 
@@ -256,14 +256,14 @@ def test_processes_of_a_trial_end_with_it(third_party: ThirdParty, name: str, st
 
 
 def test_an_unknown_loader_fails(third_party: ThirdParty) -> None:
-    """With those that are known, third parties' included."""
+    """The reason lists the known loaders, third parties' included."""
     _, _, reason = tried("nobody")
     assert reason.startswith("no loader 'odd-nobody': use one of ")
     assert "odd-copied" in reason
 
 
 def test_an_interrupt_ends_the_trial(third_party: ThirdParty) -> None:
-    """Whatever ends the run ends the process that it waits for."""
+    """Any end of the run ends the process that it waits for."""
 
     def stop(done: float, unit: str) -> None:
         raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from iobench.trials.trial_process_main import describe_error
     ids=str,
 )
 def test_reason(error: Exception, message: str) -> None:
-    """One line; an error of somebody else's with its kind."""
+    """It is one line; the error of a third party has its kind."""
     assert describe_error(error) == message
 
 

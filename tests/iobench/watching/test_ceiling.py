@@ -228,7 +228,7 @@ def test_epochs_after_one_that_was_left_during_the_replay_count() -> None:
 
 
 def test_a_loop_that_ends_before_the_replay_says_when_it_begins() -> None:
-    """An epoch of 100 batches, and a replay after 108."""
+    """The epoch has 100 batches, and the replay begins after 108."""
     metrics = watched(SimulatedLoader(0.040), 100, 0.020, replay=REPLAY)
     assert not (LOSS | CEILING) & set(metrics)
     assert "replay_steps" not in metrics
@@ -245,7 +245,7 @@ def test_without_samples_there_is_no_ceiling() -> None:
 
 
 def test_whole_passes_over_other_loaders_are_not_part_of_the_ceiling() -> None:
-    """A validation in the middle of the replay; it took 5 s."""
+    """A validation of 5 s runs in the middle of the replay."""
     records = recorded(SimulatedLoader(0.040), 300, 0.020, replay=REPLAY)
     repeated = [record for record in records if record[2] > 0 and record[-1] >= 0]
     at_s = sorted(record[2] for record in repeated)[108 + 80] + 0.001

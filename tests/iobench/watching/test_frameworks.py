@@ -79,7 +79,7 @@ def test_tf_data_is_repeated() -> None:
 
 
 def test_mxnets_batches_are_repeated() -> None:
-    """An iterator of its own class of batches."""
+    """The iterator has its own class of batches."""
     mx = import_mxnet()
     loader = mx.io.NDArrayIter(np.arange(40.0).reshape(40, 1), np.zeros(40), batch_size=4)
     batches, message = replayed(loader)

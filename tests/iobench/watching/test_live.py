@@ -78,7 +78,7 @@ def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
 
 
 def test_counters_of_a_loop(server: MetricsServer) -> None:
-    """Samples, bytes, waiting and steps, with the loader and the rank as labels."""
+    """Samples, bytes, waiting and steps have the loader and the rank as labels."""
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     live._clock = clock.now_s
@@ -209,7 +209,7 @@ def test_a_port_in_use_is_refused(server: MetricsServer) -> None:
 
 
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What to install."""
+    """The error says what to install."""
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(ConfigError, match=r"pip install 'dataprep-iobench\[metrics\]'"):
         MetricsServer(free_port())
@@ -262,7 +262,7 @@ def test_the_scrape_config_of_the_page_is_one() -> None:
 
 
 def test_each_metric_of_the_page_is_exported(server: MetricsServer) -> None:
-    """In its queries and in its table; and each one that is exported is in the table."""
+    """Queries and table have only exported metrics, and the table has all of them."""
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     loop(live, clock)

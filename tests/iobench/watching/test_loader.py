@@ -81,7 +81,7 @@ def test_it_is_to_its_users_the_loader() -> None:
 
 
 def test_iterating_twice_is_two_passes() -> None:
-    """Each of the loader's own making."""
+    """The loader makes each pass itself."""
     passes = Passes()
     watched = wrap_loader(Loader(), passes)
     assert (list(watched), list(watched), passes.begun) == ([0, 1, 2], [0, 1, 2], 2)
@@ -310,7 +310,7 @@ def test_a_device_is_idle_once_it_is_done() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_samples_in(batch: Any, samples: int | None) -> None:
-    """As the frameworks make them; what cannot be told is not guessed."""
+    """Batches of the frameworks are counted; an unknown batch is not guessed."""
     assert samples_in(batch) == samples
 
 

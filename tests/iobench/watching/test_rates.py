@@ -54,7 +54,7 @@ def test_three_whole_epochs_with_their_starts_are_one_rate(epochs: int, rule: st
 
 
 def test_a_first_epoch_that_was_slower_is_no_part_of_one_rate() -> None:
-    """Three epochs, the first from a disk at a tenth of the rate of the page cache."""
+    """The first of three epochs reads a disk at a tenth of the rate of the page cache."""
     records = epoch(0, 0.0, 30, wait_s=27)
     records += epoch(1, 913.5, 30, wait_s=1, work_s=2)
     records += epoch(2, 1004.0, 30, wait_s=1, work_s=2)

@@ -71,7 +71,7 @@ def test_time_between_epochs_is_in_no_figure() -> None:
     ],
 )
 def test_a_loop_without_steps_has_a_reason(records: list[Record], reason: str) -> None:
-    """Instead of figures."""
+    """The reason stands instead of figures."""
     with pytest.raises(Unavailable, match=reason):
         outcome_of(*records)
 
@@ -142,7 +142,7 @@ def test_waits_are_part_of_steps(spans: list[tuple[float, float]]) -> None:
 
 
 def test_quantiles_need_samples_behind_them() -> None:
-    """10 / (1 - q) of them."""
+    """A quantile q needs 10 / (1 - q) samples."""
     few, many = (outcome_of(*epoch(0, 0.0, batches)).metrics for batches in (20, 120))
     assert not [name for name in few if name.startswith("step_s_")]
     assert [name for name in many if name.startswith("step_s_")] == ["step_s_p50", "step_s_p90"]

@@ -30,7 +30,7 @@ RECORD: Record = (0, 0, 1, 2, 3, 4)
 
 
 def test_records_are_written_about_once_a_second() -> None:
-    """Not one by one: that is a system call in somebody's loop."""
+    """Writing each one would be a system call in the user's loop."""
     written: list[bytes] = []
 
     def write(data: bytes) -> int:

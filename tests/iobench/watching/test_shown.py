@@ -62,7 +62,7 @@ def test_a_rate_is_one_figure_or_a_range_or_unknown(
     in_verdict: str,
     in_table: str,
 ) -> None:
-    """In the verdict, on the page and in the table of a notebook."""
+    """The verdict, the page and the table of a notebook agree."""
     folder = report_in(tmp_path, recorded(loader, batches, STEP_S, epochs=epochs))
     assert in_verdict in read(folder).summary["verdict"]
     page = text_of((folder / "report.html").read_bytes())
@@ -73,7 +73,7 @@ def test_a_rate_is_one_figure_or_a_range_or_unknown(
 
 
 def test_the_first_batch_and_the_starts_of_epochs_are_on_the_page(tmp_path: Path) -> None:
-    """Both on the first screen, and in the table of a notebook."""
+    """Both are on the first screen and in the table of a notebook."""
     folder = report_in(tmp_path, recorded(AHEAD, 50, STEP_S, epochs=2))
     page = text_of((folder / "report.html").read_bytes())
     first_screen = page[: page.index("Appendix")]
@@ -152,7 +152,7 @@ LOSS = {"samples": 9000, "samples_per_s": 90.0, "ceiling_samples_per_s": 180.0, 
 
 
 def test_a_measured_loss_is_the_verdict_the_finding_and_the_gain() -> None:
-    """With both rates; the host's waiting is another figure beside it."""
+    """Both rates are given; the host's waiting is another figure beside them."""
     result = analyse(result_with(**LOSS, cpu_busy_share=0.2))
     assert result.verdict == (
         "Your loop loses 50 % of its rate to its loader, which is high: 90 of 180 samples/s; the "

@@ -122,7 +122,7 @@ def test_a_script_that_is_stopped_is_reported(
 
 
 def test_several_loaders_are_one_report(tmp_path: Path) -> None:
-    """Training and validation, one within the other; a generator; one that nobody used."""
+    """Nested training and validation, a generator and an unused loader are in one report."""
     done = run(
         tmp_path,
         """
@@ -228,7 +228,7 @@ def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
 
 
 def test_torchs_own_loader(tmp_path: Path) -> None:
-    """With worker processes, by either way of starting them."""
+    """Worker processes are watched with either way of starting them."""
     pytest.importorskip("torch")
     done = run(
         tmp_path,

@@ -30,7 +30,7 @@ class Usage(NamedTuple):
 def test_shards_of_one_format_can_be_read(
     locations: Mapping[str, Place], tmp_path: Path, format: str
 ) -> None:
-    """With their tables; no other format and no index comes along."""
+    """Their tables are copied with them, but no other format and no index."""
     local = downloaded(locations["shards@s3"], format, tmp_path, connections=4)
     assert (local.uri, local.is_remote) == (str(tmp_path), False)
     copied, settings = (
@@ -43,7 +43,7 @@ def test_shards_of_one_format_can_be_read(
 
 
 def test_files_are_copied_all(locations: Mapping[str, Place], tmp_path: Path) -> None:
-    """Byte for byte."""
+    """Each file is copied byte for byte."""
     downloaded(locations["files@s3"], "files", tmp_path, connections=4)
     origin = Path(locations["files@disk"].uri)
     names = [path.relative_to(origin) for path in origin.rglob("*") if path.is_file()]

@@ -76,7 +76,7 @@ def test_it_is_copied_once(locations: Mapping[str, Place], tmp_path: Path) -> No
 
 
 def test_nothing_is_left_after_close(locations: Mapping[str, Place], tmp_path: Path) -> None:
-    """Also where an epoch has failed; closing twice does nothing."""
+    """This holds after a failed epoch, too; closing twice does nothing."""
     loader = loader_of(locations["shards@s3"], tmp_path)
     list(loader.epoch(0))
     with pytest.raises(RuntimeError, match="epoch 7 is broken"):

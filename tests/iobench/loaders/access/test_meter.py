@@ -81,7 +81,7 @@ def expected(locations: Mapping[str, Place]) -> Counter[bytes]:
 def test_each_sample_once_an_epoch(
     context: Context, expected: Counter[bytes], access: str, loader: str
 ) -> None:
-    """In every mode, in another order each time."""
+    """Each mode gives every sample once, in another order in each epoch."""
     opened_loader = opened(params_of(access, loader), context)
     try:
         orders = [images(opened_loader.epoch(number)) for number in range(2)]
@@ -112,7 +112,7 @@ def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: i
 
 @pytest.mark.parametrize(("access", "loader"), POINTS)
 def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loader: str) -> None:
-    """Disk, memory, bytes and requests, and all epochs."""
+    """Metrics have disk, memory, bytes and requests, and cover all epochs."""
     outcome = loader_trial.run(TrialSpec("loader", params_of(access, loader)), context)
     metrics = outcome.metrics
     location = context.places["shards@disk"]
@@ -138,7 +138,7 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
 
 
 def test_a_stream_tells_what_its_buffers_held(context: Context) -> None:
-    """The encoded bytes of 16 samples a worker, and one more on its way."""
+    """They hold the encoded bytes of 16 samples per worker, and one more on its way."""
     outcome = loader_trial.run(TrialSpec("loader", params_of("pipe", "torch-iterable")), context)
     dataset = dataprep.open(context.places["shards@disk"].uri)
     sizes = sorted(len(sample.image) for sample in dataset)
@@ -157,7 +157,7 @@ def test_a_copy_may_stay_in_memory(context: Context) -> None:
 
 
 def test_without_a_mode_nothing_is_measured(context: Context) -> None:
-    """Nor where nothing is read."""
+    """Nothing is measured without reads, either."""
     params = {**params_of("mount", "raw"), "access": "direct"}
     loader = opened(params, context)
     location = context.places["shards@disk"]

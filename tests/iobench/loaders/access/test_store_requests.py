@@ -53,7 +53,7 @@ def test_answers_that_ask_for_fewer_are_counted(s3_server: MotoServer, bucket: s
 
 
 def test_sums_and_means() -> None:
-    """Of all GETs; no mean of none."""
+    """They cover all GETs; there is no mean without requests."""
     with counting_requests() as count:
         assert count.totals().metrics == {
             "store_requests": 0,

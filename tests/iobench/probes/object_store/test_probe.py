@@ -96,7 +96,7 @@ def test_streams_read_different_objects_and_find_them_again(
 def test_failed_requests_are_counted_and_bring_no_bytes(
     trial: RunTrial, proxy: FaultProxy, client: str
 ) -> None:
-    """Of six requests one is refused and one breaks off: four count."""
+    """One of six requests is refused and one breaks off, so four count."""
     get = Match("GET", READ + ".*", times=1)
     proxy.replace_rules(
         [

@@ -141,7 +141,7 @@ def test_a_trial_whose_hosts_do_not_begin_has_failed(locations: dict[str, Place]
 
 @pytest.mark.slow
 def test_a_trial_in_a_process_begins_when_its_hosts_do(locations: dict[str, Place]) -> None:
-    """The line on its stdin releases it."""
+    """A line on its stdin releases it."""
     called = []
     status, outcome, _ = measured_in_a_process(locations, lambda: called.append(True))
     assert (status, called) == ("done", [True])

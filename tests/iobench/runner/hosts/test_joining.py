@@ -62,7 +62,7 @@ def gathering(store: MemoryStore, hosts: int, meeting: str = "meeting") -> Gathe
 
 
 def test_all_hosts_learn_the_name_of_the_meeting(store: MemoryStore) -> None:
-    """In whatever order they come."""
+    """The order in which they come does not matter."""
     others = [Joining(store, hello(host, 3)) for host in (2, 1)]
     joined = gathering(store, 3).wait(PATIENCE_S)
     assert [member.host for member in joined] == [1, 2]
@@ -142,7 +142,7 @@ def _join_in_vain(root: Rendezvous, own: Hello) -> None:
 
 
 def test_a_limit_that_measures_nothing_else_may_differ(store: MemoryStore) -> None:
-    """Such as trial_timeout_s."""
+    """``trial_timeout_s`` is such a limit."""
     config = {**CONFIG.model_dump(mode="json"), "trial_timeout_s": 5.0}
     other = Joining(store, hello(1, 2, config=config))
     gathering(store, 2).wait(PATIENCE_S)

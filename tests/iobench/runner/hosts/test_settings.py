@@ -91,7 +91,7 @@ def test_a_launcher_alone_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:
-    """With exit code 2 and what to give instead."""
+    """The exit code is 2, and the error says which option to give instead."""
     with pytest.raises(ConfigError, match=message):
         settings(**options)
 
@@ -105,7 +105,7 @@ def test_store_options_and_counts_are_read() -> None:
 
 
 def test_wrong_options_end_the_command_before_anything_is_written(tmp_path: Path) -> None:
-    """With exit code 2."""
+    """The exit code is 2."""
     config = tmp_path / "config.yaml"
     config.write_text("loaders: [{loader: 'null'}]")
     arguments = ["run", str(config), "--output", str(tmp_path / "run"), "--hosts", "3"]

@@ -198,7 +198,7 @@ def test_a_host_that_disappears_during_a_trial_is_named() -> None:
 
 
 def test_a_host_that_ends_says_so_and_is_not_waited_for() -> None:
-    """Interrupted by a user, for instance."""
+    """A user may have interrupted it, for instance."""
 
     def interrupted(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
         raise KeyboardInterrupt
@@ -224,7 +224,7 @@ def test_a_trial_can_be_measured_on_fewer_hosts() -> None:
 
 
 def test_the_end_reaches_all_hosts_and_leaves_nothing() -> None:
-    """With the exit code of the run; no object stays in the rendezvous."""
+    """Each host gets the run's exit code; no object stays in the rendezvous."""
     with Hosts(at_once(1.0), at_once(1.0)) as run:
         run.measure(spec(), at_once(1.0))
         run.first.exit_code = 1
