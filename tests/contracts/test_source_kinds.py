@@ -152,7 +152,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 def source_at(store: Store, kind: Kind) -> Source:
-    """The source of this kind in ``place``."""
+    """The source of this kind in ``store``."""
     section = kind.section
     if kind.path == "/list.lst":
         section = ListingOptions(class_names=f"{store.uri}/names.txt")

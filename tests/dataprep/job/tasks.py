@@ -86,7 +86,7 @@ class DeadlyStore(LocalStore):
 class CrowdedStore(LocalStore):
     """Notes in ``crowd`` how many TFRecord shards are being stored at once, in any process.
 
-    Storing one takes until ``wanted`` are being stored, or a moment.
+    Storing one takes until ``expected`` are being stored, or a moment.
     """
 
     def __init__(self, root: Path, crowd: Path, expected: int) -> None:
@@ -125,7 +125,7 @@ class MarkingSource(FolderSource):
 
 
 class HeldStore(LocalStore):
-    """Stores the first shard only once ``wanted`` files are noted as read.
+    """Stores the first shard only once ``expected`` files are noted as read.
 
     ``fault`` is raised in place of storing it.
     """
@@ -174,7 +174,7 @@ class UnseenSource(FolderSource):
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]
-    """A custom cluster class: worker threads in this process; ``made`` are those so far."""
+    """A custom cluster class: worker threads in this process; ``clusters_made`` has all so far."""
 
     clusters_made: list[SmallCluster] = []  # noqa: RUF012
 

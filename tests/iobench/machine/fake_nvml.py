@@ -12,7 +12,7 @@ class NVMLError(Exception):
 
 
 class FakeNvml(ModuleType):
-    """``told`` is what each device says; a value that is missing is not supported."""
+    """``devices`` has the values of each device; a missing value is not supported."""
 
     NVMLError = NVMLError
     NVML_CLOCK_SM = 1

@@ -81,7 +81,7 @@ TOKEN = "token-of-jane"
 
 
 class Metadata(http.server.BaseHTTPRequestHandler):
-    """Answers as the three services do; what it was asked stands in ``asked``."""
+    """Answers as the three services do; its requests are in ``requests``."""
 
     requests: ClassVar[list[str]] = []
     answers: ClassVar[dict[str, str]] = {}

@@ -51,7 +51,7 @@ def tried(
     scratch: Path | None = None,
     **changed: Any,
 ) -> TrialEnd:
-    """A trial of two ranks; without ``places`` its loader reads nothing."""
+    """A trial of two ranks; without ``locations`` its loader reads nothing."""
     (params,) = training_points(
         Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
     )

@@ -42,7 +42,7 @@ def location(bucket: str, proxy: FaultProxy) -> Place:
 
 @pytest.fixture
 def trial(location: Place) -> RunTrial:
-    """Run a trial at ``place``, by default with six requests."""
+    """Run a trial at ``location``, by default with six requests."""
 
     def ran(at: Place = location, **params: object) -> Outcome:
         settings = {**SMALL, **params}
