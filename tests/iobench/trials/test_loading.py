@@ -206,4 +206,4 @@ class TestRun:
         monkeypatch.setattr(SlowLoader, "reads", "tfrecord")
         locations = {"files@disk": Place(str(tmp_path), "files")}
         with pytest.raises(Unavailable, match="reads shards; these data are files"):
-            self.metrics(places=locations, data="files@disk", cache="cold")
+            self.metrics(locations=locations, data="files@disk", cache="cold")
