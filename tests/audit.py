@@ -38,44 +38,45 @@ class Audited:
     """What the database said of some packages.
 
     Attributes:
-        known: how many packages it has.
-        unknown: those that it has not, or not for us.
-        found: advisories that are not among those accepted.
+        known_packages: the number of packages that the database has.
+        unknown: packages that it does not have, or does not give to us.
+        advisories: advisories that are not among those accepted.
     """
 
-    known: int
+    known_packages: int
     unknown: Sequence[str]
-    found: Sequence[Advice]
+    advisories: Sequence[Advice]
 
     def lines(self) -> list[str]:
         """For a person."""
-        if not self.known:
+        if not self.known_packages:
             return ["audit: no advisory database could be asked: nothing was audited"]
         missing = f", not audited: {', '.join(self.unknown)}" if self.unknown else ""
-        head = f"audit: {self.known} packages, {len(self.found)} with advisories{missing}"
-        return [head, *map(str, self.found)]
+        count = len(self.advisories)
+        head = f"audit: {self.known_packages} packages, {count} with advisories{missing}"
+        return [head, *map(str, self.advisories)]
 
 
 def audited(report: Mapping[str, object]) -> Audited:
     """Read pip-audit's JSON (its format ``json``)."""
-    known, unknown, found = 0, [], []
+    checked, unknown, actual = 0, [], []
     dependencies = report["dependencies"]
     assert isinstance(dependencies, list)
     for package in dependencies:
         if "skip_reason" in package:
             unknown.append(package["name"])
             continue
-        known += 1
+        checked += 1
         named = f"{package['name']} {package['version']}"
-        found += [
+        actual += [
             Advice(named, advisory["id"], tuple(advisory["fix_versions"]))
             for advisory in package["vulns"]
             if ACCEPTED.keys().isdisjoint((advisory["id"], *advisory["aliases"]))
         ]
-    return Audited(known, unknown, found)
+    return Audited(checked, unknown, actual)
 
 
-def asked(files: Iterable[Path]) -> Audited:
+def ask_pip_audit(files: Iterable[Path]) -> Audited:
     """Ask about every version in the files; of a database that is out of reach nothing is known."""
     named = [part for path in files for part in ("-r", str(path))]
     quiet = ("--no-deps", "--disable-pip", "--progress-spinner", "off", "--format", "json")
@@ -92,10 +93,10 @@ def asked(files: Iterable[Path]) -> Audited:
 
 def main() -> int:
     """1 where something is known."""
-    results = [asked([CONSTRAINTS / name]) for name in FILES]
+    results = [ask_pip_audit([CONSTRAINTS / name]) for name in FILES]
     for name, result in zip(FILES, results, strict=True):
         print(f"constraints/{name}:", *result.lines(), sep="\n  ")  # noqa: T201
-    return int(any(result.found for result in results))
+    return int(any(result.advisories for result in results))
 
 
 if __name__ == "__main__":

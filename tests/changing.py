@@ -32,7 +32,7 @@ class Step(NamedTuple):
             store.put(self.key, self.data)
 
 
-class Remade(NamedTuple):
+class ChangingOutput(NamedTuple):
     """What an output held, what became of it step by step, and the images before and after."""
 
     before: dict[str, bytes]
@@ -54,7 +54,7 @@ def draw(folder: Path, seed: int, images: int = 24, image_bytes: int = 110_000) 
     return folder
 
 
-def remade(folder: Path) -> Remade:
+def make_changing_output(folder: Path) -> ChangingOutput:
     """An output of one source, made anew with ``--overwrite`` from another of the same sizes."""
     uri = f"memory://{secrets.token_hex(6)}"
     _shard(draw(folder / "before", 1), uri, overwrite=False)
@@ -65,7 +65,7 @@ def remade(folder: Path) -> Remade:
         _shard(draw(folder / "after", 2), uri, overwrite=True)
     later = tuple(bytes(sample.image) for sample in dataprep.open(uri))
     of_data = tuple(step for step in steps if not step.key.startswith("leases/"))
-    return Remade(before, of_data, images, later)
+    return ChangingOutput(before, of_data, images, later)
 
 
 @contextlib.contextmanager

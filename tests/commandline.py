@@ -48,13 +48,13 @@ class Finished:
     @property
     def complaints(self) -> list[str]:
         """The messages that say what is wrong, each with the lines that follow it."""
-        found: list[str] = []
+        actual: list[str] = []
         for line in self.err.splitlines():
             if line.startswith(f"{self.program}: "):
-                found.append(line)
-            elif found:
-                found[-1] += f"\n{line}"
-        return found
+                actual.append(line)
+            elif actual:
+                actual[-1] += f"\n{line}"
+        return actual
 
     @property
     def one_object(self) -> Any:
@@ -125,8 +125,8 @@ def _finished(
         timeout=PATIENCE_S,
         check=False,
     )
-    found = Finished(done.returncode, done.stdout.decode(), done.stderr.decode(), program)
-    return found.checked(code)
+    finished = Finished(done.returncode, done.stdout.decode(), done.stderr.decode(), program)
+    return finished.checked(code)
 
 
 class Running:
@@ -204,8 +204,8 @@ class Running:
     def finish(self, code: int | None = None) -> Finished:
         """Wait for the end, with this exit code if one is given."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
-        found = Finished(self._process.returncode, out.decode(), err.decode(), self._program)
-        return found.checked(code)
+        finished = Finished(self._process.returncode, out.decode(), err.decode(), self._program)
+        return finished.checked(code)
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -236,11 +236,11 @@ def files(folder: Path) -> set[str]:
     return {os.fspath(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def comparable(found: Mapping[str, bytes]) -> dict[str, object]:
+def comparable(contents: Mapping[str, bytes]) -> dict[str, object]:
     """Objects as they must repeat: the manifests without ``created`` and ``run``."""
     return {
         key: without_run(data) if key.endswith(".manifest.json") else data
-        for key, data in found.items()
+        for key, data in contents.items()
     }
 
 
@@ -254,7 +254,7 @@ def without_run(manifest: bytes) -> dict[str, Any]:
 def without_etags(receipt: bytes) -> dict[str, Any]:
     """A receipt without the store's own words."""
     content: dict[str, Any] = json.loads(receipt)
-    for stored in content["formats"].values():
-        for file in (stored["file"], *stored["indexes"]):
+    for format_entry in content["formats"].values():
+        for file in (format_entry["file"], *format_entry["indexes"]):
             del file["etag"]
     return content

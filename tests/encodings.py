@@ -60,10 +60,10 @@ def plain_cmyk_jpeg(image: Pixels) -> bytes:
 
 def ycck_jpeg(image: Pixels) -> bytes:
     """Encode YCCK JPEG (Adobe transform 2), hence inverted."""
-    stored = 255 - np.asarray(_cmyk(image))
+    inverted = 255 - np.asarray(_cmyk(image))
     # YCCK is YCbCr of the complement of the stored CMY, beside K as it is stored.
-    ycc = Image.fromarray(255 - stored[..., :3]).convert("YCbCr")
-    planes = np.concatenate([np.asarray(ycc), stored[..., 3:]], axis=-1)
+    ycc = Image.fromarray(255 - inverted[..., :3]).convert("YCbCr")
+    planes = np.concatenate([np.asarray(ycc), inverted[..., 3:]], axis=-1)
     data = bytearray(_save(_four_channels("CMYK", 255 - planes), "JPEG", quality=90))
     data[data.index(b"Adobe") + 11] = 2
     return bytes(data)

@@ -31,13 +31,13 @@ def keywords(schema: Any) -> Iterator[str]:
         for key, inner in schema.items():
             yield key
             if key in ("properties", "$defs"):
-                for one in inner.values():
-                    yield from keywords(one)
+                for keyword in inner.values():
+                    yield from keywords(keyword)
             elif key not in ("default", "enum", "const"):
                 yield from keywords(inner)
     elif isinstance(schema, list):
-        for one in schema:
-            yield from keywords(one)
+        for keyword in schema:
+            yield from keywords(keyword)
 
 
 def problems(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[str]:
@@ -50,20 +50,20 @@ def _problems(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
         return
     if "$ref" in schema:
         yield from _problems(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
-    for one in schema.get("allOf", ()):
-        yield from _problems(value, one, root, at)
+    for subschema in schema.get("allOf", ()):
+        yield from _problems(value, subschema, root, at)
     if "anyOf" in schema:
-        found = [list(_problems(value, one, root, at)) for one in schema["anyOf"]]
-        if all(found):
-            yield min(found, key=len)[0]
+        actual = [list(_problems(value, subschema, root, at)) for subschema in schema["anyOf"]]
+        if all(actual):
+            yield min(actual, key=len)[0]
     yield from _plain(value, schema, at)
     if isinstance(value, dict):
         yield from _of_object(value, schema, root, at)
     if isinstance(value, list):
         items = schema.get("items", {})
-        for number, one in enumerate(value):
+        for number, subschema in enumerate(value):
             inner = items[number] if isinstance(items, list) else items
-            yield from _problems(one, inner, root, f"{at}.{number}")
+            yield from _problems(subschema, inner, root, f"{at}.{number}")
 
 
 def _plain(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _plain(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
 
 
 def _of_object(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
-    known = schema.get("properties", {})
+    properties = schema.get("properties", {})
     for key in set(schema.get("required", ())) - set(value):
         yield f"{at}: {key} is missing"
     names = schema.get("propertyNames", {})
@@ -96,8 +96,8 @@ def _of_object(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
     for key, inner in value.items():
         if not shortest <= len(key) <= longest:
             yield f"{at}: {key!r} is no name of {shortest} to {longest} characters"
-        if key in known:
-            yield from _problems(inner, known[key], root, f"{at}.{key}")
+        if key in properties:
+            yield from _problems(inner, properties[key], root, f"{at}.{key}")
         elif schema.get("additionalProperties") is False:
             yield f"{at}: unknown key {key}"
         elif isinstance(schema.get("additionalProperties"), dict):

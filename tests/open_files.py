@@ -12,6 +12,6 @@ def unnamed_bytes(folder: Path) -> int:
     for path in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the descriptor that lists them
             if path.readlink().is_relative_to(folder):
-                found = path.stat()
-                sizes[found.st_ino] = found.st_size
+                status = path.stat()
+                sizes[status.st_ino] = status.st_size
     return sum(sizes.values())

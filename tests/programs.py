@@ -34,12 +34,12 @@ def find_program(name: str) -> str | None:
         if not os.access(path, os.X_OK):
             continue
         try:
-            asked = subprocess.run(
+            finished = subprocess.run(
                 [path, question], capture_output=True, timeout=30, check=False, text=True
             )
         except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
             continue
-        if re.search(answer, asked.stdout) or re.search(answer, asked.stderr):
+        if re.search(answer, finished.stdout) or re.search(answer, finished.stderr):
             return str(path)
     return None
 

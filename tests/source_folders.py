@@ -26,4 +26,4 @@ def shard_folder(kind: str, folder: Path, *more: str, code: int) -> Finished:
 
 def reads_of(proxy: FaultProxy, key: str) -> int:
     """How many objects or ranges were asked for in requests of ``key``."""
-    return sum(each.method == "GET" and key in each.path for each in proxy.requests)
+    return sum(request.method == "GET" and key in request.path for request in proxy.requests)

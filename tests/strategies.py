@@ -35,27 +35,27 @@ magic_payloads = st.lists(
 
 
 @st.composite
-def chopped(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> list[bytes]:
+def chopped(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> list[bytes]:
     """Bytes cut into parts at random places, some of them empty."""
-    data = draw(whole)
+    data = draw(content)
     cuts = draw(st.lists(st.integers(0, len(data)), max_size=6))
     bounds = [0, *sorted(cuts), len(data)]
     return [data[start:stop] for start, stop in pairwise(bounds)]
 
 
 @st.composite
-def mutated(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+def mutated(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> bytes:
     """Bytes with one changed, some removed or some inserted: almost what they were."""
-    data = draw(whole)
+    data = draw(content)
     start = draw(st.integers(0, len(data)))
     stop = draw(st.integers(start, min(start + 4, len(data))))
     return data[:start] + draw(st.binary(max_size=4)) + data[stop:]
 
 
 @st.composite
-def cut(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+def cut(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> bytes:
     """Bytes without their end."""
-    data = draw(whole)
+    data = draw(content)
     return data[: draw(st.integers(0, len(data)))]
 
 
@@ -97,9 +97,9 @@ def image_policies(draw: st.DrawFn, mode: Mode | None = None) -> ImagePolicy:
 def trait_policies(draw: st.DrawFn) -> ImagePolicy:
     """A policy with any value of every key that is chosen by name, for small images."""
     values: dict[str, Any] = {
-        name: draw(st.sampled_from(found["enum"]))
-        for name, found in ImagePolicy.model_json_schema()["properties"].items()
-        if "enum" in found and name not in ("mode", "encoding")
+        name: draw(st.sampled_from(actual["enum"]))
+        for name, actual in ImagePolicy.model_json_schema()["properties"].items()
+        if "enum" in actual and name not in ("mode", "encoding")
     }
     encoding = draw(st.sampled_from(get_args(Encoding)))
     if encoding == "jpeg":
@@ -136,7 +136,7 @@ def placed(rows: Sequence[Row], formats: Iterable[str]) -> Samples:
 
 def receipt_rows(formats: Sequence[str]) -> st.SearchStrategy[Row]:
     """One row of a receipt, written to all of ``formats`` or to none."""
-    places = st.fixed_dictionaries({name: st.tuples(counts, counts, counts) for name in formats})
+    locations = st.fixed_dictionaries({name: st.tuples(counts, counts, counts) for name in formats})
     return st.builds(
         Row,
         number=counts,
@@ -159,7 +159,7 @@ def receipt_rows(formats: Sequence[str]) -> st.SearchStrategy[Row]:
         image_bytes=st.integers(0, 2**31 - 1),
         boxes=st.none(),
         values=st.none(),
-        records=st.just({}) | places,
+        records=st.just({}) | locations,
     )
 
 
@@ -172,7 +172,7 @@ stored_files = st.builds(
 def receipts(draw: st.DrawFn) -> Receipt:
     """A receipt in one or two formats."""
     formats = draw(st.sampled_from([("tfrecord",), ("recordio", "tfrecord")]))
-    stored = st.builds(
+    stored_formats = st.builds(
         StoredShard, stored_files, counts, st.lists(stored_files, max_size=2).map(tuple)
     )
     return Receipt(
@@ -180,6 +180,6 @@ def receipts(draw: st.DrawFn) -> Receipt:
         split=draw(short_text),
         shard=draw(st.integers(0, 2**31 - 1)),
         shards=draw(st.integers(0, 2**31 - 1)),
-        formats={name: draw(stored) for name in formats},
+        formats={name: draw(stored_formats) for name in formats},
         samples=placed(draw(st.lists(receipt_rows(formats), max_size=5)), formats),
     )

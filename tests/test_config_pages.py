@@ -24,11 +24,11 @@ EXAMPLES = sorted(CONFIGS.glob("*/*.yaml"))
 
 def script(name: str) -> Any:
     """A module that writes pages."""
-    found = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -47,11 +47,13 @@ def test_the_files_are_what_the_models_say(path: Path) -> None:
 def test_every_key_is_there_once(name: str, model: type[BaseModel]) -> None:
     """With what it takes and what it means."""
     schema = model.model_json_schema()
-    nested = [one for one in schema["$defs"].values() if "properties" in one]
+    nested = [
+        nested_model for nested_model in schema["$defs"].values() if "properties" in nested_model
+    ]
     if name == "benchmark-config.md":  # it refers to the other page for the options of a store
         nested.remove(schema["$defs"]["StoreOptions"])
     models = [schema, *nested]
-    keys = [key for one in models for key in one["properties"]]
+    keys = [key for nested_model in models for key in nested_model["properties"]]
     page = (ROOT / "docs" / name).read_text()
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| .* \| (.+) \|$", page, re.M)
     assert sorted(key for key, _, _ in rows) == sorted(keys)
@@ -130,8 +132,8 @@ def test_iobench_prints_its_schema() -> None:
 
 def schema_of(path: Path) -> dict[str, Any]:
     """The schema beside an example."""
-    found: dict[str, Any] = json.loads((path.parent / "schema.json").read_text())
-    return found
+    content: dict[str, Any] = json.loads((path.parent / "schema.json").read_text())
+    return content
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")

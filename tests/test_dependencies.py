@@ -72,7 +72,7 @@ class TestAudit:
     ) -> None:
         """An advisory has a number in each database."""
         monkeypatch.setattr("tests.audit.ACCEPTED", {"CVE-1": "never called"})
-        assert audited({"dependencies": [package("b", ADVISORY)]}).found == []
+        assert audited({"dependencies": [package("b", ADVISORY)]}).advisories == []
 
     def test_what_was_not_audited_is_named(self) -> None:
         """A mirror has no advisories: that is no clean bill."""

@@ -83,7 +83,7 @@ def help_texts(command: Any) -> Iterator[str]:
         yield from help_texts(below)
 
 
-def words(text: str) -> set[str]:
+def words_of(text: str) -> set[str]:
     """The words of a text in lower case."""
     return set(WORD.findall(NOT_PROSE.sub(" ", text).lower()))
 
@@ -103,10 +103,10 @@ def is_defined(word: str, defined: set[str]) -> bool:
 def undefined_terms(texts: Iterator[str]) -> set[str]:
     """The words of texts that are neither everyday words nor in the glossary."""
     defined = defined_words()
-    found: set[str] = set()
+    actual: set[str] = set()
     for text in texts:
-        found |= words(text) - EVERYDAY
-    return {word for word in found if not is_defined(word, defined)}
+        actual |= words_of(text) - EVERYDAY
+    return {word for word in actual if not is_defined(word, defined)}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

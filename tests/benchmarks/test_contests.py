@@ -29,17 +29,19 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """Sixty drawn images."""
     photos = draw_tree(tmp_path_factory.mktemp("photos") / "drawn", images=60, classes=3).root
     return Workplace(tmp_path_factory.mktemp("bench"), photos, 60)
 
 
-def test_every_contender_exists(place: Workplace) -> None:
+def test_every_contender_exists(workplace: Workplace) -> None:
     """Its function can be imported, or it says why not; contests have different names."""
-    found = [c for point in POINTS for c in import_module(f"benchmarks.{point}").contests(place)]
-    assert len({contest.name for contest in found}) == len(found) > 15
-    for contender in [one for contest in found for one in contest.contenders]:
+    actual = [
+        c for point in POINTS for c in import_module(f"benchmarks.{point}").contests(workplace)
+    ]
+    assert len({contest.name for contest in actual}) == len(actual) > 15
+    for contender in [candidate for contest in actual for candidate in contest.contenders]:
         if contender.unable:
             continue
         module, _, name = contender.run.partition(":")
@@ -47,27 +49,27 @@ def test_every_contender_exists(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("way", codec.WAYS)
-def test_codec(way: str, place: Workplace) -> None:
+def test_codec(way: str, workplace: Workplace) -> None:
     """All photographs are converted."""
-    assert codec.timed(str(place.photos), way).amount == 60
+    assert codec.timed(str(workplace.photos), way).amount == 60
 
 
-def test_the_command(place: Workplace) -> None:
+def test_the_command(workplace: Workplace) -> None:
     """All photographs are written."""
-    assert command.ours(str(place.repeated()), str(place.root)).amount == 60
+    assert command.ours(str(workplace.repeated()), str(workplace.root)).amount == 60
 
 
 @pytest.mark.parametrize("name", ["write_tfrecord", "write_recordio"])
-def test_records_written(name: str, place: Workplace) -> None:
+def test_records_written(name: str, workplace: Workplace) -> None:
     """The payload of every pass counts."""
-    measured = getattr(records, name)(str(place.sharded(60)))
+    measured = getattr(records, name)(str(workplace.sharded(60)))
     assert measured.amount > 0
 
 
 @pytest.mark.parametrize("name", ["read_tfrecord", "read_recordio"])
-def test_records_read(name: str, place: Workplace) -> None:
+def test_records_read(name: str, workplace: Workplace) -> None:
     """A reader that misses a record is an error."""
-    assert getattr(records, name)(str(place.sharded(60))).amount > 0
+    assert getattr(records, name)(str(workplace.sharded(60))).amount > 0
     with pytest.raises(RuntimeError, match="not every record"):
         records._reading([b"one"], dataprep.TFRecordWriter, lambda path: 2)
 
@@ -90,11 +92,11 @@ def require(framework: str) -> None:
         ("mxnet_read", "mxnet"),
     ],
 )
-def test_record_peers(peer: str, framework: str, place: Workplace) -> None:
+def test_record_peers(peer: str, framework: str, workplace: Workplace) -> None:
     """They read and write the same payload as ours."""
     require(framework)
     ours = {"tf": records.write_tfrecord, "mx": records.write_recordio}[peer[:2]]
-    shards = str(place.sharded(60))
+    shards = str(workplace.sharded(60))
     assert getattr(records, peer)(shards).amount == ours(shards).amount
 
 
@@ -109,33 +111,33 @@ def test_record_peers(peer: str, framework: str, place: Workplace) -> None:
     ],
 )
 @pytest.mark.filterwarnings("default")
-def test_loading(run: str, normalise: bool, place: Workplace) -> None:
+def test_loading(run: str, normalise: bool, workplace: Workplace) -> None:
     """At least so many images are counted, in whole batches."""
     module, _, name = run.partition(":")
     for framework in {"tf_data": ["tensorflow"], "mxnet": ["mxnet"]}.get(name, ["torch"]):
         require(framework)
-    where = place.photos if name == "folder" else place.sharded(60)
+    where = workplace.photos if name == "folder" else workplace.sharded(60)
     load: Any = getattr(import_module(f"benchmarks.{module}"), name)
     assert load(str(where), normalise, 100).amount >= 100
 
 
 @pytest.mark.parametrize("check", ["header", "decode"])
-def test_packing(check: str, place: Workplace) -> None:
+def test_packing(check: str, workplace: Workplace) -> None:
     """Shards and the copy have every file; nothing is left over."""
-    files = packing.packed(place, 9)
+    files = packing.packed(workplace, 9)
     size = sum(path.stat().st_size for path in photographs(files)) / 1e6
     for measured in (
-        packing.shard(str(files), str(place.root), check),
-        packing.copy(str(files), str(place.root)),
+        packing.shard(str(files), str(workplace.root), check),
+        packing.copy(str(files), str(workplace.root)),
     ):
         assert measured.amount == pytest.approx(size)
         assert measured.others[packing.STEADY] > 0
-    assert not list(place.root.glob("shards-*"))
+    assert not list(workplace.root.glob("shards-*"))
 
 
-def test_sharding_to_s3(place: Workplace) -> None:
+def test_sharding_to_s3(workplace: Workplace) -> None:
     """Both sides make the same images; alone, the slower of encoding and uploading counts."""
-    arguments = (str(place.root), str(place.repeated()), 10**6, 1.0)
+    arguments = (str(workplace.root), str(workplace.repeated()), 10**6, 1.0)
     ours, alone = object_store.to_store(*arguments), object_store.slower_alone(*arguments)
     assert ours.amount == alone.amount == 60
     parts = alone.others["encoding_alone_s"], alone.others["uploading_alone_s"]
@@ -143,9 +145,9 @@ def test_sharding_to_s3(place: Workplace) -> None:
     assert "store_cpu_share" in ours.others
 
 
-def test_reading_from_s3(place: Workplace) -> None:
+def test_reading_from_s3(workplace: Workplace) -> None:
     """Every shard is read."""
-    folder = place.sharded(60)
+    folder = workplace.sharded(60)
     size = sum(path.stat().st_size for path in (folder / "tfrecord").iterdir())
     assert object_store.read(str(folder)).amount == size / 1e6
 

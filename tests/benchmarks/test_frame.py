@@ -35,7 +35,7 @@ def test_rounds_take_turns() -> None:
     notes: list[str] = []
     rounds = run_contest(Contest("speed", "Speed", "img", (A, B)), 3, notes.append).measured
     assert [note.split(": ")[1] for note in notes] == ["a", "b", "b", "a", "a", "b"]
-    processes = [one.others["process"] for runs in rounds.values() for one in runs]
+    processes = [entry.others["process"] for runs in rounds.values() for entry in runs]
     assert len({*processes, os.getpid()}) == 7
 
 
@@ -72,7 +72,7 @@ def few(tmp_path: Path) -> Path:
     return draw_tree(tmp_path / "photos", images=6, classes=2).root
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(location: Workplace) -> Iterator[Contest]:
     """One that ends, then one that fails."""
     yield Contest("good", "Good", "img", (A, B))
     yield Contest("bad", "Bad", "img", (BAD,))
@@ -85,20 +85,20 @@ def test_the_command(
     monkeypatch.setattr(command, "POINTS", ("these",))
     monkeypatch.setattr(command, "import_module", lambda _: SimpleNamespace(contests=contests))
     monkeypatch.chdir(tmp_path)
-    words = ["benchmarks", "--source", str(few), "--repeats", "2", "--to", "result"]
-    monkeypatch.setattr("sys.argv", [*words, "--only", "good"])
+    arguments = ["benchmarks", "--source", str(few), "--repeats", "2", "--to", "result"]
+    monkeypatch.setattr("sys.argv", [*arguments, "--only", "good"])
     command.main()
     text = Path("result/table.md").read_text()
     assert "| a | 6 (6 to 6) |  |" in text
     assert "| b | 12 (12 to 12) | 0.5 (0.5 to 0.5) |" in text
     assert capsys.readouterr().out == f"{text}\n"
-    monkeypatch.setattr("sys.argv", words)
+    monkeypatch.setattr("sys.argv", arguments)
     with pytest.raises(ContenderFailed, match="out of paint"):
         command.main()
     raw = json.loads(Path("result/result.json").read_text())
     assert raw["machine"]
     assert [contest["name"] for contest in raw["contests"]] == ["good"]
-    assert [one["amount"] for one in raw["contests"][0]["rounds"]["a"]] == [3, 3]
+    assert [entry["amount"] for entry in raw["contests"][0]["rounds"]["a"]] == [3, 3]
 
 
 def test_rounds_are_asked_for_or_the_contests_own(
@@ -108,11 +108,11 @@ def test_rounds_are_asked_for_or_the_contests_own(
     own = Contest("own", "Own", "img", (A,), repeats=2)
     monkeypatch.setattr(command, "POINTS", ("these",))
     monkeypatch.setattr(
-        command, "import_module", lambda _: SimpleNamespace(contests=lambda place: [own])
+        command, "import_module", lambda _: SimpleNamespace(contests=lambda location: [own])
     )
     monkeypatch.chdir(tmp_path)
-    for asked, expected in (([], 2), (["--repeats", "1"], 1)):
-        monkeypatch.setattr("sys.argv", ["benchmarks", "--source", str(few), *asked])
+    for requested, expected in (([], 2), (["--repeats", "1"], 1)):
+        monkeypatch.setattr("sys.argv", ["benchmarks", "--source", str(few), *requested])
         command.main()
         assert capsys.readouterr().err.count("own: a: ") == expected
 
@@ -120,19 +120,25 @@ def test_rounds_are_asked_for_or_the_contests_own(
 def test_the_contest_of_loaders_runs_only_if_it_is_named(tmp_path: Path) -> None:
     """Its peers are in an environment of their own."""
     photos = draw_tree(tmp_path / "photos", images=6, classes=2).root
-    place = Workplace(tmp_path, photos, 6)
-    assert not [one for one in command._chosen(place, set()) if one.name.startswith("loaders")]
-    names = [one.name for one in command._chosen(place, {"loaders"})]
+    workplace = Workplace(tmp_path, photos, 6)
+    assert not [
+        contest
+        for contest in command._chosen(workplace, set())
+        if contest.name.startswith("loaders")
+    ]
+    names = [contest.name for contest in command._chosen(workplace, {"loaders"})]
     assert names == ["loaders-disk", "loaders-s3"]
-    assert [one.name for one in command._chosen(place, {"loaders-s3"})] == ["loaders-s3"]
+    assert [contest.name for contest in command._chosen(workplace, {"loaders-s3"})] == [
+        "loaders-s3"
+    ]
 
 
 def test_no_path_of_the_machine_is_written(tmp_path: Path) -> None:
     """Two names replace the folder of work and the source."""
-    place = Workplace(tmp_path / "bench-1", tmp_path / "mine", 10)
-    arguments = {"shards": f"{place.root}/shards", "photos": str(place.photos)}
+    workplace = Workplace(tmp_path / "bench-1", tmp_path / "mine", 10)
+    arguments = {"shards": f"{workplace.root}/shards", "photos": str(workplace.photos)}
     contest = Contest("good", "Good", "img", (Contender("ours", f"{HERE}:counted", arguments),))
-    text = command.raw([(contest, Rounds({"ours": []}))], place)
+    text = command.raw([(contest, Rounds({"ours": []}))], workplace)
     assert str(tmp_path) not in text
     (written,) = json.loads(text)["contests"][0]["contenders"]
     assert written["arguments"] == {"shards": "WORK/shards", "photos": "SOURCE"}

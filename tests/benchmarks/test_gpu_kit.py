@@ -68,7 +68,7 @@ class Ended:
     def lines(self) -> dict[str, str]:
         """The printed line of each part, without its name."""
         named = (line.partition(": ") for line in self.printed.splitlines())
-        return {name: said for name, _, said in named}
+        return {name: message for name, _, message in named}
 
 
 def run(kit: Path, out: Path, settings: Mapping[str, str], *, offline: bool = False) -> Ended:
@@ -122,16 +122,16 @@ def kit(index: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kit for this version of Python with 24 drawn photographs."""
     folder = tmp_path_factory.mktemp("kit")
     photos = draw_tree(folder / "photos", images=24, classes=3).root
-    made = folder / "gpu-kit"
+    kit_folder = folder / "gpu-kit"
     subprocess.run(
         [
-            *(sys.executable, "-m", "benchmarks.gpu.build", "--to", made),
+            *(sys.executable, "-m", "benchmarks.gpu.build", "--to", kit_folder),
             *("--for-python", PYTHON, "--photos", photos),
         ],
         cwd=ROOT,
         check=True,
     )
-    return made
+    return kit_folder
 
 
 @pytest.fixture(scope="module")
@@ -215,9 +215,9 @@ def test_only_the_parts_that_fail_or_overrun_are_lost(
     """The other parts are done, the exit code is 1, and no file is too large to be carried back."""
     broken = copied(kit, tmp_path / "kit", "examples/*.py")
     (broken / "examples" / "train_ddp.py").write_text(FAILING_EXAMPLE)
-    asked = {**PATIENT, "PARTS": "prepare device watch shard", "LIMIT_DEVICE": "1"}
-    asked["PYTHON"] = image
-    ended = run(broken, tmp_path / "out", asked)
+    variables = {**PATIENT, "PARTS": "prepare device watch shard", "LIMIT_DEVICE": "1"}
+    variables["PYTHON"] = image
+    ended = run(broken, tmp_path / "out", variables)
     assert ended.lines["device"].startswith("stopped after its 1 s")
     assert ended.lines["watch"].startswith("failed with exit code 1")
     assert ended.lines["watch"].endswith("RuntimeError: out of paint")
@@ -227,8 +227,8 @@ def test_only_the_parts_that_fail_or_overrun_are_lost(
     assert max(path.stat().st_size for path in photographs(ended.out)) < MOST_FILE_BYTES
     assert (ended.out / "watch" / "zeros.gz").exists()
     assert "noise.gz" in ended.lines["gpu-kit"]
-    asked = {"PYTHON": image, "PARTS": "prepare shard", "LIMIT": "1"}
-    late = run(kit, tmp_path / "late", asked)
+    variables = {"PYTHON": image, "PARTS": "prepare shard", "LIMIT": "1"}
+    late = run(kit, tmp_path / "late", variables)
     assert [late.lines[name][:8] for name in ("prepare", "shard")] == ["not run:", "not run:"]
     assert late.code == 1
 
@@ -263,8 +263,8 @@ def test_the_page_installs_what_an_image_lacks(kit: Path, image: str, tmp_path: 
         text=True,
         check=True,
     )
-    (said,) = re.findall(r"Would install (.*)", done.stdout)
-    names = {word.rpartition("-")[0] for word in said.split()}
+    (message,) = re.findall(r"Would install (.*)", done.stdout)
+    names = {word.rpartition("-")[0] for word in message.split()}
     assert {"dataprep-iobench", "dask", "boto3"} <= {name.replace("_", "-") for name in names}
     assert not names & {*BROUGHT, "torch"}
 

@@ -25,16 +25,16 @@ IMAGES = 60
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """Drawn images in three classes."""
     photos = draw_tree(tmp_path_factory.mktemp("photos") / "drawn", images=IMAGES, classes=3).root
     return Workplace(tmp_path_factory.mktemp("bench"), photos, IMAGES)
 
 
 @pytest.fixture(scope="module")
-def contests(place: Workplace) -> dict[str, Contest]:
+def contests(workplace: Workplace) -> dict[str, Contest]:
     """From the disk and from S3."""
-    return {contest.name: contest for contest in loaders.contests(place)}
+    return {contest.name: contest for contest in loaders.contests(workplace)}
 
 
 @pytest.mark.slow
@@ -59,8 +59,12 @@ def test_loaders_that_are_installed_deliver_every_sample(
     """Each in a fresh process, with the rate of each epoch; ours run everywhere."""
     for key, value in MotoServer.ENVIRONMENT.items():
         monkeypatch.setenv(key, value)
-    able = [one for one in contests[name].contenders if not one.unable and not missing(one)]
-    ours = [one for one in able if one.name.startswith("dataprep")]
+    able = [
+        candidate
+        for candidate in contests[name].contenders
+        if not candidate.unable and not missing(candidate)
+    ]
+    ours = [candidate for candidate in able if candidate.name.startswith("dataprep")]
     assert len(ours) == 2
     for contender in able:
         measured = once(contender, 2)
@@ -96,7 +100,7 @@ def test_a_loader_that_does_other_work_is_refused(
     copies: int,
     pixels: dict[str, Any],
     message: str,
-    place: Workplace,
+    workplace: Workplace,
     contests: dict[str, Contest],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -133,19 +137,19 @@ def saved(folder: Path) -> None:
         unable = {"Local 2.0": "it opens files"} if name == "loaders-s3" else {}
         contenders = tuple(
             Contender(
-                one, "" if one in unable else "a:b", {"epochs": 3}, unable=unable.get(one, "")
+                run, "" if run in unable else "a:b", {"epochs": 3}, unable=unable.get(run, "")
             )
-            for one in runs
+            for run in runs
         )
         measured = {
-            one: [Measured(rate, 1.0) for rate in rates]
-            for one, rates in runs.items()
-            if one not in unable
+            run: [Measured(rate, 1.0) for rate in rates]
+            for run, rates in runs.items()
+            if run not in unable
         }
         contest = Contest(name, f"Title of {name}", "img", contenders)
         contests.append((contest, Rounds(measured, unable)))
-    place: Any = SimpleNamespace(root="/nowhere/work", photos="/nowhere/photos")
-    (folder / "result.json").write_text(raw(contests, place))
+    workplace: Any = SimpleNamespace(root="/nowhere/work", photos="/nowhere/photos")
+    (folder / "result.json").write_text(raw(contests, workplace))
 
 
 def test_the_pages_get_the_tables_of_a_result(
@@ -156,8 +160,8 @@ def test_the_pages_get_the_tables_of_a_result(
     readme, page = tmp_path / "README.md", tmp_path / "page.md"
     for path in (readme, page):
         path.write_text("before\n<!-- loaders -->\nold\n<!-- end of loaders -->\nafter\n")
-    words = ["loaders_page", "--result", str(tmp_path), "--readme", str(readme)]
-    monkeypatch.setattr("sys.argv", [*words, "--page", str(page), "--note", "It was busy."])
+    arguments = ["loaders_page", "--result", str(tmp_path), "--readme", str(readme)]
+    monkeypatch.setattr("sys.argv", [*arguments, "--page", str(page), "--note", "It was busy."])
     loaders_page.main()
     for text in (readme.read_text(), page.read_text()):
         assert text.startswith("before\n")

@@ -66,10 +66,10 @@ def opened(chromium: Browser) -> Iterator[Open]:
             viewport={"width": size[0], "height": size[1]},
             color_scheme="dark" if scheme == "dark" else "light",
         )
-        found = Opened(context.new_page())
-        pages.append(found.page)
-        found.page.goto(path.as_uri())
-        return found
+        opened_page = Opened(context.new_page())
+        pages.append(opened_page.page)
+        opened_page.page.goto(path.as_uri())
+        return opened_page
 
     yield show
     for page in pages:

@@ -25,7 +25,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports of several shapes, as files."""
     folder = tmp_path_factory.mktemp("reports")
     hostile = [*loop("synthetic", 2000, group=HOSTILE), *loop("warm", 900, group=HOSTILE)]
-    made = {
+    results = {
         "old": render(summarised(read(OLD)), *read_tables(OLD)),
         "one worker": render(run(ONE_WORKER)),
         "far store": render(run(FAR_STORE)),
@@ -33,9 +33,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "empty": render(run()),
         "hosts": render(summarised(of_hosts(3, on_hosts([*GETS, *FAR_STORE], (1.0, 0.7, 1.2))))),
     }
-    for name, page in made.items():
+    for name, page in results.items():
         (folder / f"{name}.html").write_bytes(page)
-    return {name: folder / f"{name}.html" for name in made}
+    return {name: folder / f"{name}.html" for name in results}
 
 
 @pytest.mark.smoke
@@ -45,8 +45,8 @@ def test_a_report_opens_without_a_complaint_or_a_request(
     opened: Open, pages: dict[str, Path], name: str, size: tuple[int, int]
 ) -> None:
     """The verdict in sight, nothing wider than the screen, at most 5 screens on a desktop."""
-    found = opened(pages[name], size)
-    page = found.page
+    opened_page = opened(pages[name], size)
+    page = opened_page.page
     assert page.locator("h1").is_visible()
     assert page.locator("h1").bounding_box()["y"] < 200  # type: ignore[index]
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
@@ -54,7 +54,7 @@ def test_a_report_opens_without_a_complaint_or_a_request(
     if size == DESKTOP:
         assert top <= 5 * size[1]
     assert page.locator("body img").count() == 0
-    found.assert_quiet()
+    opened_page.assert_quiet()
 
 
 def test_changes_and_accelerators_are_on_the_first_screen(
@@ -62,14 +62,14 @@ def test_changes_and_accelerators_are_on_the_first_screen(
 ) -> None:
     """Without scrolling."""
     page = opened(pages["one worker"]).page
-    for words in (
+    for text in (
         "Recommended changes, the largest gain first",
         "How many accelerators can be fed?",
         "1.60 times",
     ):
-        box = page.get_by_text(words).first.bounding_box()
+        box = page.get_by_text(text).first.bounding_box()
         assert box is not None
-        assert box["y"] + box["height"] < DESKTOP[1], words
+        assert box["y"] + box["height"] < DESKTOP[1], text
 
 
 def test_a_link_opens_the_part_of_the_appendix(opened: Open, pages: dict[str, Path]) -> None:
@@ -130,10 +130,10 @@ def test_a_comparison_opens_without_a_complaint_or_a_request(
     opened: Open, page_of_two: Path, size: tuple[int, int]
 ) -> None:
     """Predicted and found beside each other; nothing too wide."""
-    found = opened(page_of_two, size)
-    page = found.page
+    opened_page = opened(page_of_two, size)
+    page = opened_page.page
     assert page.get_by_text("Predicted:").is_visible()
     assert page.get_by_text("Found:").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert page.locator("body img").count() == 0
-    found.assert_quiet()
+    opened_page.assert_quiet()

@@ -39,24 +39,24 @@ def finished(folder: Path) -> Finished:
 def test_it_ends_with_a_verdict_and_a_report(finished: Finished, folder: Path) -> None:
     """Exit code 0, everything done, and the two lines that people look for."""
     assert (finished.code, finished.complaints) == (0, []), finished.err
-    *said, report = finished.out.splitlines()
-    assert said[0].startswith("The loop gets ")
+    *message, report = finished.out.splitlines()
+    assert message[0].startswith("The loop gets ")
     assert report == str(folder / "run" / "report.html")
     result = json.loads((folder / "run" / "result.json").read_text())
     assert {trial["status"] for trial in result["trials"]} == {"done"}
     assert {trial["kind"] for trial in result["trials"]} == {
         *("disk", "layout", "object", "loader", "train")
     }
-    assert said == result_lines(result["summary"])
+    assert message == result_lines(result["summary"])
 
 
 def test_the_report_opens(opened: Open, finished: Finished, folder: Path) -> None:
     """From disk, with the verdict in sight, every chart drawn, no complaint and no request."""
-    found = opened(folder / "run" / "report.html")
-    page = found.page
+    opened_page = opened(folder / "run" / "report.html")
+    page = opened_page.page
     assert page.locator("h1").inner_text() == finished.out.splitlines()[0]
     assert page.get_by_text("Recommended changes, the largest gain first").is_visible()
     assert page.get_by_text("How many accelerators can be fed?").is_visible()
     assert page.locator("svg").count() > 2
-    found.assert_quiet()
+    opened_page.assert_quiet()
     assert (folder / "run" / "report.html").stat().st_size < 1e6

@@ -17,96 +17,96 @@ from dataprep.reading.record_reader import Records
 from dataprep.sources.records import RecordsSource
 from dataprep.stores import Store
 from dataprep.stores.memory import MemoryStore
-from tests.changing import Remade, Step, remade
+from tests.changing import ChangingOutput, Step, make_changing_output
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Remade:
+def changing_output(tmp_path_factory: pytest.TempPathFactory) -> ChangingOutput:
     """Two data sets whose shards have the same names and sizes, one made in place of the other."""
-    return remade(tmp_path_factory.mktemp("changing"))
+    return make_changing_output(tmp_path_factory.mktemp("changing"))
 
 
 @pytest.fixture
-def dataset(store: Store, made: Remade) -> Dataset:
+def dataset(store: Store, changing_output: ChangingOutput) -> Dataset:
     """The first of them, opened."""
-    for key, data in made.before.items():
+    for key, data in changing_output.before.items():
         store.put(key, data)
     return Dataset(store, "train", "tfrecord")
 
 
-def test_the_two_differ_in_images_alone(made: Remade) -> None:
+def test_the_two_differ_in_images_alone(changing_output: ChangingOutput) -> None:
     """Same keys, same sizes, other bytes: nothing but the content tells them apart."""
-    after = dict(made.before)
-    for key, data in made.steps:
+    after = dict(changing_output.before)
+    for key, data in changing_output.steps:
         after[key] = data or b""
-    shards = [key for key in made.before if key.startswith(("tfrecord/", "recordio/"))]
+    shards = [key for key in changing_output.before if key.startswith(("tfrecord/", "recordio/"))]
     assert len(shards) >= 4
-    assert all(len(made.before[key]) == len(after[key]) for key in shards)
-    assert not set(made.images) & set(made.later_images)
+    assert all(len(changing_output.before[key]) == len(after[key]) for key in shards)
+    assert not set(changing_output.images) & set(changing_output.later_images)
 
 
-def test_the_manifest_is_removed_before_all_else(made: Remade) -> None:
+def test_the_manifest_is_removed_before_all_else(changing_output: ChangingOutput) -> None:
     """``--overwrite`` begins with the manifest, and ends with the next one."""
-    assert made.steps[0] == Step(keys.manifest("train"), None)
-    assert made.steps[-1].key == keys.manifest("train")
-    assert made.steps[-1].data is not None
+    assert changing_output.steps[0] == Step(keys.manifest("train"), None)
+    assert changing_output.steps[-1].key == keys.manifest("train")
+    assert changing_output.steps[-1].data is not None
 
 
-def all_of(dataset: Dataset, made: Remade) -> list[bytes]:
+def all_of(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
     """From one end to the other."""
     return [bytes(sample.image) for sample in dataset]
 
 
-def one_by_one(dataset: Dataset, made: Remade) -> list[bytes]:
+def one_by_one(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
     """By number, as the table of samples of the first says: it was read before."""
     return [bytes(dataset[number].image) for number in range(len(dataset))]
 
 
-def by_records(dataset: Dataset, made: Remade) -> list[bytes]:
+def by_records(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
     """By number, as the map style of torch reads."""
     records = Records(dataset)
     return [bytes(records.image(number)) for number in range(len(records))]
 
 
-def by_shards(dataset: Dataset, made: Remade) -> list[bytes]:
+def by_shards(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
     """Whole shards, as the iterable style of torch reads."""
     records = Records(dataset)
     return [bytes(image) for shard in dataset.shards() for image in records.fetch(shard.samples)]
 
 
-def in_another_process(dataset: Dataset, made: Remade) -> list[bytes]:
+def in_another_process(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
     """By a copy, as worker processes have it."""
-    return all_of(pickle.loads(pickle.dumps(dataset)), made)
+    return all_of(pickle.loads(pickle.dumps(dataset)), changing_output)
 
 
-def copied_records(dataset: Dataset, made: Remade) -> list[bytes]:
+def copied_records(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
     """By a copy of what torch's map style has."""
     records = pickle.loads(pickle.dumps(Records(dataset)))
     return [bytes(records.image(number)) for number in range(len(records))]
 
 
 READERS = [all_of, one_by_one, by_records, by_shards, in_another_process, copied_records]
-Read = Callable[[Dataset, Remade], list[bytes]]
+Read = Callable[[Dataset, ChangingOutput], list[bytes]]
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["read-before", "not-read-before"])
+@pytest.mark.parametrize("known_values", [True, False], ids=["read-before", "not-read-before"])
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 def test_after_any_step_all_is_of_the_first_or_nothing(
-    store: Store, dataset: Dataset, made: Remade, read: Read, known: bool
+    store: Store, dataset: Dataset, changing_output: ChangingOutput, read: Read, known_values: bool
 ) -> None:
     """Whatever the overwriting has done by now, what was opened before gives no other sample."""
-    assert len(dataset.labels) == len(made.images)  # the table of samples is there
-    if known:
-        assert read(dataset, made) == list(made.images)
-    for number, step in enumerate(made.steps):
+    assert len(dataset.labels) == len(changing_output.images)  # the table of samples is there
+    if known_values:
+        assert read(dataset, changing_output) == list(changing_output.images)
+    for number, step in enumerate(changing_output.steps):
         step.apply(store)
-        if number in looked_at(made.steps):
+        if number in looked_at(changing_output.steps):
             with contextlib.suppress(DatasetChanged):
-                assert read(dataset, made) == list(made.images)
+                assert read(dataset, changing_output) == list(changing_output.images)
     with pytest.raises(DatasetChanged, match="it has another manifest"):
-        read(dataset, made)
+        read(dataset, changing_output)
 
 
 def looked_at(steps: Sequence[Step]) -> set[int]:
@@ -120,61 +120,65 @@ def looked_at(steps: Sequence[Step]) -> set[int]:
 def test_a_change_at_the_moment_of_reading(
     store: Store,
     dataset: Dataset,
-    made: Remade,
+    changing_output: ChangingOutput,
     read: Read,
     until: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is made anew between looking for a shard and reading it is not given."""
-    assert len(dataset.labels) == len(made.images)
-    steps = list(made.steps[: len(made.steps) - (3 if until == "half" else 0)])
+    assert len(dataset.labels) == len(changing_output.images)
+    steps = list(
+        changing_output.steps[: len(changing_output.steps) - (3 if until == "half" else 0)]
+    )
     read_truly = type(store).get_versioned  # type: ignore[attr-defined]
 
-    def read_late(self: Store, key: str, *place: int) -> Any:
+    def read_late(self: Store, key: str, *location: int) -> Any:
         if key.startswith("tfrecord/"):
             while steps:
                 steps.pop(0).apply(store)
-        return read_truly(self, key, *place)
+        return read_truly(self, key, *location)
 
     monkeypatch.setattr(type(store), "get_versioned", read_late)
     monkeypatch.setattr(
         "dataprep.reading.record_reader.LocalStore", type(None)
     )  # opens no files itself
     with pytest.raises(DatasetChanged):
-        read(dataset, made)
+        read(dataset, changing_output)
 
 
-def test_the_same_manifest_again(store: Store, dataset: Dataset, made: Remade) -> None:
+def test_the_same_manifest_again(
+    store: Store, dataset: Dataset, changing_output: ChangingOutput
+) -> None:
     """A manifest that is gone is an error; once the same one is back, reading goes on."""
-    assert next(iter(dataset)).image == made.images[0]
+    assert next(iter(dataset)).image == changing_output.images[0]
     key = keys.manifest("train")
     store.delete(key)
     with pytest.raises(DatasetChanged, match="its manifest is gone"):
         pickle.loads(pickle.dumps(dataset))
-    for name, data in made.before.items():
+    for name, data in changing_output.before.items():
         if name.startswith("tfrecord/") or name == key:
             store.put(name, data)
-    assert all_of(dataset, made) == list(made.images)
-    assert copied_records(dataset, made) == list(made.images)
+    assert all_of(dataset, changing_output) == list(changing_output.images)
+    assert copied_records(dataset, changing_output) == list(changing_output.images)
 
 
 def test_a_shard_that_is_missing_is_said_to_be(
-    store: Store, dataset: Dataset, made: Remade
+    store: Store, dataset: Dataset, changing_output: ChangingOutput
 ) -> None:
     """Nothing changed where the manifest is still there: the shard is what is missing."""
     key = dataset.shards()[0].key
     store.delete(key)
     with pytest.raises(ObjectNotFound, match=f"{key} is missing"):
-        all_of(dataset, made)
+        all_of(dataset, changing_output)
     with pytest.raises(ObjectNotFound, match=f"{key} is missing"):
-        by_records(dataset, made)
+        by_records(dataset, changing_output)
 
 
 def test_a_change_during_verification(
-    store: Store, made: Remade, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    store: Store, changing_output: ChangingOutput, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A split that is made anew while it is verified has no result instead of a list of faults."""
-    steps, get = list(made.steps), type(store).get
+    steps, get = list(changing_output.steps), type(store).get
 
     def get_late(self: Store, key: str) -> bytes:
         data = get(self, key)
@@ -183,12 +187,12 @@ def test_a_change_during_verification(
         return data
 
     options = getattr(store, "options", None)
-    assert all(found.ok for found in verify(store.uri, options=options))
+    assert all(verification.ok for verification in verify(store.uri, options=options))
     monkeypatch.setattr(type(store), "get", get_late)
     with pytest.raises(DatasetChanged):
         verify(store.uri, options=options)
     assert not steps
-    assert all(found.ok for found in verify(store.uri, options=options))
+    assert all(verification.ok for verification in verify(store.uri, options=options))
 
 
 class Plain:
@@ -200,27 +204,29 @@ class Plain:
         self.list, self.head = inner.list, inner.head
 
 
-def test_a_store_without_versions(made: Remade) -> None:
+def test_a_store_without_versions(changing_output: ChangingOutput) -> None:
     """The manifest itself is read after each object: slower, and as right."""
     store = MemoryStore("memory://plain")
-    for key, data in made.before.items():
+    for key, data in changing_output.before.items():
         store.put(key, data)
     plain: Any = Plain(store)
     dataset = Dataset(plain, "train", "tfrecord")
-    assert one_by_one(dataset, made) == list(made.images)
-    for step in made.steps:
+    assert one_by_one(dataset, changing_output) == list(changing_output.images)
+    for step in changing_output.steps:
         step.apply(store)
         with pytest.raises(DatasetChanged):
             dataset[5]
 
 
-def test_shards_as_a_source(store: Store, dataset: Dataset, made: Remade) -> None:
+def test_shards_as_a_source(
+    store: Store, dataset: Dataset, changing_output: ChangingOutput
+) -> None:
     """A job that makes shards of shards stops: a sample of other shards is none of its own."""
     source = RecordsSource(store.uri, getattr(store, "options", None))
     listing = source.list()
     source = pickle.loads(pickle.dumps(source))
-    assert source.read(listing.located(3)) in made.images
-    for step in made.steps:
+    assert source.read(listing.located(3)) in changing_output.images
+    for step in changing_output.steps:
         step.apply(store)
     with pytest.raises(SourceChanged, match="the data set changed"):
         source.read(listing.located(3))

@@ -179,8 +179,8 @@ def test_what_it_cannot_train_on_is_refused(consumer: Consumer) -> None:
         (batch_for(consumer, *drawn("uint8", size=SIZE + 4)), "the same image_size"),
         (batch_for(consumer, images.astype(np.float64), labels), "images are float64"),
     ]
-    for batch, said in refused:
-        with pytest.raises(TrialFailed, match=said):
+    for batch, message in refused:
+        with pytest.raises(TrialFailed, match=message):
             consumer.step(batch)
 
 

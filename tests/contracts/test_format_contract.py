@@ -105,14 +105,14 @@ def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset:
     ]
     assert len(decoded) == len(shard)
     blank = Sample(image=b"", label=0)
-    for sample, found in zip(shard, decoded, strict=True):
-        assert bytes(found.image) == bytes(sample.image)
-        assert found.label == sample.label
+    for sample, actual in zip(shard, decoded, strict=True):
+        assert bytes(actual.image) == bytes(sample.image)
+        assert actual.label == sample.label
         for field in fields(Sample):
             if field.name not in ("image", "label"):
-                kept = getattr(found, field.name)
-                told = encoding_of(sample.image) if field.name == "encoding" else None
-                empty = told or getattr(blank, field.name)
+                kept = getattr(actual, field.name)
+                reported = encoding_of(sample.image) if field.name == "encoding" else None
+                empty = reported or getattr(blank, field.name)
                 assert kept in (getattr(sample, field.name), empty)
 
 
@@ -160,8 +160,8 @@ def test_boxes_come_back_where_they_are_kept(fmt: RecordFormat) -> None:
     boxes = (Box(0.125, 0.25, 0.5, 0.75, 2),)
     data, _ = write(fmt, [replace(FEW[0], boxes=boxes)], 1)
     (record,) = read(fmt, data)
-    found = fmt.decode(record.payload, RecordOptions(1)).boxes
-    assert found == (boxes if fmt.keeps_boxes(RecordOptions(1)) else ())
+    boxes_read = fmt.decode(record.payload, RecordOptions(1)).boxes
+    assert boxes_read == (boxes if fmt.keeps_boxes(RecordOptions(1)) else ())
 
 
 def test_default_label_offsets(fmt: RecordFormat) -> None:
@@ -214,13 +214,13 @@ def test_an_empty_shard_is_no_bytes(fmt: RecordFormat) -> None:
 
 @given(shard=shards)
 def test_records_are_found_without_an_index(fmt: RecordFormat, shard: list[Sample]) -> None:
-    """From the start of each record ``span_at`` gives its place, and None at the trailer."""
+    """``span_at`` gives the span of each record from its first byte, and None at the trailer."""
     data, spans = write(fmt, shard)
-    whole = memoryview(data + fmt.trailer)
+    file_content = memoryview(data + fmt.trailer)
     for number, span in enumerate(spans):
-        assert fmt.span_at(whole, span[0], ("shard", number)) == span
+        assert fmt.span_at(file_content, span[0], ("shard", number)) == span
     if fmt.trailer:
-        assert fmt.span_at(whole, len(data), ("shard", len(shard))) is None
+        assert fmt.span_at(file_content, len(data), ("shard", len(shard))) is None
 
 
 @given(shard=shards)
@@ -280,12 +280,12 @@ def test_fields_show_the_image_and_the_label(fmt: RecordFormat) -> None:
 def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
     """A shard cut inside a record gives the records before it, then says where it broke."""
     data, spans = write(fmt, FEW)
-    whole = [bytes(record.payload) for record in read(fmt, data)]
+    all_payloads = [bytes(record.payload) for record in read(fmt, data)]
     starts = [offset for offset, _ in spans]
     for size in range(1, len(data)):
         before = sum(offset + length <= size for offset, length in spans)
         reader = fmt.read(data[:size], "cut")
-        assert [bytes(next(reader).payload) for _ in range(before)] == whole[:before]
+        assert [bytes(next(reader).payload) for _ in range(before)] == all_payloads[:before]
         if size in starts:
             assert list(reader) == []
             continue
@@ -298,16 +298,16 @@ def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
 def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
     """One flipped byte anywhere is found, or decodes to a sample; a checksum finds them all."""
     data, _ = write(fmt, FEW)
-    found = 0
-    for place in range(len(data)):
+    records_found = 0
+    for position in range(len(data)):
         damaged = bytearray(data)
-        damaged[place] ^= 0x81
+        damaged[position] ^= 0x81
         try:
             for record in fmt.read(bytes(damaged), "flipped"):
                 assert isinstance(fmt.decode(record.payload, RecordOptions(0)), Sample)
         except RecordError:
-            found += 1
-    assert found == len(data) if fmt.has_checksums else found >= 8 * len(FEW)
+            records_found += 1
+    assert records_found == len(data) if fmt.has_checksums else records_found >= 8 * len(FEW)
 
 
 @given(

@@ -97,7 +97,7 @@ def elsewhere(location: Location) -> Iterator[Elsewhere]:
 
 
 def test_a_lock_is_an_object_that_goes_when_the_run_ends(location: Location) -> None:
-    """However that ends; a second time as well."""
+    """The lock is removed even if the run fails, and it can be taken a second time."""
 
     def run() -> None:
         with locks(location) as mine:
@@ -175,7 +175,7 @@ def test_a_process_that_is_stopped_still_has_its_lock(
 
 
 def test_who_takes_over_stops_the_other_run(location: Location) -> None:
-    """Also as its workers see it; what the other one releases is its own lock alone."""
+    """The workers of the other run stop as well; that run releases only its own lock."""
     with ExitStack() as earlier:
         mine = earlier.enter_context(locks(location))
         mine.take(["train"])

@@ -24,15 +24,15 @@ def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """One of each kind, of this process; GPUs are made up."""
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     try:
-        made = SAMPLERS.load(request.param)(os.getpid())
+        sampler_under_test = SAMPLERS.load(request.param)(os.getpid())
     except Unavailable as error:
         pytest.skip(str(error))
-    yield made
-    made.close()
+    yield sampler_under_test
+    sampler_under_test.close()
 
 
 def test_readings_are_finite_numbers_with_units(sampler: Sampler) -> None:
-    """Of one moment there is no rate; a name that was read once is read again."""
+    """The first reading has no rates; later readings have every name of the first one."""
     names: list[set[str]] = []
     for now_s in (0.0, 1.0, 3600.0):
         values = sampler.read(now_s)

@@ -140,7 +140,7 @@ KINDS = {
 
 
 @pytest.fixture(params=SCHEMES)
-def place(request: pytest.FixtureRequest) -> Store:
+def store(request: pytest.FixtureRequest) -> Store:
     """An empty store at each place where a source may lie."""
     return open_fresh(request.param, request)
 
@@ -151,13 +151,13 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
-def source_at(place: Store, kind: Kind) -> Source:
-    """The source of this kind in ``place``."""
+def source_at(store: Store, kind: Kind) -> Source:
+    """The source of this kind in ``store``."""
     section = kind.section
     if kind.path == "/list.lst":
-        section = ListingOptions(class_names=f"{place.uri}/names.txt")
-    options: Any = getattr(place, "options", None)
-    return open_source(place.uri + kind.path, kind.name, options, section)
+        section = ListingOptions(class_names=f"{store.uri}/names.txt")
+    options: Any = getattr(store, "options", None)
+    return open_source(store.uri + kind.path, kind.name, options, section)
 
 
 def by_content(source: Source, listing: Listing) -> Mapping[bytes, str]:
@@ -166,10 +166,10 @@ def by_content(source: Source, listing: Listing) -> Mapping[bytes, str]:
     return {source.read(listing.located(row)): listing.classes[row] for row in rows}
 
 
-def test_every_image_is_listed_once_with_its_class_and_bytes(place: Store, kind: Kind) -> None:
+def test_every_image_is_listed_once_with_its_class_and_bytes(store: Store, kind: Kind) -> None:
     """Reading what is listed gives the images' own bytes; sizes and classes are theirs."""
-    kind.fill(place)
-    source = source_at(place, kind)
+    kind.fill(store)
+    source = source_at(store, kind)
     listing = source.list()
     assert not listing.problems
     assert by_content(source, listing) == (
@@ -183,28 +183,28 @@ def test_every_image_is_listed_once_with_its_class_and_bytes(place: Store, kind:
     assert listing.sizes.dtype == np.int64
 
 
-def test_names_are_unique_and_sorted_by_their_bytes(place: Store, kind: Kind) -> None:
+def test_names_are_unique_and_sorted_by_their_bytes(store: Store, kind: Kind) -> None:
     """Rows stand in the byte order of names, which are CLASS/FILE wherever that is known."""
-    kind.fill(place)
-    names = list(source_at(place, kind).list().names)
+    kind.fill(store)
+    names = list(source_at(store, kind).list().names)
     assert names == sorted(set(names), key=to_bytes)
     assert len(names) == len(IMAGES)
     if kind.keeps_names:
         assert names == sorted(IMAGES, key=to_bytes)
 
 
-def test_labels_are_the_same_whatever_the_kind(place: Store, kind: Kind) -> None:
+def test_labels_are_the_same_whatever_the_kind(store: Store, kind: Kind) -> None:
     """Dogs are 0 and cats 1, by name as by number."""
-    kind.fill(place)
-    listing = source_at(place, kind).list()
+    kind.fill(store)
+    listing = source_at(store, kind).list()
     names = [label.synset for label in listing.label_space.labels] if listing.label_space else []
     assert names in ([], ["Dogs", "cats"], ["0", "1"])
 
 
-def test_a_pickled_source_reads_the_same(place: Store, kind: Kind) -> None:
+def test_a_pickled_source_reads_the_same(store: Store, kind: Kind) -> None:
     """A source that crossed to a worker, listed or not, reads what another one listed."""
-    kind.fill(place)
-    source = source_at(place, kind)
+    kind.fill(store)
+    source = source_at(store, kind)
     fresh = pickle.loads(pickle.dumps(source))
     if kind.in_archives:
         fresh.list()
@@ -216,49 +216,49 @@ def test_a_pickled_source_reads_the_same(place: Store, kind: Kind) -> None:
     assert copy.list().digest() == fresh.list().digest() == listing.digest()
 
 
-def test_what_vanished_is_a_changed_source(place: Store, kind: Kind) -> None:
+def test_what_vanished_is_a_changed_source(store: Store, kind: Kind) -> None:
     """Reading what is gone raises SourceChanged, which names it."""
-    kind.fill(place)
-    source = source_at(place, kind)
+    kind.fill(store)
+    source = source_at(store, kind)
     item = source.list().located(0)
     key = item.container.partition("!")[0] or item.name
-    place.delete(key)
+    store.delete(key)
     with pytest.raises(SourceChanged, match=f"{key}.*(is gone|or removed)"):
         source.read(item)
 
 
-def test_an_empty_place_holds_no_source(place: Store, kind: Kind) -> None:
+def test_an_empty_place_holds_no_source(store: Store, kind: Kind) -> None:
     """A place with nothing in it raises SourceNotFound and names the place."""
     with pytest.raises(SourceNotFound) as caught:
-        source_at(place, kind).list()
-    assert place.uri in str(caught.value)
+        source_at(store, kind).list()
+    assert store.uri in str(caught.value)
 
 
-def test_reads_overlap_where_latency_asks_for_it(place: Store, kind: Kind) -> None:
+def test_reads_overlap_where_latency_asks_for_it(store: Store, kind: Kind) -> None:
     """A source on S3 keeps many reads in flight, and every source at least one."""
-    concurrency = source_at(place, kind).concurrency
-    assert concurrency > 4 if isinstance(place, S3Store) else concurrency >= 1
+    concurrency = source_at(store, kind).concurrency
+    assert concurrency > 4 if isinstance(store, S3Store) else concurrency >= 1
 
 
 def test_the_digest_changes_with_any_size(
-    place: Store, kind: Kind, monkeypatch: pytest.MonkeyPatch
+    store: Store, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An image of another size changes the digest."""
-    kind.fill(place)
-    before = source_at(place, kind).list().digest()
+    kind.fill(store)
+    before = source_at(store, kind).list().digest()
     monkeypatch.setitem(IMAGES, "cats/10.jpg", b"eleven")
-    kind.fill(place)
-    assert source_at(place, kind).list().digest() != before
+    kind.fill(store)
+    assert source_at(store, kind).list().digest() != before
 
 
-def test_an_unlisted_place_cannot_be_read(place: Store, kind: Kind) -> None:
+def test_an_unlisted_place_cannot_be_read(store: Store, kind: Kind) -> None:
     """A sample that was never there is a changed source as well."""
     if kind.in_archives:
         pytest.skip("members are read at the places that a listing gives")
-    kind.fill(place)
+    kind.fill(store)
     item = Located("cats/no.jpg", 3, "none-00000-of-00001" if kind.name == "records" else "", 0)
     with pytest.raises(SourceChanged):
-        source_at(place, kind).read(item)
+        source_at(store, kind).read(item)
 
 
 OTHER_FILES = {
@@ -268,18 +268,18 @@ OTHER_FILES = {
 }
 
 
-def folders_with_more(place: Store) -> Source:
+def folders_with_more(store: Store) -> Source:
     """Class folders with files that are no samples."""
     folders = KINDS["folders"]
-    folders.fill(place)
+    folders.fill(store)
     for name, (data, _) in OTHER_FILES.items():
-        place.put(name, data)
-    return source_at(place, folders)
+        store.put(name, data)
+    return source_at(store, folders)
 
 
-def test_other_files_of_folders_are_listed_with_the_reason(place: Store) -> None:
+def test_other_files_of_folders_are_listed_with_the_reason(store: Store) -> None:
     """They have no class; the digest has name, size and class of every file."""
-    listing = folders_with_more(place).list()
+    listing = folders_with_more(store).list()
     assert list(listing.names) == sorted([*IMAGES, *OTHER_FILES], key=to_bytes)
     problems = {listing.names[row]: problem for row, problem in listing.problems.items()}
     assert problems == {name: ("skipped", why) for name, (_, why) in OTHER_FILES.items()}
@@ -291,15 +291,15 @@ def test_other_files_of_folders_are_listed_with_the_reason(place: Store) -> None
     assert listing.digest() == digest.hexdigest()
 
 
-def test_the_digest_of_folders_changes_with_any_file(place: Store) -> None:
+def test_the_digest_of_folders_changes_with_any_file(store: Store) -> None:
     """A file added, renamed or removed changes the digest; nothing else does."""
-    source = folders_with_more(place)
+    source = folders_with_more(store)
     digests = [source.list().digest()]
     assert source.list().digest() == digests[0]
     for added, removed in (("new", None), ("renamed", "new"), (None, "10")):
         if added:
-            place.put(f"cats/{added}.jpg", b"new")
+            store.put(f"cats/{added}.jpg", b"new")
         if removed:
-            place.delete(f"cats/{removed}.jpg")
+            store.delete(f"cats/{removed}.jpg")
         digests.append(source.list().digest())
     assert len(set(digests)) == 4

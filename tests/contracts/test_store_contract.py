@@ -178,8 +178,8 @@ def test_list_gives_every_key_and_size(store: Store) -> None:
     assert keys(store) == keys(store, "no/such/") == []
     for number in range(12):
         store.put(f"folder-{number % 3}/{number}", bytes(number))
-    found = sorted((info.key, info.bytes, info.problem) for info in store.list())
-    assert found == sorted((f"folder-{n % 3}/{n}", n, None) for n in range(12))
+    ordered = sorted((info.key, info.bytes, info.problem) for info in store.list())
+    assert ordered == sorted((f"folder-{n % 3}/{n}", n, None) for n in range(12))
 
 
 PREFIXES = {

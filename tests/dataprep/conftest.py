@@ -50,14 +50,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """A function that returns the arguments of each call of a method from now on."""
 
     def noting(owner: object, name: str) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = []
+        actual: list[tuple[Any, ...]] = []
         real = getattr(owner, name)
 
         def noted(*arguments: Any) -> Any:
-            found.append(arguments)
+            actual.append(arguments)
             return real(*arguments)
 
         monkeypatch.setattr(owner, name, noted)
-        return found
+        return actual
 
     return noting

@@ -31,8 +31,8 @@ HEAVY = (
 
 def loaded(code: str) -> set[str]:
     """Top-level modules that a fresh interpreter has after ``code``."""
-    told = "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
-    script = f"import atexit, json, sys\natexit.register(lambda: {told})\n{code}"
+    message = "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    script = f"import atexit, json, sys\natexit.register(lambda: {message})\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
@@ -78,12 +78,12 @@ def test_the_library_can_be_used_by_its_names() -> None:
 
 def classes_in(annotation: object) -> set[type]:
     """The classes of this package that an annotation names, also within others."""
-    found: set[type] = set()
+    modules: set[type] = set()
     if isinstance(annotation, type) and annotation.__module__.startswith("dataprep."):
-        found.add(annotation)
+        modules.add(annotation)
     for part in get_args(annotation):
-        found |= classes_in(part)
-    return found
+        modules |= classes_in(part)
+    return modules
 
 
 def functions_of(value: object) -> Iterator[Any]:
@@ -105,15 +105,15 @@ OTHERS = ("normalise", "to_torch", "to_tf", "to_mxnet", "ShardConfig")
 def test_types_of_results_and_settings_are_exported() -> None:
     """What functions and methods return and what settings consist of has a name in ``__all__``."""
     listed = {getattr(dataprep, name) for name in dataprep.__all__}
-    found: set[type] = set()
+    modules: set[type] = set()
     for name in set(dataprep.__all__) - set(OTHERS):
         for function in functions_of(getattr(dataprep, name)):
             if callable(function):
-                found |= classes_in(get_type_hints(function).get("return"))
+                modules |= classes_in(get_type_hints(function).get("return"))
     for name in dataprep.ShardConfig.model_fields:
-        found |= classes_in(get_type_hints(dataprep.ShardConfig)[name])
-    assert {dataprep.Estimate, dataprep.Staged, dataprep.Verification, dataprep.Shard} <= found
-    assert found <= listed
+        modules |= classes_in(get_type_hints(dataprep.ShardConfig)[name])
+    assert {dataprep.Estimate, dataprep.Staged, dataprep.Verification, dataprep.Shard} <= modules
+    assert modules <= listed
 
 
 def test_every_error_is_exported() -> None:
@@ -141,9 +141,9 @@ def test_import_is_light() -> None:
 
 def test_names_load_when_used() -> None:
     """A name brings what it needs, so that the test above means something."""
-    found = loaded("import dataprep; dataprep.open")
-    assert {"numpy", "pyarrow"} <= found
-    assert "pandas" not in found  # every worker of a loader would pay for it
+    modules = loaded("import dataprep; dataprep.open")
+    assert {"numpy", "pyarrow"} <= modules
+    assert "pandas" not in modules  # every worker of a loader would pay for it
 
 
 @pytest.mark.parametrize("program", ["dataprep", "iobench"])
@@ -166,7 +166,7 @@ def test_a_worker_is_light() -> None:
 
 
 def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:
-    """From listing to manifest it needs neither pandas nor dask.distributed."""
+    """A job needs neither pandas nor dask.distributed from listing to manifest."""
     draw_tree(tmp_path / "photos", images=8, classes=2)
     config: dict[str, object] = {
         "source": f"{tmp_path}/photos",
@@ -194,8 +194,8 @@ def test_version() -> None:
 def test_no_framework_is_imported_by_a_job() -> None:
     """The modules of a job import no training framework, nor does the name of an adapter."""
     names = ("shard", "verify", "open", "normalise", "to_torch", "to_tf", "to_mxnet")
-    found = loaded("\n".join(["import dataprep", *(f"dataprep.{name}" for name in names)]))
-    assert found.isdisjoint({"tensorflow", "torch", "mxnet"})
+    modules = loaded("\n".join(["import dataprep", *(f"dataprep.{name}" for name in names)]))
+    assert modules.isdisjoint({"tensorflow", "torch", "mxnet"})
 
 
 CLASSES = {
@@ -207,16 +207,16 @@ CLASSES = {
 
 def drawn() -> dict[str, tuple[str | None, str | None]]:
     """Class to parent and builtin, as the tree in the module's docstring shows them."""
-    found: dict[str, tuple[str | None, str | None]] = {}
+    modules: dict[str, tuple[str | None, str | None]] = {}
     above: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").split("::", 1)[1].splitlines():
         if match := re.match(r"([ │├└─]*)(\w+)(?:\s+([A-Z]\w+)(?=\s\s))?(?:\s|$)", line):
             depth, name, builtin = len(match[1]), match[2], match[3]
             while above and above[-1][0] >= depth:
                 above.pop()
-            found[name] = (above[-1][1] if above else None, builtin)
+            modules[name] = (above[-1][1] if above else None, builtin)
             above.append((depth, name))
-    return found
+    return modules
 
 
 def test_the_tree_lists_every_class() -> None:
@@ -230,10 +230,10 @@ def test_each_error_stands_where_it_is_drawn(name: str) -> None:
     """Each class has the parent that the tree shows, and is the builtin beside it."""
     parent, builtin = drawn()[name]
     bases = CLASSES[name].__bases__
-    wanted = {Exception if parent is None else CLASSES[parent]}
+    expected = {Exception if parent is None else CLASSES[parent]}
     if builtin is not None:
-        wanted.add(getattr(builtins, builtin))
-    assert set(bases) == wanted
+        expected.add(getattr(builtins, builtin))
+    assert set(bases) == expected
 
 
 @pytest.mark.parametrize("kind", CLASSES.values(), ids=str)

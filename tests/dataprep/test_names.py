@@ -58,7 +58,7 @@ def test_different_names_stay_different(names: list[str]) -> None:
 
 
 def test_a_text_that_is_escaped_in_part_keeps_its_other_bytes() -> None:
-    """As in a .lst whose names somebody wrote both ways."""
+    """A .lst may have escaped and unescaped names side by side."""
     assert unescape(os.fsdecode(b"a\\x09b\xe9")) == os.fsdecode(b"a\tb\xe9")
 
 
@@ -85,10 +85,10 @@ def test_the_documented_layout() -> None:
 @given(split=splits, shard=st.integers(0, 10**6), more=st.integers(1, 10**6))
 def test_the_index_beside_a_shard(split: str, shard: int, more: int) -> None:
     """The key of a shard alone says where its index files are."""
-    place = split, shard, shard + more
+    location = split, shard, shard + more
     for name, extension, index in (("tfrecord", "", ".idx"), ("recordio", ".rec", ".lst")):
-        beside = keys.index_of(keys.data(name, extension, *place), index)
-        assert beside == keys.index(name, index, *place)
+        beside = keys.index_of(keys.data(name, extension, *location), index)
+        assert beside == keys.index(name, index, *location)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_numbers_grow_where_five_digits_do_not_do(shards: int, name: str) -> Non
 def test_keys_belong_to_their_split_alone(split: str, other: str, shard: int, more: int) -> None:
     """Each key belongs to the split that it was made for, and to no other."""
     shards = shard + more
-    made = [
+    results = [
         keys.data("tfrecord", "", split, shard, shards),
         keys.data("recordio", ".rec", split, shard, shards),
         keys.index("recordio", ".lst", split, shard, shards),
@@ -118,9 +118,9 @@ def test_keys_belong_to_their_split_alone(split: str, other: str, shard: int, mo
         keys.samples(split),
         keys.manifest(split),
     ]
-    assert all(keys.belongs_to(split, key, FORMATS) for key in made)
+    assert all(keys.belongs_to(split, key, FORMATS) for key in results)
     if other != split:
-        assert not any(keys.belongs_to(other, key, FORMATS) for key in made)
+        assert not any(keys.belongs_to(other, key, FORMATS) for key in results)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +155,9 @@ def test_job_files_name_their_split(split: str) -> None:
 
 def test_splits_are_known_by_any_of_their_files() -> None:
     """By job file, tables and receipts; a plan alone is a beginning, and data may be anybody's."""
-    found = [
+    actual = [
         *("a.job.json", "b.manifest.json", "c.samples.parquet", "d.notes.json"),
         *("receipts/e-00000-of-00001.json", "f.plan.parquet", "tfrecord/g-00000-of-00001"),
         *("labels.json", "x/h.job.json", "receipts/i.json"),
     ]
-    assert keys.splits(found) == {"a", "b", "c", "e"}
+    assert keys.splits(actual) == {"a", "b", "c", "e"}

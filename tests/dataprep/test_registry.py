@@ -47,7 +47,7 @@ def test_what_is_installed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_this_packages_own_names_are_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever on the path another package has one of them."""
+    """Another package on the path cannot take over one of these names."""
     files = {
         "pyproject.toml": pyproject("usurper", {"dataprep.formats": {"tfrecord": "no.such:Thing"}})
     }

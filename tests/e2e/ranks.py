@@ -62,7 +62,7 @@ def main(folder: Path, rank: int, world_size: int, steps: int, context: str = ""
             distributed.all_gather_object(gathered, [numbers[image] for image in images])
             if not any(gathered):
                 break
-            seen[-1] += [number for each in gathered for number in each]
+            seen[-1] += [number for part in gathered for number in part]
             step += 1
             if rank == 0:
                 state = None if context else batches.state_dict()

@@ -30,7 +30,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def complete_output(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What a job makes of them where nothing is in its way."""
     output = tmp_path_factory.mktemp("whole") / "out"
     commandline.dataprep("shard", "--source", photos, "--output", output, *JOB, code=0)
@@ -38,14 +38,14 @@ def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, o
 
 
 @contextmanager
-def mounted(place: Path, options: str) -> Iterator[Path]:
+def mounted(location: Path, options: str) -> Iterator[Path]:
     """A file system of its own; the test is skipped without the right to mount it."""
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    location.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(location)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("no right to mount a file system")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    yield location
+    subprocess.run(["umount", str(location)], check=True)
 
 
 @pytest.fixture
@@ -88,10 +88,10 @@ def clear_line(done: Finished, code: int) -> str:
     return line
 
 
-def goes_on(photos: Path, output: Path, whole: dict[str, object]) -> None:
+def goes_on(photos: Path, output: Path, complete_output: dict[str, object]) -> None:
     """The same command ends right, and leaves nothing else behind."""
     commandline.dataprep("shard", "--source", photos, "--output", output, *JOB, code=0)
-    assert comparable(objects(output)) == whole
+    assert comparable(objects(output)) == complete_output
     assert not list(output.glob(".partial*"))
 
 
@@ -107,7 +107,7 @@ def test_a_read_only_disk(photos: Path, read_only: Path) -> None:
 
 
 def test_a_disk_that_is_too_small(
-    photos: Path, whole: dict[str, object], small_disk: Path, gate: Gate
+    photos: Path, complete_output: dict[str, object], small_disk: Path, gate: Gate
 ) -> None:
     """What does not fit is refused; a disk that fills up meanwhile stops a job, which resumes."""
     output, ballast = small_disk / "out", small_disk / "ballast"
@@ -123,16 +123,16 @@ def test_a_disk_that_is_too_small(
         line = clear_line(running.finish(), 1)
     assert "no space left" in line
     ballast.unlink()
-    goes_on(photos, output, whole)
+    goes_on(photos, output, complete_output)
 
 
-@pytest.mark.parametrize("place", ["receipts/=1", "tfrecord/=2"])
+@pytest.mark.parametrize("location", ["receipts/=1", "tfrecord/=2"])
 def test_an_output_that_is_removed_meanwhile(
-    photos: Path, whole: dict[str, object], gate: Gate, tmp_path: Path, place: str
+    photos: Path, complete_output: dict[str, object], gate: Gate, tmp_path: Path, location: str
 ) -> None:
     """The job stops, and makes no complete split of what is lost; --overwrite makes it anew."""
     output = tmp_path / "out"
-    prefix, _, count = place.partition("=")
+    prefix, _, count = location.partition("=")
     job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
     with gate.stopping(prefix, int(count), *job) as running:
         shutil.rmtree(output)
@@ -144,11 +144,11 @@ def test_an_output_that_is_removed_meanwhile(
     again = ("shard", "--source", photos, "--output", output, *JOB)
     assert "--overwrite" in clear_line(commandline.dataprep(*again), 2)
     assert commandline.dataprep(*again, "--overwrite").code == 0
-    assert comparable(objects(output)) == whole
+    assert comparable(objects(output)) == complete_output
 
 
 def test_a_source_that_is_removed_meanwhile(
-    photos: Path, whole: dict[str, object], gate: Gate, tmp_path: Path
+    photos: Path, complete_output: dict[str, object], gate: Gate, tmp_path: Path
 ) -> None:
     """Samples of it are gone, not failed: the job stops, and goes on once they are back."""
     source, output = tmp_path / "photos", tmp_path / "out"
@@ -164,13 +164,15 @@ def test_a_source_that_is_removed_meanwhile(
     assert "is gone from" in line
     assert "restore it" in line
     (tmp_path / "elsewhere").rename(source)
-    goes_on(source, output, whole)
+    goes_on(source, output, complete_output)
 
 
-def test_files_that_may_not_grow(photos: Path, whole: dict[str, object], tmp_path: Path) -> None:
+def test_files_that_may_not_grow(
+    photos: Path, complete_output: dict[str, object], tmp_path: Path
+) -> None:
     """A limit of the size of files stops the job, which can be resumed."""
     output = tmp_path / "out"
     job = ("shard", "--source", photos, "--output", output, *JOB)
     line = clear_line(limited(*job, FSIZE=500_000), 1)
     assert re.search(r"'tfrecord/.*': File too large", line)
-    goes_on(photos, output, whole)
+    goes_on(photos, output, complete_output)

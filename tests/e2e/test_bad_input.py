@@ -62,7 +62,7 @@ def defects(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
 
 class TestRequest:
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             (["--source", "nowhere"], "no such file or directory: 'nowhere'"),
             (["--shard-size", "900kB"], "--shard-size 900kB: shards are 1 MB to 128 MB"),
@@ -94,22 +94,24 @@ class TestRequest:
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
-    def test_refused(self, photos: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+    def test_refused(
+        self, photos: Path, tmp_path: Path, arguments: list[str], message: str
+    ) -> None:
         """A value that cannot be is refused in one line that names it; nothing is written."""
         output = tmp_path / "new" / "out"
-        given = {"--source": str(photos), "--output": str(output)}
-        defaults = [part for pair in given.items() if pair[0] not in arguments for part in pair]
+        options = {"--source": str(photos), "--output": str(output)}
+        defaults = [part for pair in options.items() if pair[0] not in arguments for part in pair]
         line = one_clear_line(in_process("shard", *defaults, *arguments), 2)
-        assert said in line
+        assert message in line
         assert not output.parent.exists()
         assert "pw" not in line.replace("password", "")
 
     @pytest.mark.parametrize("missing", ["source", "output"])
     def test_missing(self, photos: Path, tmp_path: Path, missing: str) -> None:
         """A source or output that was not given is asked for by the name of its option."""
-        given = {"source": photos, "output": tmp_path / "out"}
-        del given[missing]
-        ((name, value),) = given.items()
+        settings = {"source": photos, "output": tmp_path / "out"}
+        del settings[missing]
+        ((name, value),) = settings.items()
         line = one_clear_line(in_process("shard", f"--{name}", value), 2)
         assert f"--{missing}" in line
 
@@ -127,7 +129,7 @@ class TestRequest:
         assert "did you mean seed?" in line
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             (b"source: [a, b\n", "not valid YAML"),
             (b"source: \xff\xfe\n", "not valid YAML"),
@@ -146,12 +148,12 @@ class TestRequest:
             *("wrong type", "null", "recursive"),
         ],
     )
-    def test_corrupt_config(self, tmp_path: Path, content: bytes, said: str) -> None:
+    def test_corrupt_config(self, tmp_path: Path, content: bytes, message: str) -> None:
         """A config file that is none, is not there or is a folder is refused by name."""
         config = tmp_path / "job.yaml"
         config.write_bytes(content)
         line = one_clear_line(in_process("shard", config), 2)
-        assert said in line
+        assert message in line
         for path in (config, tmp_path / "none.yaml", tmp_path):
             assert str(path) in one_clear_line(in_process("shard", path), 2)
 
@@ -161,30 +163,33 @@ class TestRequest:
         line = one_clear_line(commandline.dataprep(*job), 2)
         assert "no such file or directory" in line
         assert not (tmp_path / "o").exists()
-        for arguments, said in (((*job, "--debug"), "Traceback"), ((*job, "--sauce"), "--sauce")):
+        for arguments, message in (
+            ((*job, "--debug"), "Traceback"),
+            ((*job, "--sauce"), "--sauce"),
+        ):
             done = commandline.dataprep(*arguments)
             assert (done.code, done.out) == (2, "")
-            assert said in done.err
-            assert ("Traceback" in done.err) == (said == "Traceback")
+            assert message in done.err
+            assert ("Traceback" in done.err) == (message == "Traceback")
 
 
 class TestSource:
     @pytest.mark.parametrize(
-        ("entry", "said"),
+        ("entry", "message"),
         [
             ("", "no files in"),
             ("n01440764/", "no files in"),
             ("a/notes.txt", "no class folders with images"),
         ],
     )
-    def test_without_images(self, tmp_path: Path, entry: str, said: str) -> None:
+    def test_without_images(self, tmp_path: Path, entry: str, message: str) -> None:
         """A folder with nothing in it, or with other things, is refused."""
         path = tmp_path / "photos" / entry
         (path if entry.endswith("/") or not entry else path.parent).mkdir(parents=True)
         if entry.endswith(".txt"):
             path.write_text("words")
         job = ("shard", "--source", tmp_path / "photos", "--output", tmp_path / "out")
-        assert said in one_clear_line(in_process(*job), 2)
+        assert message in one_clear_line(in_process(*job), 2)
 
     def test_a_file(self, photos: Path, tmp_path: Path) -> None:
         """A single file is no folder: the kinds that read files are named."""
@@ -270,11 +275,11 @@ class TestSource:
 
 
 class TestOutput:
-    @pytest.mark.parametrize("place", ["file/out", "/proc/self/out"])
-    def test_where_nothing_can_be(self, photos: Path, tmp_path: Path, place: str) -> None:
+    @pytest.mark.parametrize("location", ["file/out", "/proc/self/out"])
+    def test_where_nothing_can_be(self, photos: Path, tmp_path: Path, location: str) -> None:
         """An output below a file cannot be, nor on a file system without files of its own."""
         (tmp_path / "file").write_text("x")
-        done = in_process("shard", "--source", photos, "--output", tmp_path / place)
+        done = in_process("shard", "--source", photos, "--output", tmp_path / location)
         assert "out" in one_clear_line(done, 2)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -291,7 +296,7 @@ NOBODY_ANSWERS = ("store.max_attempts=1", "store.connect_timeout_s=1")
 
 class TestS3:
     @pytest.mark.parametrize(
-        ("source", "output", "options", "said"),
+        ("source", "output", "options", "message"),
         [
             ("photos", "s3://{bucket}-no/x", (), "s3://{bucket}-no: no such bucket"),
             ("s3://{bucket}-no/x", "out", (), "no such bucket"),
@@ -311,21 +316,21 @@ class TestS3:
         source: str,
         output: str,
         options: tuple[str, ...],
-        said: str,
+        message: str,
     ) -> None:
         """What does not exist, and an endpoint at which nobody answers, are named."""
         monkeypatch.chdir(photos.parent)
-        places = (source.format(bucket=bucket), "--output", output.format(bucket=bucket))
+        locations = (source.format(bucket=bucket), "--output", output.format(bucket=bucket))
         url = "http://127.0.0.1:9" if options == NOBODY_ANSWERS else s3_server.url
         settings = [part for option in options for part in ("--set", option)]
-        done = in_process("shard", "--source", *places, "--endpoint-url", url, *settings)
-        assert said.format(bucket=bucket) in one_clear_line(done, 2)
+        done = in_process("shard", "--source", *locations, "--endpoint-url", url, *settings)
+        assert message.format(bucket=bucket) in one_clear_line(done, 2)
         assert not Path("out").exists()
 
     def test_no_credentials(
         self, photos: Path, bucket: str, s3_server: MotoServer, tmp_path: Path
     ) -> None:
-        """Without credentials the line says where they come from."""
+        """The error line says where credentials come from."""
         hidden = {
             **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ""),
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -364,8 +369,8 @@ class TestChannels:
         """The object tells why, each known failure, and the splits that were made before."""
         first = min(photos.iterdir())
         (first / "broken.jpg").write_bytes(b"no image")
-        place = ("shard", "--source", photos, "--output", tmp_path / "out", "--json")
-        done = in_process(*place, code=1)
+        arguments = ("shard", "--source", photos, "--output", tmp_path / "out", "--json")
+        done = in_process(*arguments, code=1)
         stopped = done.one_object["stopped"]
         assert "1 sample failed, --max-failures 1% allows 0 of so few" in stopped["why"]
         (failure,) = stopped["failures"]
@@ -373,10 +378,10 @@ class TestChannels:
         assert failure["reason"].startswith("not an image")
         assert done.one_object["splits"] == []
         assert len(done.complaints) == 1
-        refused = in_process(*place, "--seed", "1")
+        refused = in_process(*arguments, "--seed", "1")
         assert (refused.code, refused.out) == (2, "")
-        (made,) = in_process(*place, "--max-failures", "1").one_object["splits"]
-        assert made["samples"]["failed"] == 1
+        (content,) = in_process(*arguments, "--max-failures", "1").one_object["splits"]
+        assert content["samples"]["failed"] == 1
 
     def test_skips_have_their_reasons(self, photos: Path, tmp_path: Path) -> None:
         """The summary says why files were skipped, as it does of failures."""
@@ -421,14 +426,14 @@ def table(defects: SampleTree, tmp_path_factory: pytest.TempPathFactory) -> pd.D
     for line in done.err.splitlines():
         assert PROGRESS.fullmatch(line), line
     data = (output / "train.samples.parquet").read_bytes()
-    found: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
+    frame: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
     manifest = json.loads((output / "train.manifest.json").read_bytes())
-    statuses = Counter(found["status"])
-    assert manifest["samples"]["total"] == len(found)
+    statuses = Counter(frame["status"])
+    assert manifest["samples"]["total"] == len(frame)
     for status in ("written", "failed", "skipped"):
         assert manifest["samples"][status] == statuses[status]
     assert in_process("verify", output, "--deep").code == 0
-    return found
+    return frame
 
 
 class TestEveryInputIsAccountedFor:
@@ -446,17 +451,17 @@ class TestEveryInputIsAccountedFor:
         assert {unescape(name) for name in table["source"]} == there
 
         assert len(defects.defects) > 40
-        found = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
+        actual = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
         expected = dict(defects.defects)
-        assert {name: found[name] for name in expected} == expected
-        rest = [status for name, status in found.items() if name not in expected]
+        assert {name: actual[name] for name in expected} == expected
+        rest = [status for name, status in actual.items() if name not in expected]
         assert rest == ["written"] * defects.images
         written = table["status"] == "written"
         assert table.loc[written, "reason"].isna().all()
         assert (table.loc[~written, "reason"].str.len() > 0).all()
-        places = ["tfrecord_offset", "tfrecord_length", "recordio_offset", "recordio_length"]
-        assert table.loc[written, [*places, "shard"]].notna().all().all()
-        assert table.loc[~written, places].isna().all().all()
+        columns = ["tfrecord_offset", "tfrecord_length", "recordio_offset", "recordio_length"]
+        assert table.loc[written, [*columns, "shard"]].notna().all().all()
+        assert table.loc[~written, columns].isna().all().all()
 
     @pytest.mark.parametrize(
         ("suffix", "status", "reason"),

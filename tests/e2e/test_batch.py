@@ -42,16 +42,16 @@ def test_children_make_the_bytes_of_one_run(
     }
     config = tmp_path / "job.yaml"
     config.write_text(yaml.safe_dump(values))
-    place = str(config)
+    location = str(config)
     environment: dict[str, str] = {}
     if where == "s3":
         environment["AWS_ENDPOINT_URL"] = s3_server.url
         open_store(f"s3://{bucket}/jobs", options).put("job.yaml", config.read_bytes())
-        place = f"s3://{bucket}/jobs/job.yaml"
+        location = f"s3://{bucket}/jobs/job.yaml"
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        with simulated_job(patch, place) as commands:
+        with simulated_job(patch, location) as commands:
             shard, finalize = commands
     written = open_store(f"s3://{bucket}/out", options)
     environment["AWS_BATCH_JOB_ARRAY_SIZE"] = "3"
@@ -68,10 +68,10 @@ def test_children_make_the_bytes_of_one_run(
     if where == "s3":
         alone += ["--output", f"s3://{bucket}/alone"]
     assert commandline.dataprep(*alone, env=environment).code == 0
-    made = {}
+    results = {}
     for output in ("out", "alone"):
-        made[output] = comparable(objects(open_store(f"s3://{bucket}/{output}", options)))
-    assert made["out"] == made["alone"]
+        results[output] = comparable(objects(open_store(f"s3://{bucket}/{output}", options)))
+    assert results["out"] == results["alone"]
 
 
 @contextmanager

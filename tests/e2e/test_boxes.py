@@ -40,15 +40,15 @@ OWN_LAYOUT = {
 def annotated(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An XML file for every other image: its middle, one box swapped, one outside. Read only."""
     folder = tmp_path_factory.mktemp("boxes") / "Annotation"
-    for place, image in enumerate(sorted(tree.glob("*/*"))[::2]):
+    for location, image in enumerate(sorted(tree.glob("*/*"))[::2]):
         with Image.open(image) as opened:
             width, height = opened.size
-        name = image.parent.name if place % 5 else "Scottish_deerhound"
+        name = image.parent.name if location % 5 else "Scottish_deerhound"
         middle = (width // 4, height // 4, 3 * width // 4, 3 * height // 4)
         sides = {1: (*middle[2:], *middle[:2]), 2: (-9, -9, width + 9, height + 9)}
         xml = "<annotation><filename>%s</filename><size>"
         xml += f"<width>{width}</width><height>{height}</height></size>"
-        for box in (middle, sides.get(place, middle)):
+        for box in (middle, sides.get(location, middle)):
             values = zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)
             inner = "".join(f"<{key}>{value}</{key}>" for key, value in values)
             xml += f"<object><name>{name}</name><bndbox>{inner}</bndbox></object>"
@@ -86,9 +86,9 @@ def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
     """
     dataset = dataprep.open(boxed)
     table = dataset.samples.set_index("source")
-    found = [sample for sample in dataset if sample.boxes]
-    assert len(found) == 60
-    for sample in found:
+    actual = [sample for sample in dataset if sample.boxes]
+    assert len(actual) == 60
+    for sample in actual:
         assert (sample.width, sample.height) == (SIDE, SIDE)
         row = table[table.index.str.endswith(sample.filename.decode())].iloc[0]
         wide, high = (
@@ -112,7 +112,7 @@ def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
 
 
 def test_labels_of_boxes_have_the_offset_inside(boxed: Path) -> None:
-    """Beside the label of the image, in the record itself."""
+    """The record stores box labels with the same offset as the label of the image."""
     key = dataprep.open(boxed).manifest.formats["tfrecord"].shards[0].key
     for record in get_format("tfrecord").read((boxed / key).read_bytes(), key):
         features = decode_example(record.payload)
@@ -139,7 +139,7 @@ def test_verify_counts_boxes(boxed: Path, tmp_path: Path) -> None:
 def test_a_tar_gives_the_same_bytes(
     tree: Path, annotated: Path, boxed: Path, tmp_path: Path
 ) -> None:
-    """Wherever annotations lie."""
+    """Annotations in a tar give the same shards as annotations in a folder."""
     archive = tmp_path / "boxes.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(annotated, "Annotation")
@@ -182,7 +182,7 @@ def test_a_job_with_boxes_is_not_one_without(
 
 
 def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_path: Path) -> None:
-    """Boxes go where their images go."""
+    """Each split has the boxes of its own images."""
     job = [*arguments(tree, tmp_path / "out", annotated), "--validation", "30%"]
     assert in_process("shard", *job).code == 0
     counts = [
@@ -221,12 +221,12 @@ def test_what_is_refused(
     assert not (tmp_path / "out" / "train.job.json").exists()
 
 
-@pytest.mark.parametrize("place", [".", "tfrecord"], ids=["an output", "bare shards"])
+@pytest.mark.parametrize("location", [".", "tfrecord"], ids=["an output", "bare shards"])
 def test_shards_as_a_source_do_not_lose_boxes_in_silence(
-    boxed: Path, tmp_path: Path, place: str
+    boxed: Path, tmp_path: Path, location: str
 ) -> None:
     """What is not carried over is said, of our outputs and of anybody's shards."""
-    job: list[str | Path] = ["--source", boxed / place, "--kind", "records", "--size", "64"]
+    job: list[str | Path] = ["--source", boxed / location, "--kind", "records", "--size", "64"]
     done = in_process("shard", *job, "--output", tmp_path / "out", code=0)
     assert "bounding boxes, which are not carried over" in done.err
 
@@ -253,23 +253,23 @@ def test_layouts(tree: Path, annotated: Path, tmp_path: Path, name: str) -> None
     assert [sample.label for sample in dataset] == dataset.labels.tolist()
     assert dataset[5] == list(dataset)[5]
     assert dataset.manifest.formats["tfrecord"].label_offset == (1 if name == "imagenet" else 0)
-    wanted = dataset.samples
+    expected = dataset.samples
     if name == "own":
-        assert [s.source.decode() for s in dataset] == wanted["source"].tolist()
+        assert [s.source.decode() for s in dataset] == expected["source"].tolist()
         assert [s.number for s in dataset] == list(range(len(dataset)))
     else:
         names = [s.filename.decode() for s in dataset]
-        assert names == wanted["source"].str.rpartition("/")[2].tolist()
+        assert names == expected["source"].str.rpartition("/")[2].tolist()
     if name != "tfds":
-        assert [s.height for s in dataset] == wanted["height"].tolist()
-        assert wanted["height"].tolist() != wanted["source_height"].tolist()
+        assert [s.height for s in dataset] == expected["height"].tolist()
+        assert expected["height"].tolist() != expected["source_height"].tolist()
         assert sum(len(s.boxes) for s in dataset) == 120
-    (found,) = dataprep.verify(tmp_path / "out", depth="deep")
-    assert found.ok, str(found)
+    (verification,) = dataprep.verify(tmp_path / "out", depth="deep")
+    assert verification.ok, str(verification)
     if find_spec("torch"):
         wanted_pairs = [(bytes(sample.image), sample.label) for sample in dataset]
-        made: Any = dataprep.to_torch(dataset, shuffle=False)
-        assert [made[i] for i in range(len(made))] == wanted_pairs
+        batches: Any = dataprep.to_torch(dataset, shuffle=False)
+        assert [batches[i] for i in range(len(batches))] == wanted_pairs
         assert list(dataprep.to_torch(dataset, iterable=True, shuffle=False)) == wanted_pairs
 
 
@@ -287,12 +287,12 @@ def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
         for sample, source, values in zip(
             dataset, dataset.samples["source"], dataset.samples["values"], strict=True
         ):
-            place = next(i for i, path in enumerate(images) if path.name in source)
-            assert sample.values == (place % 3, place / 4, -1.5)
+            position = next(i for i, path in enumerate(images) if path.name in source)
+            assert sample.values == (position % 3, position / 4, -1.5)
             assert tuple(values.tolist()) == sample.values
-            assert sample.label == place % 3
-    (found,) = dataprep.verify(tmp_path / "out", depth="deep")
-    assert found.ok, str(found)
+            assert sample.label == position % 3
+    (verification,) = dataprep.verify(tmp_path / "out", depth="deep")
+    assert verification.ok, str(verification)
     listed = next((tmp_path / "out" / "index" / "recordio").glob("*.lst")).read_text()
     records = dataprep.open(tmp_path / "out", format="recordio")
     by_number = {sample.number: sample for sample in records}

@@ -104,8 +104,8 @@ class Ran:
 
     def of(self, key: str, name: str) -> Trial:
         """The trial of a loader, consumer or client."""
-        (found,) = [trial for trial in self.trials if trial.params.get(key) == name]
-        return found
+        (actual,) = [trial for trial in self.trials if trial.params.get(key) == name]
+        return actual
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ WHOSE = "of broken-parts 1.0"
 
 
 @pytest.mark.parametrize(
-    ("key", "name", "words"),
+    ("key", "name", "text"),
     [
         (
             "loader",
@@ -144,11 +144,11 @@ WHOSE = "of broken-parts 1.0"
         ("client", "lost", "(nowhere_to_be_found:Client) cannot be loaded: ModuleNotFoundError"),
     ],
 )
-def test_each_fails_with_its_name(ran: Ran, key: str, name: str, words: str) -> None:
+def test_each_fails_with_its_name(ran: Ran, key: str, name: str, text: str) -> None:
     """Package and entry point, and what is wrong with them."""
     trial = ran.of(key, name)
     assert trial.status == "failed"
-    assert words in trial.reason
+    assert text in trial.reason
     assert "\n" not in trial.reason
 
 

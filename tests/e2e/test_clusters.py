@@ -78,8 +78,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def shard(tree: Path, output: str | Path, address: str, *more: str) -> list[str]:
     """The command that makes shards on a cluster."""
-    place = ["--source", str(tree), "--output", str(output)]
-    return ["shard", *place, *JOB, "--scheduler", address, *more]
+    arguments = ["--source", str(tree), "--output", str(output)]
+    return ["shard", *arguments, *JOB, "--scheduler", address, *more]
 
 
 def test_a_worker_dies_and_another_joins(
@@ -137,7 +137,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
+    certificate_files = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -150,7 +150,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     )
     folder = tmp_path_factory.mktemp("certificate")
     pem = serialization.Encoding.PEM
-    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
+    (folder / "cert.pem").write_bytes(certificate_files.public_bytes(pem))
     plain = serialization.NoEncryption()
     kind = serialization.PrivateFormat.PKCS8
     (folder / "key.pem").write_bytes(key.private_bytes(pem, kind, plain))

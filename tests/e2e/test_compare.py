@@ -108,7 +108,7 @@ def test_a_pipeline_compares_a_run_with_a_kept_file(run: Path, new: Path, tmp_pa
 
 
 def test_of_several_runs_the_newest_decides(run: Path, changed: Changed) -> None:
-    """In order of time."""
+    """Runs are compared in order of time, and the newest one sets the exit code."""
 
     def later(content: dict[str, Any]) -> None:
         slower(content)
@@ -149,7 +149,7 @@ def test_a_run_of_the_former_rule_needs_force(run: Path, changed: Changed) -> No
 def test_what_cannot_be_compared_is_exit_code_2(
     run: Path, changed: Changed, tmp_path: Path
 ) -> None:
-    """One clear line each, and no traceback."""
+    """Each case gives one clear error line and no traceback."""
 
     def longer(content: dict[str, Any]) -> None:
         for trial in content["trials"]:
@@ -160,7 +160,7 @@ def test_what_cannot_be_compared_is_exit_code_2(
 
     empty = tmp_path / "empty"
     empty.mkdir()
-    for arguments, said in (
+    for arguments, message in (
         ([changed("longer", longer)], "no figure in common"),
         ([changed("newer", newer)], "upgrade"),
         ([empty], "no run in"),
@@ -172,4 +172,4 @@ def test_what_cannot_be_compared_is_exit_code_2(
         done = compare(run, *arguments)
         assert (done.code, done.out) == (2, "")
         (line,) = done.err.splitlines()
-        assert said in line
+        assert message in line

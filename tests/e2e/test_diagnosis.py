@@ -78,8 +78,8 @@ def measured(
 
 def begun_with(result: Result) -> Finding:
     """The primary finding."""
-    (found,) = [finding for finding in result.findings if finding.primary]
-    return found
+    (actual,) = [finding for finding in result.findings if finding.primary]
+    return actual
 
 
 _PROBE = {
@@ -100,10 +100,18 @@ class Remote:
     def measured(self, faults: Sequence[tuple[Match, Fault]], **loop: Any) -> Result:
         """Synthetic, warm from disk, and from the store; data go there undisturbed."""
         with FaultProxy(self._upstream, [Rule(match, fault) for match, fault in faults]) as proxy:
-            place = {"uri": f"s3://{self._bucket}/x", "store": {"endpoint_url": proxy.url}}
+            bucket_settings = {
+                "uri": f"s3://{self._bucket}/x",
+                "store": {"endpoint_url": proxy.url},
+            }
             inputs: dict[str, Any] = {"inputs": ["synthetic", "warm", "store"]}
-            probe = {"targets": [place], "clients": ["boto3"], "operations": ["get"], **_PROBE}
-            data = {**self._data, "bucket": place}
+            probe = {
+                "targets": [bucket_settings],
+                "clients": ["boto3"],
+                "operations": ["get"],
+                **_PROBE,
+            }
+            data = {**self._data, "bucket": bucket_settings}
             return measured(self._folder, data, probe=probe, **inputs, **loop)
 
 
@@ -116,18 +124,18 @@ def remote(tmp_path: Path, data: dict[str, Any], bucket: str, s3_server: MotoSer
 def test_a_store_that_begins_late(remote: Remote) -> None:
     """Each shard's first byte takes half a second."""
     result = remote.measured([(Match("GET", READ), Delay(0.5))])
-    found = begun_with(result)
-    assert (found.code, found.severity) == ("slow-store-latency", "problem")
-    assert found.share is not None
-    assert found.share > 0.5
-    assert "to the first byte" in found.evidence
-    assert "with 1 connection and" in found.evidence
+    finding = begun_with(result)
+    assert (finding.code, finding.severity) == ("slow-store-latency", "problem")
+    assert finding.share is not None
+    assert finding.share > 0.5
+    assert "to the first byte" in finding.evidence
+    assert "with 1 connection and" in finding.evidence
 
 
 def test_a_store_that_delivers_slowly(remote: Remote) -> None:
     """A shard of two megabytes takes a second on its way, whatever the connections."""
-    found = begun_with(remote.measured([(Match("GET", READ), RateLimit(2e6))]))
-    assert (found.code, found.severity) == ("slow-store-bandwidth", "problem")
+    finding = begun_with(remote.measured([(Match("GET", READ), RateLimit(2e6))]))
+    assert (finding.code, finding.severity) == ("slow-store-bandwidth", "problem")
 
 
 def test_a_store_that_throttles(remote: Remote) -> None:
@@ -137,20 +145,20 @@ def test_a_store_that_throttles(remote: Remote) -> None:
         for number in range(3)
     ]
     result = remote.measured([*refused, (Match("GET", SHARD), Delay(0.2))])
-    found = begun_with(result)
-    assert (found.code, found.severity) == ("store-throttles", "problem")
+    finding = begun_with(result)
+    assert (finding.code, finding.severity) == ("store-throttles", "problem")
     (store,) = [trial for trial in result.trials if trial.params.get("input") == "store"]
     assert store.metrics["store_refused"] >= 2
-    assert f"{store.metrics['store_refused']:,} of" in found.evidence
+    assert f"{store.metrics['store_refused']:,} of" in finding.evidence
 
 
 def test_tiny_files(remote: Remote) -> None:
     """A request a sample, each of which costs a little."""
     faults = [(Match("GET", r"\.(JPEG|jpe?g)"), Delay(0.03))]
     result = remote.measured(faults, form="files", steps=8)
-    found = begun_with(result)
-    assert (found.code, found.severity) == ("tiny-files", "problem")
-    assert "each sample is a file" in found.evidence
+    finding = begun_with(result)
+    assert (finding.code, finding.severity) == ("tiny-files", "problem")
+    assert "each sample is a file" in finding.evidence
     commands = [change["command"] for change in result.summary["recommendations"]]
     assert any(command.startswith("dataprep shard") for command in commands)
 
@@ -161,21 +169,21 @@ def test_slow_preparing(tmp_path: Path, data: dict[str, Any], name: str) -> None
     """With and without using the CPUs for it, which other tests may use as well."""
     loop: dict[str, Any] = {"loader": name, "item_s": 0.02}
     result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], steps=8, **loop)
-    found = begun_with(result)
-    assert found.severity == "problem"
-    if name == "computing" and found.code == "other-programs":
-        assert "other programs leave" in found.evidence
+    finding = begun_with(result)
+    assert finding.severity == "problem"
+    if name == "computing" and finding.code == "other-programs":
+        assert "other programs leave" in finding.evidence
         return
-    assert found.code == "slow-preparation"
-    assert f"0 workers on {PROCESSORS} CPUs" in found.evidence
-    assert found.recommendation is not None
-    assert found.recommendation["setting"] == "measure_workers"
+    assert finding.code == "slow-preparation"
+    assert f"0 workers on {PROCESSORS} CPUs" in finding.evidence
+    assert finding.recommendation is not None
+    assert finding.recommendation["setting"] == "measure_workers"
 
 
 def test_a_slow_device(tmp_path: Path, data: dict[str, Any]) -> None:
     """Its steps take a second, of which its data and the starts of its workers are little."""
     loop: dict[str, Any] = {"images_per_s": 8, "steps": 5}
     result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], **loop)
-    found = begun_with(result)
-    assert (found.code, found.severity) == ("slow-device", "info")
+    finding = begun_with(result)
+    assert (finding.code, finding.severity) == ("slow-device", "info")
     assert result.summary["recommendations"] == []

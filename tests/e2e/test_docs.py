@@ -82,12 +82,12 @@ def run(block: Block, folder: Path) -> None:
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what pages take for granted: photos and a data set of them."""
     folder = tmp_path_factory.mktemp("docs")
-    made = """
+    text = """
         dataprep sample photos --images 120
         dataprep shard --source photos --output out --size 96 --shard-size 1MB --validation 10% \\
             --format tfrecord --format recordio
         """
-    run(Block(ROOT, "sh", textwrap.dedent(made), ""), folder)
+    run(Block(ROOT, "sh", textwrap.dedent(text), ""), folder)
     return folder
 
 
@@ -150,13 +150,13 @@ def test_commands_and_options_exist() -> None:
             command, arguments = commands[name], rest.partition("#")[0]
             if hasattr(command, "commands"):
                 command = command.commands[arguments.split()[0]]
-            known = {option for one in command.params for option in one.opts}
-            given = set(re.findall(r"(?<!\S)--[a-z-]+", arguments))
-            assert given <= known, (block.page.name, program, name, given - known)
+            options = {option for param in command.params for option in param.opts}
+            options_used = set(re.findall(r"(?<!\S)--[a-z-]+", arguments))
+            assert options_used <= options, (block.page.name, program, name, options_used - options)
 
 
 def test_links_lead_to_files() -> None:
-    """From README and from every page; no page is unreachable from the index."""
+    """Each link of README and the pages leads to a file, and the index reaches each page."""
     for page in PAGES:
         for target in _LINK.findall(page.read_text()):
             if "://" not in target:

@@ -26,11 +26,11 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 
 def files_of(page: str) -> dict[str, str]:
     """Files by the name in the paragraph before each block."""
-    found: dict[str, str] = {}
+    actual: dict[str, str] = {}
     for block in re.finditer(r"\n\n([^\n]*):\n\n(?:<!--[^\n]+\n)?```\w+\n(.*?)```", page, re.S):
         names = re.findall(r"`([\w./]+\.\w+)`", block[1])
-        found |= {names[0]: block[2]} if names else {}
-    return found
+        actual |= {names[0]: block[2]} if names else {}
+    return actual
 
 
 FILES = files_of(PAGE)
@@ -87,7 +87,7 @@ def test_the_page_has_them_all() -> None:
 
 
 def test_they_are_measured(measured: Measured) -> None:
-    """In processes of their own, beside this package's own."""
+    """The plug-ins are measured in their own processes, beside those of this package."""
     assert measured.done.code == 0, measured.done.err
     (loader,) = measured.of("loader", "one-by-one")
     assert (loader.status, loader.reason) == ("done", "")
@@ -109,22 +109,22 @@ def test_the_report_names_them_and_their_package(measured: Measured) -> None:
         "object-store client plain-http": "shelf-iobench 1.0",
     }
     page = (measured.folder / "report.html").read_text()
-    for words in ("one-by-one", "plain-http", "shelf-iobench 1.0"):
-        assert words in page
+    for text in ("one-by-one", "plain-http", "shelf-iobench 1.0"):
+        assert text in page
 
 
 def test_a_dry_run_names_them(measured: Measured) -> None:
-    """As words and as JSON."""
-    said = measured.run("--dry-run").out
-    assert "one-by-one" in said.splitlines()[2]
-    assert "  loader one-by-one: provided by shelf-iobench 1.0" in said
-    assert "  object-store client plain-http: provided by shelf-iobench 1.0" in said
-    found = json.loads(measured.run("--dry-run", "--json").out)
-    assert found["from_other_packages"]["loader one-by-one"] == "shelf-iobench 1.0"
+    """A dry run names the plug-ins as text and as JSON."""
+    output = measured.run("--dry-run").out
+    assert "one-by-one" in output.splitlines()[2]
+    assert "  loader one-by-one: provided by shelf-iobench 1.0" in output
+    assert "  object-store client plain-http: provided by shelf-iobench 1.0" in output
+    content = json.loads(measured.run("--dry-run", "--json").out)
+    assert content["from_other_packages"]["loader one-by-one"] == "shelf-iobench 1.0"
 
 
 def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
-    """With the names that there are."""
+    """The error lists the names that exist."""
     done = iobench("run", measured.config, "--dry-run", env={"PYTHONPATH": str(ROOT)})
     assert done.code == 2
     assert "no loader 'one-by-one': use one of" in done.complaints[0]
@@ -132,8 +132,8 @@ def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
 
 def test_its_store_is_read_by_its_scheme(measured: Measured, tmp_path: Path) -> None:
     """Shards lie there; the loader reads them, and S3's clients are skipped with a word."""
-    made = Path(read(measured.folder).config["data"]["folder"])
-    (shards,) = made.glob("shards-*.complete")
+    data_path = Path(read(measured.folder).config["data"]["folder"])
+    (shards,) = data_path.glob("shards-*.complete")
     values = {
         "name": "far",
         "repeats": 1,
@@ -230,7 +230,7 @@ class TestFormat:
 
     @pytest.mark.parametrize("depth", [(), ("--deep",)])
     def test_it_is_verified(self, sharded: Sharded, depth: tuple[str, ...]) -> None:
-        """Also its trailer; a byte behind it is a fault."""
+        """``verify`` checks the trailer as well; one more byte behind it is a fault."""
         assert sharded.run("verify", sharded.output, *depth).code == 0
         content = sharded.shard.read_bytes()
         sharded.shard.write_bytes(content + b"x")
@@ -275,14 +275,14 @@ with dataprep.open(sys.argv[1]) as dataset:
 
     def test_inspect_says_its_name(self, sharded: Sharded) -> None:
         """Of a shard of an output, whose manifest names the format, and of the output."""
-        found = json.loads(sharded.run("inspect", sharded.shard, "--json").out)
-        assert (found["format"], len(found["records"])) == (sharded.name, 120)
-        assert found["fault"] is None
-        assert all(line["format"] == "JPEG" for line in found["records"])
+        content = json.loads(sharded.run("inspect", sharded.shard, "--json").out)
+        assert (content["format"], len(content["records"])) == (sharded.name, 120)
+        assert content["fault"] is None
+        assert all(line["format"] == "JPEG" for line in content["records"])
         assert f"{sharded.name}, labels from" in sharded.run("inspect", sharded.output).out
 
     def test_the_format_of_the_page_keeps_the_contract(self, package: Package) -> None:
-        """That of every registered format."""
+        """The format in the documentation passes the contract of registered formats."""
         suite = ROOT / "tests" / "contracts" / "test_format_contract.py"
         options = ("-q", "-p", "no:cacheprovider", "-k", "[pictures]")
         done = subprocess.run(

@@ -81,7 +81,7 @@ def started(
 
 def finished(running: Sequence[Running]) -> list[Finished]:
     """All of them, after they have ended."""
-    return [each.finish() for each in running]
+    return [host.finish() for host in running]
 
 
 def result(output: Path) -> Result:
@@ -116,7 +116,7 @@ def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
     environments = [{**MotoServer.ENVIRONMENT, "AWS_ENDPOINT_URL": link.url} for link in links]
     with started(path, tmp_path, meeting, *options, environments=environments) as running:
         ended = finished(running)
-    assert [each.code for each in ended] == [0, 0, 0], ended
+    assert [ended_host.code for ended_host in ended] == [0, 0, 0], ended
     trials = {trial.params.get("hosts"): trial.hosts for trial in result(tmp_path).trials}
     alone, together = trials[1], trials[None]
     assert alone is not None
@@ -190,7 +190,7 @@ def test_disks_loaders_and_accelerators_of_several_hosts(
     slurm = [{"SLURM_NODEID": str(host), "SLURM_NNODES": "2"} for host in range(2)]
     with started(path, tmp_path, str(rendezvous), environments=slurm) as running:
         ended = finished(running)
-    assert [each.code for each in ended] == [0, 0], ended
+    assert [ended_host.code for ended_host in ended] == [0, 0], ended
     trials = result(tmp_path).trials
     assert {trial.kind for trial in trials} == {"disk", "layout", "loader", "train"}
     for trial in trials:
@@ -216,8 +216,8 @@ def test_a_host_that_is_killed_is_named_and_the_others_go_on(tmp_path: Path) -> 
         ready = "000002-steady-2"
         wait_until(lambda: any(ready in name for name in files(tmp_path)), "the second trial")
         running[2].send_group(signal.SIGKILL)
-        ended = [each.finish() for each in running[:2]]
-    assert [each.code for each in ended] == [1, 1], ended
+        ended = [host.finish() for host in running[:2]]
+    assert [host.code for host in ended] == [1, 1], ended
     first, lost, last = sorted(result(tmp_path).trials, key=lambda trial: trial.repeat)
     assert first.status == "done"
     assert lost.status == "failed"
@@ -230,7 +230,7 @@ def test_a_host_that_is_killed_is_named_and_the_others_go_on(tmp_path: Path) -> 
     again = "--resume"
     with started(path, tmp_path, str(rendezvous), again, "--host-timeout", "60") as running:
         ended = finished(running)
-    assert [each.code for each in ended] == [0, 0, 0], ended
+    assert [host.code for host in ended] == [0, 0, 0], ended
     assert "1 without some of the hosts" in ended[0].err
     assert not any(trial.hosts and trial.hosts.missing for trial in result(tmp_path).trials)
 
@@ -248,7 +248,7 @@ def test_host_0_that_is_killed_ends_the_others(tmp_path: Path) -> None:
 
 
 def test_another_config_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    """With exit code 2 on both hosts, and nothing written."""
+    """Both hosts exit with code 2 and write nothing."""
     other = tmp_path / "other"
     other.mkdir()
     paths = [waiting_loader(tmp_path, 1.0, 2), waiting_loader(other, 1.0, 3)]
@@ -258,7 +258,7 @@ def test_another_config_is_refused_before_anything_is_measured(tmp_path: Path) -
             command = ("run", path, "--output", tmp_path / f"of-{host}", "--hosts", "2")
             meeting = ("--host", str(host), "--rendezvous", tmp_path / "meeting")
             running.append(stack.enter_context(Running(*command, *meeting, program="iobench")))
-        ended = [each.finish(2) for each in running]
-    for each in ended:
-        assert "host 1 has another config than host 0 (repeats differ)" in each.complaints[0]
+        ended = [ended_host.finish(2) for ended_host in running]
+    for ended_host in ended:
+        assert "host 1 has another config than host 0 (repeats differ)" in ended_host.complaints[0]
     assert not list(tmp_path.glob("of-*"))

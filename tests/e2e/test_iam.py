@@ -42,7 +42,7 @@ CLIENT: Any = BaseClient
 def allowed() -> Mapping[str, Rights]:
     """Command to the pairs of action and resource that the page allows it."""
     text = PAGE.read_text()
-    found: dict[str, Rights] = {}
+    actual: dict[str, Rights] = {}
     for title, policy in re.findall(r"^## (.+?)$.*?^```json\n(.*?)^```", text, re.M | re.S):
         rights = {
             (action, resource.removeprefix("arn:aws:s3:::"))
@@ -51,27 +51,27 @@ def allowed() -> Mapping[str, Rights]:
             for resource in statement["Resource"]
         }
         for command in title.split(", "):
-            found[command] = rights
-    return found
+            actual[command] = rights
+    return actual
 
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch, bucket: str, s3_server: MotoServer) -> Rights:
     """The rights that calls from now on need; the source is a bucket of its own."""
-    found: Rights = set()
+    actual: Rights = set()
     call = CLIENT._make_api_call
 
     def recording(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
-        place = "SOURCE" if arguments["Bucket"].endswith("-source") else "OUTPUT"
+        side = "SOURCE" if arguments["Bucket"].endswith("-source") else "OUTPUT"
         right = RIGHTS[operation]
         # Whoever may remove anything may remove locks.
         leases = "leases/" if right == "s3:DeleteObject" and "/leases/" in arguments["Key"] else ""
-        found.add((right, place if right in ON_BUCKETS else f"{place}/{leases}*"))
+        actual.add((right, side if right in ON_BUCKETS else f"{side}/{leases}*"))
         return call(client, operation, arguments)
 
     s3_server.create_bucket(f"{bucket}-source")
     monkeypatch.setattr(BaseClient, "_make_api_call", recording)
-    return found
+    return actual
 
 
 Run = Callable[..., None]
@@ -93,8 +93,8 @@ def job(bucket: str, s3_server: MotoServer, tree: Path) -> list[str]:
     store = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
     for path in sorted(tree.rglob("*.JPEG"))[::6]:
         store.put(str(path.relative_to(tree)), path.read_bytes())
-    place = ["--source", f"s3://{bucket}-source", "--output", f"s3://{bucket}/out"]
-    return [*place, "--format", "tfrecord", "--format", "recordio", "--workers", "2"]
+    arguments = ["--source", f"s3://{bucket}-source", "--output", f"s3://{bucket}/out"]
+    return [*arguments, "--format", "tfrecord", "--format", "recordio", "--workers", "2"]
 
 
 def test_every_command_that_knows_s3_is_there() -> None:
@@ -138,10 +138,10 @@ def test_what_removes(
     assert used - LOCKS == page
     source = S3Store(f"s3://{bucket}-source", endpoint)
     victim = next(iter(source.list())).key
-    whole = source.get(victim)
-    source.put(victim, bytes(len(whole)))
+    content = source.get(victim)
+    source.put(victim, bytes(len(content)))
     run("shard", *job, "--overwrite", "--max-failures", "1")
-    source.put(victim, whole)
+    source.put(victim, content)
     used.clear()
     run("shard", *job, "--retry-failed", "--max-failures", "1")
     assert used - LOCKS == page
@@ -164,9 +164,9 @@ def test_without_a_source(
         run(*command)
         assert used == allowed()[command[0]]
     used.clear()
-    found = dataprep.open(output, options=endpoint)
-    assert found[3].image
-    assert len(list(found)) == len(found)
+    dataset = dataprep.open(output, options=endpoint)
+    assert dataset[3].image
+    assert len(list(dataset)) == len(dataset)
     assert used <= allowed()["dataprep.open"]
     assert allowed()["dataprep.open"] == allowed()["inspect"]
 

@@ -26,14 +26,14 @@ class Remote(NamedTuple):
     options: StoreOptions
     proxy: FaultProxy
 
-    def asked(self) -> list[tuple[str, str, int]]:
+    def requests_received(self) -> list[tuple[str, str, int]]:
         """Method, key and bytes of each request since the last call; listings without a key."""
-        found = [
+        actual = [
             (request.method, self._key(request.path), request.response_bytes)
             for request in self.proxy.requests
         ]
         self.proxy.clear()
-        return found
+        return actual
 
     def _key(self, path: str) -> str:
         return unquote(urlsplit(path).path).removeprefix(f"/{self.uri.removeprefix('s3://')}/")
@@ -60,7 +60,7 @@ def test_a_summary_reads_two_objects(remote: Remote) -> None:
     code, out = remote.inspect(remote.uri, "--split", "train")
     assert code == 0
     assert out.startswith("train: 120 of 120 samples")
-    read = [key for method, key, _ in remote.asked() if method == "GET"]
+    read = [key for method, key, _ in remote.requests_received() if method == "GET"]
     assert sorted(read) == ["train.manifest.json", "train.samples.parquet"]
 
 
@@ -69,16 +69,18 @@ def test_a_record_is_one_range_request(remote: Remote, form: str, tmp_path: Path
     """Of the shards, one request gets exactly the record's bytes; a sheet asks once an image."""
     arguments = ("--split", "train", "--format", form, "--record", "77", "--json")
     code, out = remote.inspect(remote.uri, *arguments, "--save", str(tmp_path / "x.jpg"))
-    found = json.loads(out)
-    shards = [request for request in remote.asked() if request[1].startswith(f"{form}/")]
+    content = json.loads(out)
+    shards = [
+        request for request in remote.requests_received() if request[1].startswith(f"{form}/")
+    ]
     assert code == 0
-    assert shards == [("GET", found["uri"].removeprefix(f"{remote.uri}/"), found["length"])]
+    assert shards == [("GET", content["uri"].removeprefix(f"{remote.uri}/"), content["length"])]
     dataset = dataprep.open(remote.uri, format=form, options=remote.options)
     assert (tmp_path / "x.jpg").read_bytes() == dataset[77].image
-    remote.asked()
+    remote.requests_received()
     sheet = ("--contact-sheet", str(tmp_path / "sheet.png"), "--images", "7", "--format", form)
     assert remote.inspect(remote.uri, *sheet)[0] == 0
-    sizes = [size for _, key, size in remote.asked() if key.startswith(f"{form}/")]
+    sizes = [size for _, key, size in remote.requests_received() if key.startswith(f"{form}/")]
     lengths = dataset.written[f"{form}_length"]
     assert sorted(sizes) == sorted(int(lengths[(2 * i + 1) * 120 // 14]) for i in range(7))
 
@@ -88,7 +90,7 @@ def test_a_page_asks_once_an_image(remote: Remote, tmp_path: Path) -> None:
     page = ("--html", str(tmp_path / "x.html"), "--images", "7")
     assert remote.inspect(remote.uri, *page)[0] == 0
     assert (tmp_path / "x.html").read_text().count('src="data:image/jpeg;base64,') == 7
-    read = [key for _, key, _ in remote.asked() if key.startswith("tfrecord/")]
+    read = [key for _, key, _ in remote.requests_received() if key.startswith("tfrecord/")]
     assert len(read) == 7
 
 
@@ -97,15 +99,15 @@ def test_a_table_reads_its_shard_once(remote: Remote, form: str) -> None:
     """A shard is read in a few large ranges, which overlap by one record at most."""
     dataset = dataprep.open(remote.uri, format=form, options=remote.options)
     shard = dataset.shards()[0]
-    remote.asked()
+    remote.requests_received()
     code, out = remote.inspect(f"{remote.uri}/{shard.key}", "--json")
-    asked = remote.asked()
-    found = json.loads(out)
+    requests = remote.requests_received()
+    content = json.loads(out)
     assert code == 0
-    places = [(line["offset"], line["length"]) for line in found["records"]]
-    assert places == [dataset.place(number)[1:] for number in shard.samples]
-    assert {key for method, key, _ in asked if method == "GET"} == {shard.key}
-    sizes = [size for method, _, size in asked if method == "GET"]
+    ranges = [(line["offset"], line["length"]) for line in content["records"]]
+    assert ranges == [dataset.place(number)[1:] for number in shard.samples]
+    assert {key for method, key, _ in requests if method == "GET"} == {shard.key}
+    sizes = [size for method, _, size in requests if method == "GET"]
     assert len(sizes) <= 3
     assert sum(sizes) < 1.2 * shard.bytes
 
@@ -118,28 +120,26 @@ def test_leakage_reads_two_objects(remote: Remote) -> None:
     command = ("verify", remote.uri, "--split", "train", "--against", "test", "--fail-on-leakage")
     done = in_process(*command, "--endpoint-url", str(remote.options.endpoint_url), code=1)
     assert "leakage: 120 samples of train also in test" in done.out
-    assert sorted(key for _, key, _ in remote.asked()) == [
+    assert sorted(key for _, key, _ in remote.requests_received()) == [
         "test.samples.parquet",
         "train.samples.parquet",
     ]
 
 
 def test_iteration_fetches_each_shard_once(remote: Remote) -> None:
-    """One request a shard, some of them at a time, and none for the table of samples.
-
-    RecordIO without its check as well, which needs the table.
-    """
+    """Each shard is fetched by one request, several at a time, and the samples table is not read.
+    RecordIO without checksums is read the same way but needs the table."""
     options: dict[str, Any] = {"format": "recordio", "check": False, "options": remote.options}
     with dataprep.open(remote.uri, **options) as dataset:
-        remote.asked()
+        remote.requests_received()
         assert sum(1 for _ in dataset) == 120
-        asked = sorted((method, key) for method, key, _ in remote.asked())
+        ordered = sorted((method, key) for method, key, _ in remote.requests_received())
         gets = [("GET", shard.key) for shard in dataset.shards()]
         looks = [("HEAD", "train.manifest.json")] * len(gets)  # whether it is still the one
-        assert asked == sorted(gets + looks)
+        assert ordered == sorted(gets + looks)
 
 
 def test_nothing_there(remote: Remote, bucket: str) -> None:
     """A prefix without a data set, and a bucket that does not exist: exit code 2."""
-    for place in (f"s3://{bucket}/nothing/here", f"s3://{bucket}-nope/x"):
-        assert remote.inspect(place) == (2, "")
+    for uri in (f"s3://{bucket}/nothing/here", f"s3://{bucket}-nope/x"):
+        assert remote.inspect(uri) == (2, "")

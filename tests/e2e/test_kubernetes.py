@@ -54,7 +54,7 @@ def variables(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 def test_the_page_has_an_indexed_job_and_a_cluster() -> None:
-    """And a job for each of the commands around them."""
+    """The page also has a job for each command that runs before or after them."""
     assert set(JOBS) == {"dataprep-shard", "dataprep-finalize", "dataprep-driver"}
     assert CLUSTER["kind"] == "DaskCluster"
     assert CLUSTER["apiVersion"] == "kubernetes.dask.org/v1"
@@ -67,9 +67,9 @@ def test_containers_have_the_fields_that_kubernetes_requires(name: str) -> None:
     for container in containers(MANIFESTS[name]):
         assert NAME.fullmatch(container["name"])
         assert container["image"]
-        words = container.get("command") or container["args"]
-        assert words
-        assert all(isinstance(word, str) for word in words), words
+        command = container.get("command") or container["args"]
+        assert command
+        assert all(isinstance(word, str) for word in command), command
         for entry in container.get("env", []):
             assert isinstance(entry["value"], str), entry
         for amounts in container.get("resources", {}).values():
@@ -146,7 +146,7 @@ def test_there_is_one_image_whose_name_is_that_of_the_dockerfile() -> None:
 
 
 def test_the_driver_finds_the_scheduler() -> None:
-    """By the name of the operator's service; its ports lead to those of the container."""
+    """The driver uses the name of the operator's service, whose ports lead to the container's."""
     scheduler = CLUSTER["spec"]["scheduler"]
     service, (container,) = scheduler["service"], scheduler["spec"]["containers"]
     assert service["selector"] == {
@@ -186,7 +186,7 @@ def test_without_the_number_of_parts_nothing_is_written(
 def test_the_pods_make_the_bytes_of_one_run(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commands of the manifests, for three parts and for an output on a disk."""
+    """The commands of the manifests, run as three parts, make the output of a single run."""
     config, output, alone = tmp_path / "job.yaml", tmp_path / "out", tmp_path / "alone"
     values = {"source": str(tree), "output": str(output), "shard_size": "1.2MB"}
     config.write_text(yaml.safe_dump({**values, "dask": {"workers": 1, "processes": False}}))

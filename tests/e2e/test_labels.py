@@ -44,13 +44,13 @@ def validation(tree: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def job(place: Path, output: str = "out", **changes: object) -> dataprep.ShardConfig:
+def job(location: Path, output: str = "out", **changes: object) -> dataprep.ShardConfig:
     """A job over the flat images."""
     return dataprep.ShardConfig.model_validate(
         {
-            "source": str(place / "val"),
+            "source": str(location / "val"),
             "kind": "flat",
-            "output": str(place / output),
+            "output": str(location / output),
             "split": "validation",
             **changes,
         }
@@ -205,15 +205,15 @@ def test_another_order_of_classes(tree: Path, tmp_path: Path, again: str) -> Non
     make(tree, output, split="train")
     names = sorted(path.name for path in tree.iterdir())
     (tmp_path / "order.txt").write_text("\n".join(names))
-    given = {"classes": str(tmp_path / "order.txt")}
-    make(tree, output, split=again, labels=given)
+    settings = {"classes": str(tmp_path / "order.txt")}
+    make(tree, output, split=again, labels=settings)
     before = files(output)
     (tmp_path / "order.txt").write_text("\n".join(reversed(names)))
-    said = f"label 0 is '{names[0]}' in labels.json and '{names[-1]}' in labels.classes"
-    with pytest.raises(OutputConflict, match=said):
-        make(tree, output, split=again, labels=given)
-    job = {"source": str(tree), "output": str(output), "split": "test", "labels": given}
-    with pytest.raises(OutputConflict, match=said):
+    message = f"label 0 is '{names[0]}' in labels.json and '{names[-1]}' in labels.classes"
+    with pytest.raises(OutputConflict, match=message):
+        make(tree, output, split=again, labels=settings)
+    job = {"source": str(tree), "output": str(output), "split": "test", "labels": settings}
+    with pytest.raises(OutputConflict, match=message):
         plan(dataprep.ShardConfig.model_validate(job))
     assert files(output) == before
 
@@ -247,14 +247,14 @@ def overtaken(monkeypatch: pytest.MonkeyPatch, output: Path, faster: Callable[[]
 def test_two_first_runs_at_once(
     tree: Path, fewer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two splits that begin an output together the second plans anew with the first's labels."""
+    """If two splits begin together, the second plans again with the labels of the first."""
     output = tmp_path / "out"
     overtaken(monkeypatch, output, lambda: make(tree, output, split="train"))
     make(fewer, output, split="validation")
     train = labels_of(output, "train")
     assert sorted(train.values()) == list(range(6))
     assert labels_of(output, "validation").items() < train.items()
-    assert all(found.ok for found in dataprep.verify(output, depth="deep"))
+    assert all(verification.ok for verification in dataprep.verify(output, depth="deep"))
 
 
 def test_two_first_runs_at_once_that_do_not_fit(
@@ -266,4 +266,4 @@ def test_two_first_runs_at_once_that_do_not_fit(
     with pytest.raises(OutputConflict, match=min(path.name for path in tree.iterdir())):
         make(tree, output, split="train")
     assert not any(name.startswith("train") or "/train" in name for name in files(output))
-    assert all(found.ok for found in dataprep.verify(output))
+    assert all(verification.ok for verification in dataprep.verify(output))

@@ -40,23 +40,23 @@ def output(
     return f"gated://{tmp_path}/out" if request.param == "gated" else f"gateds3://{bucket}/out"
 
 
-def given(tree: Path, output: str, s3_server: MotoServer) -> list[str]:
+def arguments_of_job(tree: Path, output: str, s3_server: MotoServer) -> list[str]:
     """The job's arguments."""
     endpoint = ["--endpoint-url", s3_server.url] if "s3://" in output else []
     return ["--source", str(tree), *JOB, *IN_ONE_PROCESS, "--output", output, *endpoint]
 
 
-def made(output: str, s3_server: MotoServer) -> dict[str, object]:
+def comparable_output(output: str, s3_server: MotoServer) -> dict[str, object]:
     """What can be compared with an output elsewhere: receipts hold the store's own words."""
     options = StoreOptions(endpoint_url=s3_server.url if "s3://" in output else None)
-    found = comparable(objects(open_store(plain(output), options)))
-    assert not [key for key in found if "lease" in key]
-    return shards_of(found)
+    files = comparable(objects(open_store(plain(output), options)))
+    assert not [key for key in files if "lease" in key]
+    return shards_of(files)
 
 
-def shards_of(found: Mapping[str, object]) -> dict[str, object]:
+def shards_of(contents: Mapping[str, object]) -> dict[str, object]:
     """Shards, indexes, labels, manifests."""
-    return {key: data for key, data in found.items() if not key.startswith("receipts/")}
+    return {key: data for key, data in contents.items() if not key.startswith("receipts/")}
 
 
 def plain(output: str) -> str:
@@ -82,8 +82,8 @@ def test_a_second_run_waits_for_the_first(
     reference: Mapping[str, object],
 ) -> None:
     """It says for how long at most, changes nothing, and finds all done; a part is refused."""
-    job = given(tree, output, s3_server)
-    free = given(tree, plain(output), s3_server)
+    job = arguments_of_job(tree, output, s3_server)
+    free = arguments_of_job(tree, plain(output), s3_server)
     with gate.stopping("receipts/", 1, "shard", *job) as running:
         refused = dataprep("shard", *free, "--part", "0/2", code=2)
         (line,) = refused.complaints
@@ -95,7 +95,7 @@ def test_a_second_run_waits_for_the_first(
             waited = second.finish()
     assert waited.code == 0
     assert "complete already, nothing to do" in waited.err
-    assert made(output, s3_server) == shards_of(reference)
+    assert comparable_output(output, s3_server) == shards_of(reference)
 
 
 def test_who_takes_over_stops_the_other_run(
@@ -106,23 +106,25 @@ def test_who_takes_over_stops_the_other_run(
     reference: Mapping[str, object],
 ) -> None:
     """Before its next receipt, and it leaves complete what the other has made."""
-    job = given(tree, output, s3_server)
+    job = arguments_of_job(tree, output, s3_server)
     with gate.stopping("receipts/", 1, "shard", *job) as running:
-        taken = dataprep("shard", *given(tree, plain(output), s3_server), "--takeover", code=0)
-        assert "waiting" not in taken.err
+        finished = dataprep(
+            "shard", *arguments_of_job(tree, plain(output), s3_server), "--takeover", code=0
+        )
+        assert "waiting" not in finished.err
         gate.open()
         lost = running.finish()
     assert lost.code == 1
     (line,) = lost.complaints
     assert "another run has taken over split 'train'" in line
-    assert made(output, s3_server) == shards_of(reference)
+    assert comparable_output(output, s3_server) == shards_of(reference)
 
 
 def test_a_run_that_is_told_to_end_releases_its_lock(
     tree: Path, output: str, s3_server: MotoServer, gate: Gate
 ) -> None:
     """By SIGTERM, as Slurm and spot instances do it."""
-    job = given(tree, output, s3_server)
+    job = arguments_of_job(tree, output, s3_server)
     with gate.stopping("tfrecord/", 1, "shard", *job) as running:
         running.send(signal.SIGTERM)
         gate.open()
@@ -138,9 +140,10 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """A part beside one that lives; another number of parts, or the whole, only once that died."""
-    job = given(tree, output, s3_server)
-    free = given(tree, plain(output), s3_server)
+    """Parts of one job run together. A whole run or another number of parts is refused until the
+    running part has died."""
+    job = arguments_of_job(tree, output, s3_server)
+    free = arguments_of_job(tree, plain(output), s3_server)
     with gate.stopping("receipts/", 1, "shard", *job, "--part", "0/2") as running:
         assert dataprep("shard", *free, "--part", "1/2").code == 0
         for others in (("--part", "1/3"), (), ("--overwrite",), ("--retry-failed",)):
@@ -149,7 +152,7 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
         running.send(signal.SIGKILL)
     done = dataprep("shard", *free, code=0)
     assert "waiting" not in done.err
-    assert made(output, s3_server) == shards_of(reference)
+    assert comparable_output(output, s3_server) == shards_of(reference)
 
 
 def litter(output: Path) -> Path:

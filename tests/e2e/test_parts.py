@@ -29,16 +29,16 @@ pytestmark = pytest.mark.slow
 
 def part(tree: Path, output: str | Path, which: str, *more: str) -> list[str]:
     """The command of one part."""
-    place = ["--source", str(tree), "--output", str(output)]
-    return ["shard", *place, *JOB, "--workers", "1", "--part", which, *more]
+    arguments = ["--source", str(tree), "--output", str(output)]
+    return ["shard", *arguments, *JOB, "--workers", "1", "--part", which, *more]
 
 
 def side_by_side(commands: Sequence[Sequence[str]]) -> list[Finished]:
     """Run commands that start together, and end well."""
     with ExitStack() as stack:
         running = [stack.enter_context(Running(*command)) for command in commands]
-        finished = [one.finish() for one in running]
-    assert not any(one.code for one in finished), [one.err for one in finished]
+        finished = [job.finish() for job in running]
+    assert not any(job.code for job in finished), [job.err for job in finished]
     return finished
 
 
@@ -51,8 +51,8 @@ def test_three_parts_side_by_side(
     """
     output = tmp_path / "out"
     finished = side_by_side([part(tree, output, f"{i}/3", "--json") for i in range(3)])
-    said = [one.one_object["splits"][0] for one in finished]
-    assert [one["made_shards"] for one in said] == [4, 4, 3]
+    lines = [split.one_object["splits"][0] for split in finished]
+    assert [split["made_shards"] for split in lines] == [4, 4, 3]
     assert not (output / "train.manifest.json").exists()
     done = commandline.dataprep("finalize", output, "--split", "train", code=0)
     assert done.out.startswith("train: 120 photos written, 0 failed")
@@ -102,8 +102,8 @@ def test_killed_and_resumed(
     assert f"number {', '.join(map(str, missing))} (parts 1/2)" in line
     assert not (output / "train.manifest.json").exists()
     resumed = commandline.dataprep(*part(tree, output, "1/2", "--json"), code=0)
-    (said,) = resumed.one_object["splits"]
-    assert (said["made_shards"], said["kept_shards"], said["lacking_shards"]) == (3, 2, 0)
+    (content,) = resumed.one_object["splits"]
+    assert (content["made_shards"], content["kept_shards"], content["lacking_shards"]) == (3, 2, 0)
     assert commandline.dataprep("finalize", output, "--split", "train").code == 0
     assert comparable(objects(output)) == reference
 
@@ -138,7 +138,7 @@ def test_with_a_validation_split(tree: Path, tmp_path: Path) -> None:
     for which in ("1/2", "0/2"):
         commandline.dataprep(*job, "--output", output, "--part", which, code=0)
     done = commandline.dataprep("finalize", output, "--json", code=0)
-    assert [one["split"] for one in done.one_object["splits"]] == ["train", "validation"]
+    assert [split["split"] for split in done.one_object["splits"]] == ["train", "validation"]
     assert comparable(objects(output)) == comparable(objects(tmp_path / "one"))
 
 
@@ -156,10 +156,10 @@ def test_finalize_names_what_each_split_lacks(tree: Path, tmp_path: Path) -> Non
         another, train = complaint.splitlines()
         assert another.startswith("dataprep: another: 1 of ")
         assert train.startswith("  train: 1 of ")
-    found = done.one_object
-    assert [one["split"] for one in found["splits"]] == ["validation"]
-    assert [one["split"] for one in found["incomplete"]] == ["another", "train"]
-    assert "number 0" in found["incomplete"][0]["why"]
+    content = done.one_object
+    assert [split["split"] for split in content["splits"]] == ["validation"]
+    assert [split["split"] for split in content["incomplete"]] == ["another", "train"]
+    assert "number 0" in content["incomplete"][0]["why"]
     assert {path.name for path in output.glob("*.manifest.json")} == {"validation.manifest.json"}
 
 
@@ -177,12 +177,12 @@ def test_on_s3(
     """
     bucket = request.getfixturevalue("bucket" if server == "moto" else "radosgw_bucket")
     options = StoreOptions(endpoint_url=request.getfixturevalue(server).url)
-    place = ("--endpoint-url", str(options.endpoint_url))
+    arguments = ("--endpoint-url", str(options.endpoint_url))
     output = f"s3://{bucket}/parts"
-    side_by_side([part(tree, output, f"{i}/2", *place) for i in range(2)])
-    commandline.dataprep("finalize", output, *place, code=0)
+    side_by_side([part(tree, output, f"{i}/2", *arguments) for i in range(2)])
+    commandline.dataprep("finalize", output, *arguments, code=0)
 
-    job = ("shard", "--source", str(tree), *JOB, *place, "--json", "--output")
+    job = ("shard", "--source", str(tree), *JOB, *arguments, "--json", "--output")
     commandline.dataprep(
         *job,
         f"gateds3://{bucket}/killed",
@@ -192,12 +192,12 @@ def test_on_s3(
     )
     resumed = commandline.dataprep(*job, f"s3://{bucket}/killed", code=0)
     assert resumed.one_object["splits"][0]["kept_shards"] == 3
-    commandline.dataprep("verify", f"s3://{bucket}/killed", "--deep", *place, code=0)
+    commandline.dataprep("verify", f"s3://{bucket}/killed", "--deep", *arguments, code=0)
     expected = {key: data for key, data in reference.items() if not key.startswith("receipts/")}
     for name in ("parts", "killed"):
-        found = comparable(objects(S3Store(f"s3://{bucket}/{name}", options)))
-        assert found.keys() == reference.keys()
-        assert {key: found[key] for key in expected} == expected
+        files = comparable(objects(S3Store(f"s3://{bucket}/{name}", options)))
+        assert files.keys() == reference.keys()
+        assert {key: files[key] for key in expected} == expected
 
 
 class TestFailures:
@@ -234,7 +234,7 @@ class TestFailures:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--part", "2/2"], "I from 0 to N-1"),
         (["--part", "0/2", "--overwrite"], "use another --output"),
@@ -244,11 +244,11 @@ class TestFailures:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_cannot_be(tree: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_what_cannot_be(tree: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     """Requests that would undo each other's work are refused in one line, nothing written."""
     output = tmp_path / "out"
     done = in_process("shard", "--source", tree, "--output", output, *arguments, code=2)
-    assert said in done.complaints[0]
+    assert message in done.complaints[0]
     assert not output.exists()
 
 
@@ -264,9 +264,9 @@ def test_parts_of_a_new_job_where_an_old_one_was(tree: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"), [([], "nothing there"), (["--split", "train"], "no train.job.json")]
+    ("arguments", "message"), [([], "nothing there"), (["--split", "train"], "no train.job.json")]
 )
-def test_nothing_to_finalize(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_nothing_to_finalize(tmp_path: Path, arguments: list[str], message: str) -> None:
     """Without any job, or without the split that is named, finalize says what it looked for."""
     done = in_process("finalize", tmp_path, *arguments, code=2)
-    assert said in done.complaints[0]
+    assert message in done.complaints[0]

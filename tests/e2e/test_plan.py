@@ -24,8 +24,8 @@ def run(
     command: str, source: str | Path, output: str | Path, *more: str, code: int | None = None
 ) -> Finished:
     """A command with the job's options, within this process."""
-    place = (command, "--source", source, "--output", output, "--workers", "2")
-    return in_process(*place, *more, code=code)
+    arguments = (command, "--source", source, "--output", output, "--workers", "2")
+    return in_process(*arguments, *more, code=code)
 
 
 def planned(source: str | Path, output: str | Path, *more: str) -> Any:
@@ -49,48 +49,50 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
 def test_samples_shards_and_bytes(tree: Path, tmp_path: Path, job: tuple[str, ...]) -> None:
     """Samples and shards are those that are made; bytes agree within 10 % in all."""
     output = tmp_path / "out"
-    said = planned(tree, output, *job)
+    plan = planned(tree, output, *job)
     assert not output.exists()
-    made = run("shard", tree, output, *job, "--json").one_object["splits"]
-    assert [one["split"] for one in said["splits"]] == [one["split"] for one in made]
-    predicted = stored = 0
-    for before, after in zip(said["splits"], made, strict=True):
+    content = run("shard", tree, output, *job, "--json").one_object["splits"]
+    assert [split["split"] for split in plan["splits"]] == [split["split"] for split in content]
+    predicted = stored_samples = 0
+    for before, after in zip(plan["splits"], content, strict=True):
         assert before["samples"] == after["samples"]["total"]
         for name, entry in after["formats"].items():
             assert before["shards"] == entry["shards"]
-            assert said["label_offsets"][name] == entry["label_offset"]
+            assert plan["label_offsets"][name] == entry["label_offset"]
             predicted += before["bytes_by_format"][name]
-            stored += entry["bytes"]
-    assert abs(predicted - stored) <= 0.1 * stored
+            stored_samples += entry["bytes"]
+    assert abs(predicted - stored_samples) <= 0.1 * stored_samples
 
 
 def test_bytes_where_only_some_are_converted(broken: SampleTree, tmp_path: Path) -> None:
-    """A sample of a larger tree, defects among it, predicts its bytes within 10 %."""
+    """A sample of a larger tree that has defects predicts the number of bytes within 10 %."""
     job = (*JOB, "--size", "128", "--max-failures", "100%")
-    said = planned(broken.root, tmp_path / "out", *job)
-    assert said["outcome"]["trial"] == 200 < said["outcome"]["samples"]
-    (made,) = run("shard", broken.root, tmp_path / "out", *job, "--json").one_object["splits"]
-    for name, entry in made["formats"].items():
-        assert abs(said["splits"][0]["bytes_by_format"][name] / entry["bytes"] - 1) <= 0.1
-    counts = made["samples"]
-    refused = sum(said["refused"].values())
-    assert said["entries"] == counts["total"] == said["splits"][0]["samples"] + refused
+    plan = planned(broken.root, tmp_path / "out", *job)
+    assert plan["outcome"]["trial"] == 200 < plan["outcome"]["samples"]
+    (content,) = run("shard", broken.root, tmp_path / "out", *job, "--json").one_object["splits"]
+    for name, entry in content["formats"].items():
+        assert abs(plan["splits"][0]["bytes_by_format"][name] / entry["bytes"] - 1) <= 0.1
+    counts = content["samples"]
+    refused = sum(plan["refused"].values())
+    assert plan["entries"] == counts["total"] == plan["splits"][0]["samples"] + refused
 
 
 def test_what_policies_meet_is_exact_for_few(broken_tree: SampleTree, tmp_path: Path) -> None:
     """Where all samples were converted the table is the manifest's own."""
     job = ("--size", "128", "--max-failures", "100%")
-    said = planned(broken_tree.root, tmp_path / "out", *job)
-    (made,) = run("shard", broken_tree.root, tmp_path / "out", *job, "--json").one_object["splits"]
-    met = said["outcome"]["met"]
-    warned = {k: n for k, n in made["warnings"].items() if k != "shards_out_of_bounds"}
-    refused = sum(n for reason, n in said["refused"].items() if reason.startswith("failed"))
+    plan = planned(broken_tree.root, tmp_path / "out", *job)
+    (content,) = run("shard", broken_tree.root, tmp_path / "out", *job, "--json").one_object[
+        "splits"
+    ]
+    met_counts = plan["outcome"]["met"]
+    warned = {k: n for k, n in content["warnings"].items() if k != "shards_out_of_bounds"}
+    refused = sum(n for reason, n in plan["refused"].items() if reason.startswith("failed"))
     warned["failed_refused"] -= refused
-    assert met == {kind: count for kind, count in warned.items() if count}
-    share = made["samples"]["passthrough"] / said["outcome"]["samples"]
-    assert said["outcome"]["passthrough"] == pytest.approx(share)
+    assert met_counts == {kind: count for kind, count in warned.items() if count}
+    share = content["samples"]["passthrough"] / plan["outcome"]["samples"]
+    assert plan["outcome"]["passthrough"] == pytest.approx(share)
     text = run("plan", broken_tree.root, tmp_path / "other", *job).out
-    assert f"(from {said['outcome']['samples']} conversions)" in text
+    assert f"(from {plan['outcome']['samples']} conversions)" in text
     assert "failed: broken symlink: 1" in text
 
 
@@ -118,14 +120,14 @@ def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.Monk
         (note,) = [line for line in notes if part in line]
         assert note in warnings
     text = run("plan", tree, tmp_path / "none", *job).out
-    (made,) = run(
+    (content,) = run(
         "shard", tree, tmp_path / "made", *job, "--max-failures", "100%", "--json"
     ).one_object["splits"]
-    failed, written = made["samples"]["failed"], made["samples"]["written"]
+    failed, written = content["samples"]["failed"], content["samples"]["written"]
     assert written > 0
-    assert f"({failed} of {made['samples']['total']} fail)" in text
+    assert f"({failed} of {content['samples']['total']} fail)" in text
     (warning,) = [line for line in warnings if "shard would stop" in line]
-    share = 100 * failed // made["samples"]["total"] + 1
+    share = 100 * failed // content["samples"]["total"] + 1
     assert warning.endswith(f"--max-failures 1% allows 0; give --max-failures {share}%")
     limit = ("--max-failures", str(failed))
     assert "would stop" not in run("plan", tree, tmp_path / "none", *job, *limit).out
@@ -142,14 +144,14 @@ def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
     assert run("shard", tree, output).code == 0
     other = draw_tree(tmp_path / "other", images=40, classes=9, seed=1).root
     before = files(output)
-    for source, place, more, said in (
+    for source, location, more, message in (
         (tmp_path / "none", tmp_path / "new", (), "none"),
         (tree, tree / "out", (), "inside the source"),
         (tree, tmp_path / "new", ("--prices", str(tmp_path / "none.yaml")), "none.yaml"),
         (other, output, ("--split", "validation"), "labels.json"),
     ):
-        done = run("plan", source, place, *more, code=2)
-        assert said in done.complaints[0]
+        done = run("plan", source, location, *more, code=2)
+        assert message in done.complaints[0]
     assert "holds a job of train already" in run("plan", tree, output).out
     assert files(output) == before
 
@@ -158,18 +160,18 @@ class TestOnS3:
     @pytest.fixture
     def counts(self, monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
         """Requests by kind and place, from now on."""
-        found: Counter[tuple[str, str]] = Counter()
+        actual: Counter[tuple[str, str]] = Counter()
         send = URLLib3Session.send
 
         def counting(session: URLLib3Session, request: AWSPreparedRequest) -> object:
-            place = "source" if "photos" in request.url else "output"
+            side = "source" if "photos" in request.url else "output"
             lists = "list-type=2" in request.url or "?uploads" in request.url
             kind = "LIST" if lists and request.method == "GET" else request.method or ""
-            found[place, kind] += 1
+            actual[side, kind] += 1
             return send(session, request)
 
         monkeypatch.setattr(URLLib3Session, "send", counting)
-        return found
+        return actual
 
     @pytest.mark.parametrize(
         "job", [JOB, ("--size", "64", "--validation", "20%")], ids=["one split", "two splits"]
@@ -185,39 +187,39 @@ class TestOnS3:
         """Requests to source and output are those of the estimate within a tenth and a few."""
         store = S3Store(f"s3://{bucket}/photos", StoreOptions(endpoint_url=s3_server.url))
         upload(tree, store)
-        place = (f"s3://{bucket}/photos", f"s3://{bucket}/out", *job)
-        place = (*place, "--endpoint-url", s3_server.url)
-        said = planned(*place)
+        arguments = (f"s3://{bucket}/photos", f"s3://{bucket}/out", *job)
+        arguments = (*arguments, "--endpoint-url", s3_server.url)
+        plan = planned(*arguments)
         assert not list(S3Store(f"s3://{bucket}/out", store.options).list())
         counts.clear()
-        assert run("shard", *place).code == 0
+        assert run("shard", *arguments).code == 0
         for where in ("source", "output"):
             sent = {
                 "puts": counts[where, "PUT"],
                 "gets": counts[where, "GET"] + counts[where, "HEAD"],
                 "lists": counts[where, "LIST"],
             }
-            for kind, count in said["requests"][where].items():
+            for kind, count in plan["requests"][where].items():
                 assert count == pytest.approx(sent[kind], rel=0.1, abs=12), (where, kind)
-        assert said["cost"] is None
+        assert plan["cost"] is None
 
     def test_cost(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """On Amazon's own endpoint requests, storage and the machine are priced, if known."""
         monkeypatch.setattr(S3Store, "list", lambda store, prefix="": iter(()))
-        place = (tree, "s3://bucket/out", "--set", "store.region=us-east-1")
-        said = planned(*place, "--set", "plan.instance=c7i.16xlarge")
-        requests = said["requests"]["output"]
+        arguments = (tree, "s3://bucket/out", "--set", "store.region=us-east-1")
+        plan = planned(*arguments, "--set", "plan.instance=c7i.16xlarge")
+        requests = plan["requests"]["output"]
         dollars = (requests["puts"] + requests["lists"]) * 5e-6 + requests["gets"] * 4e-7
-        assert said["cost"]["requests"] == pytest.approx(dollars)
-        stored = said["splits"][0]["bytes_by_format"]["tfrecord"]
-        assert said["cost"]["month"] == pytest.approx(stored / 2**30 * 0.023)
-        hours = said["duration"]["total"] / 3600
-        assert said["cost"]["machine"] == pytest.approx(2.856 * hours)
-        said = planned(*place, "--set", "plan.instance=c9")
-        assert said["cost"]["machine"] is None
-        assert any("has no price for c9 in us-east-1" in line for line in said["warnings"])
-        assert "https://aws.amazon.com/s3/pricing/ as of" in run("plan", *place).out
-        assert planned(*place, "--set", "store.storage_class=GLACIER")["cost"] is None
+        assert plan["cost"]["requests"] == pytest.approx(dollars)
+        stored_bytes = plan["splits"][0]["bytes_by_format"]["tfrecord"]
+        assert plan["cost"]["month"] == pytest.approx(stored_bytes / 2**30 * 0.023)
+        hours = plan["duration"]["total"] / 3600
+        assert plan["cost"]["machine"] == pytest.approx(2.856 * hours)
+        plan = planned(*arguments, "--set", "plan.instance=c9")
+        assert plan["cost"]["machine"] is None
+        assert any("has no price for c9 in us-east-1" in line for line in plan["warnings"])
+        assert "https://aws.amazon.com/s3/pricing/ as of" in run("plan", *arguments).out
+        assert planned(*arguments, "--set", "store.storage_class=GLACIER")["cost"] is None
 
     def test_a_bucket_in_another_region(
         self, tree: Path, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +228,6 @@ class TestOnS3:
         monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.url)
         for region, warned in (("eu-west-1", True), ("us-east-1", False)):
             monkeypatch.setenv("AWS_REGION", region)
-            said = planned(tree, f"s3://{bucket}/out")["warnings"]
-            told = [line for line in said if f"in us-east-1, this machine in {region}" in line]
-            assert bool(told) == warned
+            plan = planned(tree, f"s3://{bucket}/out")["warnings"]
+            reported = [line for line in plan if f"in us-east-1, this machine in {region}" in line]
+            assert bool(reported) == warned

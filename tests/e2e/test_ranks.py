@@ -67,9 +67,11 @@ def test_killed_and_gone_on_with_other_ranks(
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
 def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even: Any) -> None:
     """Together everything (``keep``), or as many steps on each rank, also after a resume."""
-    whole = {bytes(sample.image): number for number, sample in enumerate(dataprep.open(output))}
+    number_of_image = {
+        bytes(sample.image): number for number, sample in enumerate(dataprep.open(output))
+    }
     lengths = {0: set[int](), 16: set[int]()}
-    found: list[int] = []
+    actual: list[int] = []
     for host in range(2):
         dest = tmp_path / str(host)
         stage(output, dest, host=dataprep.Part(host, 2))
@@ -79,16 +81,16 @@ def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even
                 batches = dataprep.to_torch(
                     dataset, batch_size=4, rank=rank, world_size=4, even=even, start=start
                 )
-                read = [whole[image] for images, _ in batches for image in images]
+                read = [number_of_image[image] for images, _ in batches for image in images]
                 lengths[start].add(len(read))
-                found += read if start == 0 else []
+                actual += read if start == 0 else []
     if even == "keep":
-        assert sorted(found) == list(range(120))
+        assert sorted(actual) == list(range(120))
     else:
         (every,), (rest,) = lengths.values()
         assert every - rest == 4
         assert every % 4 == 0
-        assert len(set(found)) == 120 if even == "pad" else len(set(found)) == len(found)
+        assert len(set(actual)) == 120 if even == "pad" else len(set(actual)) == len(actual)
 
 
 @pytest.mark.slow

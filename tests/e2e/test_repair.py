@@ -57,7 +57,7 @@ def test_an_overwrite_that_is_refused_removes_nothing(
     with pytest.raises(OutputConflict, match="n99999999"):
         run(source, output, overwrite=True)
     assert contents(output) == before
-    assert all(found.ok for found in dataprep.verify(output))
+    assert all(verification.ok for verification in dataprep.verify(output))
 
 
 def test_an_overwrite_says_what_it_removes(tree: Path, tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_an_overwrite_says_what_it_removes(tree: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     job = ("shard", "--source", str(tree), "--output", str(output), "--size", "64")
     assert "removes" not in commandline.dataprep(*job, "--overwrite", "--validation", "10%").err
-    said = commandline.dataprep(*job, "--overwrite").err
-    assert f"--overwrite removes split 'train' of {output}\n" in said
-    assert f"--overwrite removes split 'validation' of {output}\n" in said
-    (found,) = dataprep.verify(output)
-    assert (found.split, found.samples) == ("train", 120)
+    message = commandline.dataprep(*job, "--overwrite").err
+    assert f"--overwrite removes split 'train' of {output}\n" in message
+    assert f"--overwrite removes split 'validation' of {output}\n" in message
+    (verification,) = dataprep.verify(output)
+    assert (verification.split, verification.samples) == ("train", 120)
 
 
 def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_somebody_elses_files_are_refused(tree: Path, tmp_path: Path, key: str) 
     assert caught.value.exit_code == 2
     assert contents(tmp_path) == before
     run(tree, tmp_path, overwrite=True)
-    assert all(found.ok for found in dataprep.verify(tmp_path))
+    assert all(verification.ok for verification in dataprep.verify(tmp_path))
 
 
 def test_a_lost_job_file(tree: Path, source: Path, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_damaged_file_is_made_again(
     (summary,) = run(tree, tmp_path)
     assert summary.made_shards == 1
     assert contents(tmp_path) == before
-    assert all(found.ok for found in dataprep.verify(tmp_path))
+    assert all(verification.ok for verification in dataprep.verify(tmp_path))
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, cut], ids=["missing", "cut"])
@@ -191,11 +191,11 @@ def test_a_damaged_table_is_written_again(
     (summary,) = run(tree, tmp_path)
     assert summary.made_shards == 0
     assert contents(tmp_path) == before
-    assert all(found.ok for found in dataprep.verify(tmp_path))
+    assert all(verification.ok for verification in dataprep.verify(tmp_path))
 
 
 def test_another_etag_is_another_shard(tree: Path, bucket: str, s3_server: MotoServer) -> None:
-    """On S3 a shard of the same size whose ETag is not that of the receipt is made again."""
+    """A shard on S3 with another ETag than in its receipt is made again."""
     options = StoreOptions(endpoint_url=s3_server.url)
     output = f"s3://{bucket}/out"
     run(tree, output, store=options)
@@ -221,13 +221,13 @@ def test_nothing_written_is_no_result(tree: Path, tmp_path: Path, small: bool) -
     """A job of which no sample could be written, or large enough, fails with the reason."""
     source = tree
     options: dict[str, Any] = {"image": {"min_size": 60_000}}
-    said = r"none of .* samples could be written: .*small: \d+"
+    message = r"none of .* samples could be written: .*small: \d+"
     if not small:
         source, options = tmp_path / "source", {"max_failures": "100%"}
-        said = r"none of 1 samples.*cat/1\.jpg: not an image"
+        message = r"none of 1 samples.*cat/1\.jpg: not an image"
         (source / "cat").mkdir(parents=True)
         (source / "cat" / "1.jpg").write_bytes(b"no image")
-    with pytest.raises(JobError, match=said):
+    with pytest.raises(JobError, match=message):
         run(source, tmp_path / "out", **options)
     assert not (tmp_path / "out" / "train.manifest.json").exists()
 

@@ -190,13 +190,13 @@ def test_a_replaced_output_is_refused_and_the_same_one_is_not(tmp_path: Path) ->
     for folder, content in (("a", FIRST), ("b", SECOND)):
         for key in kind.keys:
             open_store(tmp_path / folder).put(key, kind.content(content))
-    made = open_store(first)
+    first_output = open_store(first)
     shard(kind, open_store(tmp_path / "a"), first, code=0)
-    interrupted(again, made, output)
+    interrupted(again, first_output, output)
     shard(kind, open_store(tmp_path / "a"), first, "--overwrite", code=0)
-    assert "resuming" in shard(again, made, output, code=0).err
+    assert "resuming" in shard(again, first_output, output, code=0).err
     shard(kind, open_store(tmp_path / "b"), first, "--overwrite", code=0)
-    refused = shard(again, made, output, code=2)
+    refused = shard(again, first_output, output, code=2)
     assert "1 file replaced since" in refused.complaints[0]
 
 

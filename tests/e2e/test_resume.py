@@ -31,8 +31,8 @@ pytestmark = pytest.mark.slow
 def table(output: Path, split: str = "train") -> pd.DataFrame:
     """A split's table of samples."""
     data = (output / f"{split}.samples.parquet").read_bytes()
-    found: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
-    return found
+    frame: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
+    return frame
 
 
 def only_split(finished: Finished) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class TestRefused:
 
 class TestOverwrite:
     def test_replaces_everything(self, tree: Path, output: Path, tmp_path: Path) -> None:
-        """With --overwrite nothing of the job before is left, whatever its number of shards."""
+        """``--overwrite`` leaves no file of the earlier job, whatever its number of shards was."""
         change = ("--format", "tfrecord", "--size", "200", "--shard-size", "1MB", "--seed", "3")
         shard("--source", tree, "--output", output, *change, "--overwrite", code=0)
         assert shard("--source", tree, "--output", tmp_path / "new", *change).code == 0
@@ -186,16 +186,18 @@ class TestOverwrite:
         other = ("--source", tree, "--output", output, "--split", "train2", "--size", "64")
         assert shard(*other).code == 0
         assert shard(*other, "--seed", "9", "--overwrite").code == 0
-        found = comparable(objects(output))
-        assert {key: found[key] for key in reference} == reference
+        files = comparable(objects(output))
+        assert {key: files[key] for key in reference} == reference
 
-    @pytest.mark.parametrize("place", ["receipts/=4", "tfrecord/=6", "train.plan=1", "train.job=1"])
+    @pytest.mark.parametrize(
+        "location", ["receipts/=4", "tfrecord/=6", "train.plan=1", "train.job=1"]
+    )
     def test_killed_while_it_removes(
-        self, tree: Path, output: Path, tmp_path: Path, gate: Gate, place: str
+        self, tree: Path, output: Path, tmp_path: Path, gate: Gate, location: str
     ) -> None:
         """A removal that was killed is gone on with, and never taken for an empty output."""
         change = ("--source", tree, "--format", "tfrecord", "--size", "200", "--shard-size", "1MB")
-        prefix, _, count = place.partition("=")
+        prefix, _, count = location.partition("=")
         commandline.dataprep(
             *("shard", *change, "--output", f"gated://{output}", "--overwrite"),
             env=gate.kills_at(f"delete:{prefix}", int(count)),
@@ -216,7 +218,7 @@ def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
     job = ("--source", tree, "--size", "64", "--validation", "10%", "--json", "--output")
     output = tmp_path / "a"
     done = shard(*job, output, code=0)
-    assert [one["split"] for one in done.one_object["splits"]] == ["train", "validation"]
+    assert [split["split"] for split in done.one_object["splits"]] == ["train", "validation"]
     train, held = table(output), table(output, "validation")
     names = {str(path.relative_to(tree)) for path in tree.rglob("*.JPEG")}
     assert set(train["source"]) | set(held["source"]) == names
@@ -227,7 +229,7 @@ def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
     assert shard(*job, output).err.count("nothing to do") == 2
     (output / "receipts/validation-00000-of-00001.json").unlink()
     done = shard(*job, output)
-    assert [one["made_shards"] for one in done.one_object["splits"]] == [0, 1]
+    assert [split["made_shards"] for split in done.one_object["splits"]] == [0, 1]
     assert comparable(objects(output)) == before
     assert shard(*job, tmp_path / "b", "--seed", "1").code == 0
     assert set(table(tmp_path / "b", "validation")["source"]) != set(held["source"])

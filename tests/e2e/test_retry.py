@@ -22,14 +22,16 @@ pytestmark = pytest.mark.slow
 
 def shard(source: Path, output: str | Path, *more: str, code: int | None = None) -> Finished:
     """``dataprep shard``, within this process."""
-    place = ("shard", "--source", source, "--output", output, "--workers", "2")
-    return in_process(*place, *JOB, "--max-failures", "9", *more, code=code)
+    location = ("shard", "--source", source, "--output", output, "--workers", "2")
+    return in_process(*location, *JOB, "--max-failures", "9", *more, code=code)
 
 
 def column(output: Path, table: str, name: str) -> dict[str, Any]:
     """Source name to a column of a stored table."""
-    found = pq.read_table(io.BytesIO((output / f"train.{table}.parquet").read_bytes()))
-    return dict(zip(found["source"].to_pylist(), found[name].to_pylist(), strict=True))
+    samples_table = pq.read_table(io.BytesIO((output / f"train.{table}.parquet").read_bytes()))
+    return dict(
+        zip(samples_table["source"].to_pylist(), samples_table[name].to_pylist(), strict=True)
+    )
 
 
 def shards_of(output: Path) -> dict[str, int]:
@@ -79,13 +81,13 @@ def test_a_mended_file_of_the_same_size(
     inodes = {name: (output / name).stat().st_ino for name in files(output)}
     mend(source, held)
     retried = shard(source, output, "--retry-failed", "--json", code=0)
-    (said,) = retried.one_object["splits"]
-    assert (said["made_shards"], said["kept_shards"]) == (2, 9)
+    (content,) = retried.one_object["splits"]
+    assert (content["made_shards"], content["kept_shards"]) == (2, 9)
     assert "3 samples to try again in 2 shards" in retried.err
-    found = objects(output)
-    assert found.keys() == reference.keys()
+    content_by_key = objects(output)
+    assert content_by_key.keys() == reference.keys()
     # Sizes are the digest's, content is not: only what failed was planned otherwise.
-    assert comparable(found) == reference
+    assert comparable(content_by_key) == reference
     changed = {n for n in inodes if (output / n).stat().st_ino != inodes[n]}
     assert {n for n in changed if n.startswith("tfrecord/")} == {
         f"tfrecord/train-{i:05}-of-00011" for i in (3, 7)
@@ -113,7 +115,7 @@ def test_a_mended_file_of_another_size(
         assert (after[key] == data) is not (made_again or key.startswith("train.samples")) or (
             key == "train.manifest.json"
         ), key
-    assert all(found.ok for found in dataprep.verify(output, depth="deep"))
+    assert all(verification.ok for verification in dataprep.verify(output, depth="deep"))
     images = {sample.filename.decode(): sample.image for sample in dataprep.open(output)}
     assert all(images[Path(name).name] == held[name] for name in victims)
     assert "nothing to do" in shard(source, output).err
@@ -132,12 +134,12 @@ def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str])
     assert "complete with 3 failed samples, and --max-failures 1% allows 1" in refused.err
     assert "--max-failures 3" in refused.complaints[0]
     sound = next(name for name in shards_of(output) if name not in victims)
-    whole = (source / sound).read_bytes()
-    (source / sound).write_bytes(whole + b"\0")
+    content = (source / sound).read_bytes()
+    (source / sound).write_bytes(content + b"\0")
     refused = shard(source, output, "--retry-failed", code=2)
     assert f"1 file of another size, such as {sound!r}" in refused.complaints[0]
     assert objects(output) == before
-    mend(source, {victims[0]: held[victims[0]], sound: whole})
+    mend(source, {victims[0]: held[victims[0]], sound: content})
     for _ in range(2):
         done = shard(source, output, "--retry-failed", "--json", code=0)
         assert done.one_object["splits"][0]["samples"]["failed"] == 2
@@ -161,8 +163,8 @@ def test_nothing_to_retry(tree: Path, reference_folder: Path, tmp_path: Path) ->
     """A split without failures is left as it is; without a job the request is refused."""
     output = Path(shutil.copytree(reference_folder, tmp_path / "out"))
     before = objects(output)
-    for place, code in ((output, 0), (tmp_path / "none", 2)):
-        done = shard(tree, place, "--retry-failed", code=code)
+    for location, code in ((output, 0), (tmp_path / "none", 2)):
+        done = shard(tree, location, "--retry-failed", code=code)
         assert "nothing to retry" in done.err
     assert objects(output) == before
     assert files(tmp_path / "none") == set()
@@ -183,7 +185,7 @@ def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "plain"),
+    ("location", "plain"),
     [
         ("delete:train.manifest", 2),
         ("delete:receipts/", 2),
@@ -193,7 +195,7 @@ def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
     ],
 )
 def test_killed_while_it_retries(
-    source: Path, tmp_path: Path, victims: list[str], gate: Gate, place: str, plain: int
+    source: Path, tmp_path: Path, victims: list[str], gate: Gate, location: str, plain: int
 ) -> None:
     """Killed at any place, the split is never complete and half replaced.
 
@@ -207,18 +209,18 @@ def test_killed_while_it_retries(
     commandline.dataprep(
         *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
         *("--workers", "1", "--max-failures", "9", *commandline.IN_ONE_PROCESS),
-        env=gate.kills_at(place, 1),
+        env=gate.kills_at(location, 1),
         code=-signal.SIGKILL,
     )
-    untouched = place == "delete:train.manifest"
+    untouched = location == "delete:train.manifest"
     assert (output / "train.manifest.json").exists() is untouched
     if untouched:
-        assert all(found.ok for found in dataprep.verify(output))
+        assert all(verification.ok for verification in dataprep.verify(output))
     done = shard(source, output, code=plain)
     if plain:
         assert "of another size" in done.complaints[0]
         assert "--retry-failed takes them in" in done.complaints[0]
         assert shard(source, output, "--retry-failed").code == 0
-    assert all(found.ok for found in dataprep.verify(output))
+    assert all(verification.ok for verification in dataprep.verify(output))
     assert set(statuses(output).values()) == {"written"}
     assert "nothing to do" in shard(source, output).err

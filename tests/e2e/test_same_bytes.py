@@ -86,16 +86,16 @@ class TestWhereverTheyLie:
         """S3 holds the objects of a local output; receipts add its ETags, which are theirs."""
         uri = f"s3://{bucket}/deep/er"
         make(tree, uri, store=endpoint, dask={"workers": 4, "processes": False})
-        stored = objects(S3Store(uri, endpoint))
-        found = comparable(stored)
-        assert found.keys() == reference.keys()
-        for key in found:
+        content_by_key = objects(S3Store(uri, endpoint))
+        files = comparable(content_by_key)
+        assert files.keys() == reference.keys()
+        for key in files:
             if key.startswith("receipts/"):
                 local = reference[key]
                 assert isinstance(local, bytes)
-                assert without_etags(stored[key]) == without_etags(local)
+                assert without_etags(content_by_key[key]) == without_etags(local)
             else:
-                assert found[key] == reference[key], key
+                assert files[key] == reference[key], key
 
     def test_from_s3(
         self,
@@ -110,14 +110,14 @@ class TestWhereverTheyLie:
         upload(tree, photos)
         make(photos.uri, tmp_path / "out", store=endpoint)
         assert comparable(objects(tmp_path / "out")) == reference
-        made = {}
+        results = {}
         for name, source in (("threads", str(tree)), ("processes", photos.uri)):
             output = S3Store(f"s3://{bucket}/{name}", endpoint)
             dask = {"workers": 2, "processes": name == "processes"}
             make(source, output.uri, store=endpoint, shard_size="4MB", dask=dask)
-            made[name] = comparable(objects(output))
-        assert sum(key.startswith("tfrecord/") for key in made["threads"]) == 3
-        assert made["processes"] == made["threads"]
+            results[name] = comparable(objects(output))
+        assert sum(key.startswith("tfrecord/") for key in results["threads"]) == 3
+        assert results["processes"] == results["threads"]
 
 
 class TestKilled:

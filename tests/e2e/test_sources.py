@@ -44,14 +44,14 @@ pytestmark = pytest.mark.slow
 MADE = ("tfrecord/", "recordio/", "webdataset/", "index/", "labels.json")
 
 
-def made(store: Store) -> dict[str, bytes]:
+def data_files(store: Store) -> dict[str, bytes]:
     """Shards, indexes and labels: what does not tell where they came from."""
     return {key: data for key, data in objects(store).items() if key.startswith(MADE)}
 
 
 def at(folder: Path) -> dict[str, bytes]:
-    """``made`` of a folder."""
-    return made(open_store(folder))
+    """The data files of a folder."""
+    return data_files(open_store(folder))
 
 
 def listing_of(tree: Path, form: str, prefix: str = "") -> bytes:
@@ -91,7 +91,7 @@ class TestFromListings:
     def test_a_listing_on_s3(
         self, tree: Path, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
-        """Images and listing on S3, paths relative and as addresses: the same shards on S3."""
+        """A listing on S3 gives the same shards with relative paths and with full addresses."""
         photos = S3Store(f"s3://{bucket}/photos", endpoint)
         upload(tree, photos)
         for folder, prefix in (("photos", ""), ("lists", f"{photos.uri}/")):
@@ -100,7 +100,7 @@ class TestFromListings:
             output = S3Store(f"s3://{bucket}/out-{folder}", endpoint)
             more = {"store": endpoint.model_dump(), "listing": {"root": photos.uri}}
             make(f"{listing.uri}/all.csv", output.uri, kind="listing", **more)
-            assert made(output) == at(reference_folder)
+            assert data_files(output) == at(reference_folder)
 
     def test_the_index_of_an_output_is_a_listing(self, tree: Path, tmp_path: Path) -> None:
         """The .lst that this program writes beside a shard lists what is in it, odd names too."""
@@ -117,7 +117,7 @@ class TestFromListings:
         assert at(tmp_path / "again") == at(tmp_path / "first")
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("path,label\na\n", "list.csv, row 2: 1 columns, the first row has 2"),
             (
@@ -129,7 +129,7 @@ class TestFromListings:
         ids=["row", "address", "column"],
     )
     def test_the_command_line_tells_what_is_wrong(
-        self, tmp_path: Path, text: str, said: str
+        self, tmp_path: Path, text: str, message: str
     ) -> None:
         """A faulty line, an address on the web, a missing column: exit code 2 and one sentence."""
         listing = tmp_path / "list.csv"
@@ -138,7 +138,7 @@ class TestFromListings:
         ended = in_process(*job)
         assert (ended.code, ended.out) == (2, "")
         (complaint,) = ended.complaints
-        assert said in complaint
+        assert message in complaint
         assert not (tmp_path / "out").exists()
 
 
@@ -191,14 +191,14 @@ class TestFromRecords:
     def test_records_on_s3(
         self, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
-        """From an output on S3 to one on S3, and from its bare shards, also tars."""
+        """An output on S3, its bare shards and tars can each be the source of an output on S3."""
         source = S3Store(f"s3://{bucket}/first", endpoint)
         upload(reference_folder, source)
         folders = (source.uri, f"{source.uri}/tfrecord", f"{source.uri}/webdataset")
         for number, uri in enumerate(folders):
             output = S3Store(f"s3://{bucket}/again{number}", endpoint)
             make(uri, output.uri, kind="records", store=endpoint.model_dump())
-            assert made(output) == at(reference_folder)
+            assert data_files(output) == at(reference_folder)
 
     def test_resized_again(self, tmp_path: Path, reference_folder: Path) -> None:
         """Another size, one format of two, fewer shards: what the command line is for."""
@@ -256,15 +256,15 @@ class TestFromRecords:
     def test_what_tensorflow_and_mxnet_wrote(
         self, name: str, labels: list[list[float]] | None, classes: list[str]
     ) -> None:
-        """Their own files: every image byte for byte, class by class."""
+        """Files that TensorFlow and MXNet wrote are read with each image's bytes and class."""
         source = open_source(str(Path(expected.__file__).parent / name), "records")
         listing = source.list()
         assert listing.order is not None
         rows = [row for row in listing.order.tolist() if row not in listing.problems]
         images = [source.read(listing.located(row)) for row in rows]
-        found = [number for number in range(3) if expected.image(number) in images]
-        assert found
-        assert [listing.classes[row] for row in rows] == [classes[number] for number in found]
+        actual = [number for number in range(3) if expected.image(number) in images]
+        assert actual
+        assert [listing.classes[row] for row in rows] == [classes[number] for number in actual]
 
 
 def webdataset_of(tree: Path, store: Store, parts: int) -> None:
@@ -275,9 +275,9 @@ def webdataset_of(tree: Path, store: Store, parts: int) -> None:
         members[base] = (tree / name).read_bytes()
         members[f"{base.partition('.')[0]}.cls"] = group.encode()
     entries = list(members.items())
-    each = 2 * -(-len(entries) // (2 * parts))
+    per_part = 2 * -(-len(entries) // (2 * parts))
     for number in range(parts):
-        data = tar_of(dict(entries[number * each : (number + 1) * each]))
+        data = tar_of(dict(entries[number * per_part : (number + 1) * per_part]))
         name = f"photos-{number:05}.tar"
         store.put(f"{name}.gz" if not number else name, data if number else zipped(data))
 
@@ -312,7 +312,7 @@ class TestFromWebDataset:
         output = S3Store(f"s3://{bucket}/out", endpoint)
         more = {"store": endpoint.model_dump(), "shuffle": False}
         make(tars.uri, output.uri, kind="webdataset", **more)
-        assert nameless(made(output)) == in_order
+        assert nameless(data_files(output)) == in_order
 
     def test_tars_in_parts_and_resumed(
         self, tree: Path, tmp_path: Path, in_order: dict[str, bytes]
@@ -380,7 +380,7 @@ class TestFromParquet:
         parquet_files_of(tree, tables)
         output = S3Store(f"s3://{bucket}/out", endpoint)
         make(tables.uri, output.uri, kind="parquet", store=endpoint.model_dump())
-        assert made(output) == made_here
+        assert data_files(output) == made_here
 
     @pytest.mark.process
     @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -453,7 +453,7 @@ class Meeting:
                 return
 
     @property
-    def met(self) -> bool:
+    def all_met(self) -> bool:
         """Whether all came that had to."""
         return not self._barrier.broken
 
@@ -491,9 +491,9 @@ class TestRequestsInFlight:
             source.concurrency = configured or source.concurrency
             items = [listing.located(row) for row in range(len(listing))][: 3 * count]
             proxy.replace_rules([Rule(Match("GET"), Delay(0.02))])
-            found = list(read_files(source, items, 10**9))
-        assert meeting.met
-        assert [len(data) for data in found if isinstance(data, bytes)] == [
+            results = list(read_files(source, items, 10**9))
+        assert meeting.all_met
+        assert [len(data) for data in results if isinstance(data, bytes)] == [
             item.bytes for item in items
         ]
 
@@ -512,7 +512,7 @@ class TestRequestsInFlight:
 
 
 def test_a_listed_file_that_is_no_image_fails(tree: Path, tmp_path: Path) -> None:
-    """In a folder a text without an image's extension is passed over; who lists it meant it."""
+    """A folder skips a text without an image extension; a listing that names it fails."""
     (tmp_path / "notes").write_text("no image")
     rows = [f"{tree / name},{name.split('/')[0]}\n" for name in sorted(files(tree))]
     (tmp_path / "list.csv").write_text("path,label\nnotes,x\n" + "".join(rows))
@@ -527,10 +527,10 @@ def images(tree: Path) -> dict[str, bytes]:
     return {name: (tree / name).read_bytes() for name in sorted(files(tree))}
 
 
-def made_of(found: Mapping[str, object]) -> dict[str, object]:
+def made_of(samples: Mapping[str, object]) -> dict[str, object]:
     """What does not tell where it came from, and the table of samples."""
     kept = (*MADE, "train.samples.parquet")
-    return {key: data for key, data in found.items() if key.startswith(kept)}
+    return {key: data for key, data in samples.items() if key.startswith(kept)}
 
 
 @pytest.mark.parametrize("shape", ["tars", "gzipped", "tree", "tree by GNU tar"])
@@ -573,7 +573,7 @@ def test_worker_processes_from_s3(
 
 
 def test_ilsvrc_as_downloaded(tmp_path: Path) -> None:
-    """Both archives with the devkit go into one output of one label space, and verify."""
+    """Both archives and the devkit give one output with one label space, which verifies."""
     draw_ilsvrc(tmp_path / "data", images=40, classes=5, seed=1)
     out = tmp_path / "out"
     common = ("--kind", "ilsvrc", "--output", out, *JOB)

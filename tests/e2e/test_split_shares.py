@@ -42,10 +42,10 @@ def test_a_class_with_one_image_keeps_it_for_training(
 def test_json_and_finalize_say_the_same(rare: Path, tmp_path: Path) -> None:
     """``--json`` has the facts, of a run and of parts that are finalized."""
     job = ("--source", rare, "--validation", "50%", *HERE)
-    whole = in_process("shard", *job, "--output", tmp_path / "whole", "--json", code=0)
+    all_splits = in_process("shard", *job, "--output", tmp_path / "whole", "--json", code=0)
     in_process("shard", *job, "--output", tmp_path / "parts", "--part", "0/1", code=0)
     parts = in_process("finalize", tmp_path / "parts", "--json", code=0)
-    for done in (whole, parts):
+    for done in (all_splits, parts):
         train, validation = done.one_object["splits"]
         assert (train["missing_classes"], train["validation"]) == ([], None)
         assert validation["missing_classes"] == ["rare"]
@@ -53,7 +53,7 @@ def test_json_and_finalize_say_the_same(rare: Path, tmp_path: Path) -> None:
 
 
 def test_plan_warns_of_missing_classes(rare: Path, tmp_path: Path) -> None:
-    """Before anything is written."""
+    """``plan`` warns before anything is written."""
     job = ("--source", rare, "--output", tmp_path / "out", "--validation", "50%")
     done = in_process("plan", *job, code=0)
     assert "warning: validation: 1 class without a photo, such as 'rare'" in done.out
@@ -63,8 +63,8 @@ def test_a_class_whose_photos_all_fail_is_named(rare: Path, tmp_path: Path) -> N
     """It is missing from the split, although it has a label."""
     (path,) = (rare / "rare").iterdir()
     path.write_bytes(b"no image")
-    place = ("--source", rare, "--output", tmp_path / "out", "--max-failures", "1", *HERE)
-    done = in_process("shard", *place, code=0)
+    arguments = ("--source", rare, "--output", tmp_path / "out", "--max-failures", "1", *HERE)
+    done = in_process("shard", *arguments, code=0)
     assert "1 class without a photo in this split: 'rare'" in done.out
 
 

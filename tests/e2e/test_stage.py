@@ -14,7 +14,7 @@ from tests.e2e.conftest import Gate
 
 @pytest.mark.process
 def test_a_copy_that_is_killed_goes_on(reference_folder: Path, tmp_path: Path, gate: Gate) -> None:
-    """At its sixth shard."""
+    """A copy that was killed at its sixth shard continues where it stopped."""
     folder = tmp_path / "host"
     arguments = ("stage", str(reference_folder), "--format", "recordio")
     commandline.dataprep(

@@ -49,7 +49,7 @@ def images(dataset: dataprep.Dataset) -> list[tuple[bytes, int]]:
 
 
 def test_tars_are_read_as_other_shards_are(output: Path) -> None:
-    """In order, by number, and by the reader of ``to_torch``, with the samples of TFRecord."""
+    """Access by number, iteration and ``to_torch`` give the same samples as TFRecord."""
     with dataprep.open(output) as other, dataprep.open(output, format="webdataset") as dataset:
         expected = images(other)
         assert images(dataset) == expected
@@ -74,7 +74,7 @@ def test_sizes_are_within_bounds(output: Path) -> None:
 def test_one_request_reads_a_sample(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the range of the record."""
     with dataprep.open(output, format="webdataset") as dataset:
-        place, requests = dataset.place(5), []
+        location, requests = dataset.place(5), []
         read = dataset.snapshot.get_range
 
         def noted(*arguments: Any) -> bytes:
@@ -83,7 +83,7 @@ def test_one_request_reads_a_sample(output: Path, monkeypatch: pytest.MonkeyPatc
 
         monkeypatch.setattr(dataset.snapshot, "get_range", noted)
         assert dataset[5].number == 5
-        assert requests == [place]
+        assert requests == [location]
 
 
 def test_the_bytes_repeat(tree: Path, output: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_bytes_repeat(tree: Path, output: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [(), ("--quick",), ("--deep",)])
 def test_verify_finds_no_fault(output: Path, depth: tuple[str, ...]) -> None:
-    """At every depth."""
+    """A sound output has no fault at any depth."""
     assert in_process("verify", output, *depth).code == 0
 
 
@@ -103,7 +103,7 @@ def test_verify_finds_no_fault(output: Path, depth: tuple[str, ...]) -> None:
     ("at", "problem"), [(600, "checksum does not match"), (-1, "bytes follow the records")]
 )
 def test_damage_is_found(tree: Path, tmp_path: Path, at: int, problem: str) -> None:
-    """In an image by its checksum, which readers compare, and in the trailer by ``verify``."""
+    """Readers find a damaged image by its checksum, and ``verify`` finds a damaged trailer."""
     shard(tree, tmp_path / "out")
     path = min((tmp_path / "out" / "webdataset").iterdir())
     data = bytearray(path.read_bytes())
@@ -125,7 +125,7 @@ def inspected(*arguments: str | Path) -> Any:
 
 
 def test_inspect_shows_tars(output: Path) -> None:
-    """A shard by its content, and a record of the output."""
+    """``inspect`` shows the content of a shard and a record of the output."""
     path = min((output / "webdataset").iterdir())
     content = inspected(path)
     assert (content["format"], content["fault"]) == ("webdataset", None)
@@ -151,7 +151,7 @@ def test_inspect_notices_a_missing_trailer(output: Path, tmp_path: Path) -> None
     ("folder", "kind"), [("", "records"), ("webdataset", "records"), ("webdataset", "webdataset")]
 )
 def test_tars_are_sharded_again(output: Path, tmp_path: Path, folder: str, kind: str) -> None:
-    """By the tables of the output, by a scan of its shards, and as any WebDataset."""
+    """The output is a source by its tables, by a scan of its shards and as any WebDataset."""
     settings = {"records": {"format": "webdataset"}} if kind == "records" else {}
     shard(output / folder, tmp_path / "again", kind=kind, image={"mode": "none"}, **settings)
     with dataprep.open(output) as before, dataprep.open(tmp_path / "again") as after:

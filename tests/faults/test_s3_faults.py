@@ -261,9 +261,9 @@ def test_a_connection_that_is_always_reset_is_unreachable(
     if method not in ("put", "create"):
         direct.put("key", DATA)
     use(proxy, Rule(Match(), Reset()))
-    given = {"put": (DATA,), "create": (DATA,), "get_range": (0, 10)}.get(method, ())
+    arguments = {"put": (DATA,), "create": (DATA,), "get_range": (0, 10)}.get(method, ())
     with pytest.raises(StoreUnreachable, match="no complete answer"):
-        getattr(through, method)("key", *given)
+        getattr(through, method)("key", *arguments)
 
 
 def to_a_file(store: S3Store, key: str) -> bytes:
@@ -327,29 +327,29 @@ def test_readings_that_all_differ_are_never_returned(
     [Truncate(0), Truncate(1000), INTERNAL, Reset(), Reset("response"), Stall(30)],
     ids=["cut-at-0", "cut-at-1000", "500", "reset", "reset-late", "stall"],
 )
-@pytest.mark.parametrize("whole", [True, False], ids=["get", "range"])
+@pytest.mark.parametrize("complete", [True, False], ids=["get", "range"])
 def test_a_download_that_breaks_off_is_read_again(
-    through: S3Store, proxy: FaultProxy, fault: Fault, whole: bool
+    through: S3Store, proxy: FaultProxy, fault: Fault, complete: bool
 ) -> None:
     """A cut, stalled, refused or reset download is repeated, whole or in part."""
     through.put("key", DATA)
     use(proxy, Rule(Match("GET", times=1), fault))
-    if whole:
+    if complete:
         assert through.get("key") == DATA
     else:
         assert through.get_range("key", 100, 5000) == DATA[100:5100]
     assert len(calls(proxy, "GET")) == 2
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["get", "range"])
+@pytest.mark.parametrize("complete", [True, False], ids=["get", "range"])
 def test_a_download_that_always_breaks_off_is_unreachable(
-    through: S3Store, proxy: FaultProxy, whole: bool
+    through: S3Store, proxy: FaultProxy, complete: bool
 ) -> None:
     """A download cut every time raises StoreUnreachable, and never gives part of the object."""
     through.put("key", DATA)
     use(proxy, Rule(Match("GET"), Truncate(1000)))
     with pytest.raises(StoreUnreachable, match="no complete answer"):
-        _ = through.get("key") if whole else through.get_range("key", 0, 5000)
+        _ = through.get("key") if complete else through.get_range("key", 0, 5000)
     assert len(calls(proxy, "GET")) == READINGS
 
 
@@ -417,7 +417,7 @@ def test_listing_and_deleting_outlast_a_refusal(
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (Status(400, "ExpiredToken", "The token has expired."), "expired .*: renew them"),
         (
@@ -430,12 +430,12 @@ def test_listing_and_deleting_outlast_a_refusal(
     ids=["expired", "skewed", "slow-down", "500"],
 )
 def test_an_answer_that_stays_says_what_to_do(
-    through: S3Store, proxy: FaultProxy, fault: Status, said: str
+    through: S3Store, proxy: FaultProxy, fault: Status, message: str
 ) -> None:
     """The error has the server's words, and what to do about it."""
     use(proxy, Rule(Match(), fault))
     for ask in (lambda: through.get("key"), lambda: through.put("key", DATA)):
-        with pytest.raises(StoreError, match=said):
+        with pytest.raises(StoreError, match=message):
             ask()
 
 

@@ -46,16 +46,16 @@ def image(number: int, kind: str = "JPEG", mode: str = "RGB") -> bytes:
 
 def files() -> dict[bytes, bytes]:
     """Name to content: 12 images, one broken, one that is none, names of all kinds."""
-    found = {}
+    actual = {}
     for number in range(12):
         folder = CLASSES[number % 3]
-        found[f"{folder}/{folder}_{number}.JPEG".encode()] = image(number)
-    found[b"n01440764/tab\there.JPEG"] = image(20)
-    found[b"n01443537/caf\xe9.png"] = image(21, "PNG")
-    found[b"n01484850/grey.JPEG"] = image(22, mode="L")
-    found[b"n01440764/broken.JPEG"] = image(23)[:200]
-    found[b"n01440764/notes.txt"] = b"no image\n"
-    return found
+        actual[f"{folder}/{folder}_{number}.JPEG".encode()] = image(number)
+    actual[b"n01440764/tab\there.JPEG"] = image(20)
+    actual[b"n01443537/caf\xe9.png"] = image(21, "PNG")
+    actual[b"n01484850/grey.JPEG"] = image(22, mode="L")
+    actual[b"n01440764/broken.JPEG"] = image(23)[:200]
+    actual[b"n01440764/notes.txt"] = b"no image\n"
+    return actual
 
 
 def tar_of(members: dict[bytes, bytes]) -> bytes:
@@ -95,11 +95,11 @@ def unpack(content: dict[bytes, bytes], folder: Path) -> None:
         path.write_bytes(data)
 
 
-def main(place: Path, names: list[str]) -> None:
+def main(location: Path, names: list[str]) -> None:
     """Write each data set."""
     paths = {"folders": ".", "listing": "list.csv", "tars": "train.tar"}
     for name in names or list(CONFIGS):
-        images = place / name / "source"
+        images = location / name / "source"
         unpack(source(name), images)
         command = [sys.executable, "-m", "dataprep", "shard", "--source", paths[name]]
         command += ["--output", "../output", *CONFIGS[name]]

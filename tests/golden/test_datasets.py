@@ -48,38 +48,38 @@ def test_there_are_some_of_each_kind() -> None:
 def test_it_is_read(golden: Path, form: str) -> None:
     """Every sample under its label, with the image that its source has."""
     files = {name.rpartition(b"/")[2]: name for name in source("folders")}
-    with dataprep.open(golden / "output", format=form) as found:
-        assert len(found) == RECORDS[golden.name]
-        for number, sample in enumerate(found):
-            row = found.written.iloc[number]
-            assert sample.label == found.labels[number] == row["label"]
-            assert found[number] == sample
-            assert min(found.images[number].shape[:2]) in (12, 18)
+    with dataprep.open(golden / "output", format=form) as dataset:
+        assert len(dataset) == RECORDS[golden.name]
+        for number, sample in enumerate(dataset):
+            row = dataset.written.iloc[number]
+            assert sample.label == dataset.labels[number] == row["label"]
+            assert dataset[number] == sample
+            assert min(dataset.images[number].shape[:2]) in (12, 18)
             base = to_bytes(dataprep.names.unescape(row["source"])).rpartition(b"/")[2]
             folder = files[base].partition(b"/")[0].decode()
             numbered = golden.name == "listing"
             names = ["0", "1", "2"] if numbered else sorted(CLASSES)
-            kept = found.label_space.labels[sample.label].synset
+            kept = dataset.label_space.labels[sample.label].synset
             assert kept == names[sample.label]
             assert numbered or kept == folder
 
 
 def test_several_labels_and_boxes_are_kept() -> None:
     """Those of the listing, and those of the table of boxes."""
-    with dataprep.open(DATASETS / "pipeline-4/listing/output") as found:
-        values = np.array([sample.values for sample in found])
+    with dataprep.open(DATASETS / "pipeline-4/listing/output") as dataset:
+        values = np.array([sample.values for sample in dataset])
         assert values.shape == (12, 3)
         assert set(values[:, 1]) == {0.5}
         assert sorted(values[:, 2]) == list(range(-11, 1))
-    with dataprep.open(DATASETS / "pipeline-4/tars/output") as found:
-        assert sum(len(sample.boxes) for sample in found) == 9
+    with dataprep.open(DATASETS / "pipeline-4/tars/output") as dataset:
+        assert sum(len(sample.boxes) for sample in dataset) == 9
 
 
 def test_it_is_verified_and_inspected(golden: Path) -> None:
     """--deep finds nothing wrong in any split, a record is shown, and nothing is written."""
     before = content(golden)
-    found = verify(golden / "output", depth="deep")
-    assert [one.faults for one in found] == [()] * len(found)
+    verification = verify(golden / "output", depth="deep")
+    assert [entry.faults for entry in verification] == [()] * len(verification)
     assert "train" in inspect(golden / "output").text
     assert inspect(golden / "output", record=0).ok
     assert content(golden) == before
@@ -95,9 +95,9 @@ def test_it_is_finalised(golden: Path) -> None:
     (output / "train.manifest.json").unlink()
     finalize(output, "train", max_failures="50%")
     now = json.loads((output / "train.manifest.json").read_bytes())
-    told = ("split", "fingerprint", "config", "formats", "samples")
-    assert {key: now[key] for key in told} == {key: before[key] for key in told}
-    assert all(not one.faults for one in verify(output))
+    keys = ("split", "fingerprint", "config", "formats", "samples")
+    assert {key: now[key] for key in keys} == {key: before[key] for key in keys}
+    assert all(not verification.faults for verification in verify(output))
 
 
 def test_a_later_version_says_why_it_does_not_resume(
@@ -141,11 +141,11 @@ def resume(name: str) -> None:
     """``dataprep shard`` as the data set was made."""
     from dataprep.config.shard_config import load
 
-    told = CONFIGS[name]
+    config = CONFIGS[name]
     options: dict[str, object] = {"source": {"folders": ".", "listing": "list.csv"}.get(name)}
     options |= {"output": "../output", "format": ("tfrecord", "recordio")}
     options["source"] = options["source"] or "train.tar"
-    if "--size" in told:
+    if "--size" in config:
         options |= {"image.size": 12}
     if name == "folders":
         options |= {"validation": "25%", "max_failures": "50%"}

@@ -65,8 +65,8 @@ def test_the_plan_is_what_it_always_was(case: str) -> None:
     config = ShardConfig(
         source="in", output="out", seed=3, validation="7%" if case == "held out" else None
     )
-    found = listing(archives=case == "in archives")
-    plans = make_plans(found, LabelSpace.of(found.classes), CALIBRATION, config)
+    listed = listing(archives=case == "in archives")
+    plans = make_plans(listed, LabelSpace.of(listed.classes), CALIBRATION, config)
     assert {split: digests(plan.to_parquet()) for split, plan in plans.items()} == EXPECTED[case]
 
 

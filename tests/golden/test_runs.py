@@ -34,13 +34,13 @@ def old(tmp_path: Path) -> Path:
 def test_it_is_as_it_was_written() -> None:
     """Every value, whatever was added to the schema since."""
     content = json.loads((GOLDEN / "result.json").read_text())
-    found = json.loads(read(GOLDEN).to_json())
+    text = json.loads(read(GOLDEN).to_json())
     assert content["schema"] == 1
-    for before, now in zip(content["findings"], found.pop("findings"), strict=True):
+    for before, now in zip(content["findings"], text.pop("findings"), strict=True):
         assert {key: now[key] for key in before if key in now} == {
             key: before[key] for key in before if key in now
         }
-    assert {key: found.get(key) for key in content} == {**content, "findings": None}
+    assert {key: text.get(key) for key in content} == {**content, "findings": None}
     kinds = {trial["kind"] for trial in content["trials"]}
     assert kinds == {"disk", "layout", "object", "loader", "train"}
     assert {trial["status"] for trial in content["trials"]} == {"done", "failed", "skipped"}
@@ -114,25 +114,25 @@ COMPARED = GOLDEN.parent / "compare"
 RUNS = {name: COMPARED / f"{name}.json" for name in ("base", "new", "later")}
 
 
-def said(*arguments: str, code: int) -> str:
+def printed(*arguments: str, code: int) -> str:
     """What the command prints of the saved runs, and how it ends."""
-    done = iobench("compare", *(RUNS.get(each, each) for each in arguments), code=code)
+    done = iobench("compare", *(RUNS.get(argument, argument) for argument in arguments), code=code)
     return done.out
 
 
 def test_two_runs_are_said_as_before() -> None:
     """To the letter, and so on the page of comparisons, which leaves lines out."""
-    found = said("base", "new", "--force", code=0)
-    assert found == (COMPARED / "two-runs.txt").read_text()
+    text = printed("base", "new", "--force", code=0)
+    assert text == (COMPARED / "two-runs.txt").read_text()
     page = (COMPARED.parents[2] / "docs" / "compare.md").read_text()
-    shown = "The loop" + page.partition("```\nThe loop")[2].partition("```")[0]
-    assert set(shown.splitlines()) - {"  ..."} <= set(found.splitlines())
+    shown_text = "The loop" + page.partition("```\nThe loop")[2].partition("```")[0]
+    assert set(shown_text.splitlines()) - {"  ..."} <= set(text.splitlines())
 
 
 def test_the_newest_decides_whatever_the_order() -> None:
     """Runs are put in order of time."""
     first, second = (
-        said(*order, "--force", code=0)
+        printed(*order, "--force", code=0)
         for order in (("base", "new", "later"), ("base", "later", "new"))
     )
     assert first == second
@@ -141,7 +141,7 @@ def test_the_newest_decides_whatever_the_order() -> None:
 @pytest.mark.parametrize("path", RUNS.values(), ids=RUNS)
 def test_a_result_of_schema_1_is_read_and_written_as_it_was(path: Path) -> None:
     """Nothing in it is lost, and its trials are the same; parts that came later are empty."""
-    stored = json.loads(path.read_bytes())
+    content = json.loads(path.read_bytes())
     written = json.loads(Result.from_json(path.read_bytes(), path.name).to_json())
-    assert {key: written[key] for key in stored} == stored
-    assert not any(value for key, value in written.items() if key not in stored)
+    assert {key: written[key] for key in content} == content
+    assert not any(value for key, value in written.items() if key not in content)

@@ -33,13 +33,13 @@ def third_party(
     odd_package: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ThirdParty]:
     """Its loaders can be had by name, here and in every process that is started."""
-    found = ThirdParty(tmp_path_factory.mktemp("marks"))
+    third_party_package = ThirdParty(tmp_path_factory.mktemp("marks"))
     root = Path(__file__).parents[2]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "path", [*sys.path, str(odd_package)])
         patched.setenv("PYTHONPATH", f"{odd_package}{os.pathsep}{root}")
-        patched.setenv("ODD_FOLDER", str(found.folder))
-        yield found
+        patched.setenv("ODD_FOLDER", str(third_party_package.folder))
+        yield third_party_package
 
 
 @pytest.fixture(scope="session")

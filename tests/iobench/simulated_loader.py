@@ -122,8 +122,8 @@ class _Link:
 
     def _move(self, now_s: float) -> None:
         if self._left:
-            each = (now_s - self._now_s) * self._per_s / len(self._left)
-            self._left = {number: left - each for number, left in self._left.items()}
+            moved = (now_s - self._now_s) * self._per_s / len(self._left)
+            self._left = {number: left - moved for number, left in self._left.items()}
         self._now_s = now_s
 
 
@@ -243,12 +243,12 @@ class _Epoch:
             while self._requested_batches[worker] == 0:
                 yield WAITING
             self._requested_batches[worker] -= 1
-            wanted = simulation.batch_samples(number)
-            while wanted:
+            needed_samples = simulation.batch_samples(number)
+            while needed_samples:
                 self._request_windows(worker)
                 while not self._waiting_samples[worker] and self._missing[worker]:
                     yield WAITING
-                room = simulation.buffer + wanted - in_buffer
+                room = simulation.buffer + needed_samples - in_buffer
                 moved = min(room, self._waiting_samples[worker])
                 self._waiting_samples[worker] -= moved
                 in_buffer += moved
@@ -260,10 +260,10 @@ class _Epoch:
                     self._growing[worker].note_taken(consumed)
                 has_more = self._missing[worker] or self._waiting_samples[worker]
                 kept_back = simulation.buffer if has_more else 0
-                taken = min(wanted, max(0, in_buffer - kept_back))
-                in_buffer -= taken
-                wanted -= taken
-                yield taken * simulation.item_s
+                taken_samples = min(needed_samples, max(0, in_buffer - kept_back))
+                in_buffer -= taken_samples
+                needed_samples -= taken_samples
+                yield taken_samples * simulation.item_s
             self.ready[worker] += 1
 
 

@@ -31,17 +31,17 @@ class Configs:
     folder: Path
     data: dict[str, Any]
 
-    def values(self, **given: Any) -> dict[str, Any]:
+    def values(self, **settings: Any) -> dict[str, Any]:
         """One repeat of what is given."""
-        return {"name": "small", "repeats": 1, "data": self.data, **given}
+        return {"name": "small", "repeats": 1, "data": self.data, **settings}
 
-    def write(self, **given: Any) -> Path:
+    def write(self, **settings: Any) -> Path:
         """The same in a file."""
         path = self.folder / "config.yaml"
-        path.write_text(yaml.safe_dump(self.values(**given)))
+        path.write_text(yaml.safe_dump(self.values(**settings)))
         return path
 
 
-def loaders(*names: str, **given: Any) -> list[dict[str, Any]]:
+def loaders(*names: str, **settings: Any) -> list[dict[str, Any]]:
     """A grid of loaders, a twentieth of a second each."""
-    return [{"loader": list(names), "workers": 0, "seconds": 0.05, **given}]
+    return [{"loader": list(names), "workers": 0, "seconds": 0.05, **settings}]

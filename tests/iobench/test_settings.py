@@ -44,7 +44,7 @@ def test_wrong_values_are_refused(wrong: object) -> None:
 
 @given(axes)
 def test_grid_holds_every_combination_once(given_axes: dict[str, list[int]]) -> None:
-    """As many points as the product of the axes, all different, each with every key in order."""
+    """The points are the product of the axes, all different, each with every key in order."""
     points = list(grid(given_axes))
     assert len(points) == math.prod(map(len, given_axes.values()))
     assert len({tuple(point.items()) for point in points}) == len(points)

@@ -23,7 +23,7 @@ pytestmark = [
 IMAGES = [b"\xff\xd8" + bytes([number]) * 5_000 + (b"\0\0" + MAGIC * number) for number in range(6)]
 
 
-def found(source: str | Path, **options: Any) -> dict[bytes, str]:
+def class_by_image(source: str | Path, **options: Any) -> dict[bytes, str]:
     """The class of each image of a source of records."""
     opened = open_source(str(source), "records", None, RecordsOptions(**options))
     listing = opened.list()
@@ -34,17 +34,17 @@ def found(source: str | Path, **options: Any) -> dict[bytes, str]:
 
 def example(tf: ModuleType, **features: Any) -> bytes:
     """An Example as TensorFlow serialises it."""
-    made = {}
+    results = {}
     for key, value in features.items():
         if isinstance(value, bytes):
-            made[key.replace("__", "/")] = tf.train.Feature(
+            results[key.replace("__", "/")] = tf.train.Feature(
                 bytes_list=tf.train.BytesList(value=[value])
             )
         else:
-            made[key.replace("__", "/")] = tf.train.Feature(
+            results[key.replace("__", "/")] = tf.train.Feature(
                 int64_list=tf.train.Int64List(value=[value])
             )
-    message = tf.train.Example(features=tf.train.Features(feature=made))
+    message = tf.train.Example(features=tf.train.Features(feature=results))
     return bytes(message.SerializeToString())
 
 
@@ -64,7 +64,7 @@ def test_customary_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
                         image__filename=synset + b"_1.JPEG",
                     )
                 )
-    assert found(tmp_path) == {data: f"n{number:08}" for number, data in enumerate(IMAGES)}
+    assert class_by_image(tmp_path) == {data: f"n{number:08}" for number, data in enumerate(IMAGES)}
 
 
 def test_tfds_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
@@ -74,7 +74,11 @@ def test_tfds_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
         for number, data in enumerate(IMAGES):
             writer.write(example(tensorflow, image=data, label=number, file_name=b"%d.j" % number))
     expected = {data: str(number) for number, data in enumerate(IMAGES)}
-    assert found(tmp_path) == found(tmp_path / "imagenet2012-train.tfrecord") == expected
+    assert (
+        class_by_image(tmp_path)
+        == class_by_image(tmp_path / "imagenet2012-train.tfrecord")
+        == expected
+    )
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
@@ -86,12 +90,12 @@ def test_compressed_shards_are_refused(
     with tensorflow.io.TFRecordWriter(str(path), compression) as writer:
         writer.write(example(tensorflow, image=IMAGES[0], label=0))
     with pytest.raises(SourceError, match="compressed as a whole"):
-        found(tmp_path)
+        class_by_image(tmp_path)
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("label_width", [False, True])
 @pytest.mark.parametrize("indexed", [False, True])
-def test_recordio(mxnet: ModuleType, tmp_path: Path, indexed: bool, several: bool) -> None:
+def test_recordio(mxnet: ModuleType, tmp_path: Path, indexed: bool, label_width: bool) -> None:
     """With .idx or without, one label or several, split at the magic where it is aligned."""
     recordio = mxnet.recordio
     path = str(tmp_path / "train.rec")
@@ -101,13 +105,13 @@ def test_recordio(mxnet: ModuleType, tmp_path: Path, indexed: bool, several: boo
         else recordio.MXRecordIO(path, "w")
     )
     for number, data in enumerate(IMAGES):
-        label = np.array([number, 0.5], np.float32) if several else float(number)
+        label = np.array([number, 0.5], np.float32) if label_width else float(number)
         packed = recordio.pack(recordio.IRHeader(0, label, number, 0), data)
         if indexed:
             writer.write_idx(number, packed)
         else:
             writer.write(packed)
     writer.close()
-    assert found(tmp_path) == {data: str(number) for number, data in enumerate(IMAGES)}
+    assert class_by_image(tmp_path) == {data: str(number) for number, data in enumerate(IMAGES)}
     values = open_source(path, "records").list().values
-    assert (values is not None) is several
+    assert (values is not None) is label_width

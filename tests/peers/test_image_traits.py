@@ -52,7 +52,7 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
-def shown(data: bytes) -> Image.Image:
+def pillow_image(data: bytes) -> Image.Image:
     """Decoded by Pillow."""
     image = Image.open(io.BytesIO(data))
     image.load()
@@ -67,9 +67,13 @@ def psnr(left: object, right: object) -> float:
 
 def converted(data: bytes, **keys: Any) -> Converted:
     """By a policy of these keys; what is stored decodes to the size that is told."""
-    found = convert(data, ImagePolicy.model_validate(keys))
-    assert check(found.data) == (found.width, found.height, found.channels)
-    return found
+    converted_image = convert(data, ImagePolicy.model_validate(keys))
+    assert check(converted_image.data) == (
+        converted_image.width,
+        converted_image.height,
+        converted_image.channels,
+    )
+    return converted_image
 
 
 @pytest.mark.parametrize(
@@ -95,12 +99,12 @@ def converted(data: bytes, **keys: Any) -> Converted:
 )
 def test_imagemagick(run: Run, arguments: list[str], notes: tuple[str, ...], least_db: int) -> None:
     """What ImageMagick writes is the picture, with the note of its trait and no other."""
-    found = converted(run(MAGICK, "IN", *arguments), quality=98, subsampling="444")
-    assert found.notes == notes
-    assert psnr(shown(found.data), PICTURE) >= least_db
+    converted_image = converted(run(MAGICK, "IN", *arguments), quality=98, subsampling="444")
+    assert converted_image.notes == notes
+    assert psnr(pillow_image(converted_image.data), PICTURE) >= least_db
     small = converted(run(MAGICK, "IN", *arguments), size=90, quality=98, subsampling="444")
     truth = Image.fromarray(PICTURE).resize((120, 90), Image.Resampling.BICUBIC)
-    assert psnr(shown(small.data), truth) >= min(least_db, 30)
+    assert psnr(pillow_image(small.data), truth) >= min(least_db, 30)
 
 
 @pytest.mark.parametrize("kind", ["png", "gif", "webp", "tiff"])
@@ -112,11 +116,11 @@ def test_transparency_by_imagemagick(run: Run, kind: str) -> None:
     )
     flat = converted(data, background=[0, 0, 255], quality=98, subsampling="444")
     assert "alpha_flattened" in flat.notes
-    corner = np.asarray(shown(flat.data), int)[8:52, 8:52]
+    corner = np.asarray(pillow_image(flat.data), int)[8:52, 8:52]
     assert np.abs(corner - [0, 0, 255]).max() < 12
     kept = converted(data, encoding="png", alpha="keep")
     assert "alpha_kept" in kept.notes
-    alpha = np.asarray(shown(kept.data).getchannel("A"))
+    alpha = np.asarray(pillow_image(kept.data).getchannel("A"))
     assert (alpha[:60, :60] == 0).all()
     assert (alpha[60:] == 255).all()
 
@@ -125,9 +129,9 @@ def test_transparency_by_imagemagick(run: Run, kind: str) -> None:
 def test_frames_by_imagemagick(run: Run, kind: str) -> None:
     """Of several frames the first is taken, and counted."""
     data = run(MAGICK, "IN", "(", "-clone", "0", "-negate", ")", "-dither", "None", f"{kind}:OUT")
-    found = converted(data)
-    assert "first_frame_kept" in found.notes
-    assert psnr(shown(found.data), PICTURE) > 24
+    converted_image = converted(data)
+    assert "first_frame_kept" in converted_image.notes
+    assert psnr(pillow_image(converted_image.data), PICTURE) > 24
 
 
 @pytest.mark.parametrize("depth", ["1", "2", "4", "8", "16"])
@@ -136,11 +140,17 @@ def test_grey_of_every_depth(run: Run, depth: str) -> None:
     data = run(
         MAGICK, "IN", "-colorspace", "Gray", "-depth", depth, "-type", "Grayscale", "png:OUT"
     )
-    found = converted(data, encoding="png")
-    assert found.channels == 1
-    assert ("depth_reduced" in found.notes) == (depth == "16")
+    converted_image = converted(data, encoding="png")
+    assert converted_image.channels == 1
+    assert ("depth_reduced" in converted_image.notes) == (depth == "16")
     truth = run(MAGICK, "IN", "-depth", "8", "pgm:OUT", source=data, kind="png")
-    assert np.abs(np.asarray(shown(found.data), int) - np.asarray(shown(truth), int)).max() <= 1
+    assert (
+        np.abs(
+            np.asarray(pillow_image(converted_image.data), int)
+            - np.asarray(pillow_image(truth), int)
+        ).max()
+        <= 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,22 +169,24 @@ def test_grey_of_every_depth(run: Run, depth: str) -> None:
 def test_cjpeg(run: Run, arguments: list[str], colorspace: str, channels: int) -> None:
     """JPEGs of every coding pass through, and resized are close to Pillow's resize."""
     data = run("cjpeg", *arguments, "-outfile", "OUT", "IN")
-    whole = converted(data)
-    assert (whole.data, whole.action) == (data, "passthrough")
-    assert (whole.source_colorspace, whole.channels) == (colorspace, channels)
+    converted_image = converted(data)
+    assert (converted_image.data, converted_image.action) == (data, "passthrough")
+    assert (converted_image.source_colorspace, converted_image.channels) == (colorspace, channels)
     for name in ("bicubic", "bilinear", "area", "lanczos"):
         small = converted(data, size=100, filter=name, quality=100, subsampling="444")
-        truth = shown(data).resize((small.width, small.height), Image.Resampling.BICUBIC)
-        assert psnr(shown(small.data), truth) > 28, name
+        truth = pillow_image(data).resize((small.width, small.height), Image.Resampling.BICUBIC)
+        assert psnr(pillow_image(small.data), truth) > 28, name
 
 
 @pytest.mark.parametrize(("name", "least"), [("lanczos", 90), ("bicubic", 45), ("bilinear", 45)])
 def test_named_filters_against_pillow(run: Run, name: str, least: float) -> None:
     """From the same pixels Lanczos is Pillow's to the bit, the others nearly so."""
     data = run("cjpeg", "-quality", "95", "-sample", "1x1", "-outfile", "OUT", "IN")
-    found = converted(data, size=101, filter=name, encoding="png")
-    wanted = shown(data).resize((found.width, found.height), Image.Resampling[name.upper()])
-    assert psnr(shown(found.data), wanted) > least
+    converted_image = converted(data, size=101, filter=name, encoding="png")
+    expected = pillow_image(data).resize(
+        (converted_image.width, converted_image.height), Image.Resampling[name.upper()]
+    )
+    assert psnr(pillow_image(converted_image.data), expected) > least
 
 
 def test_a_profile_by_cjpeg(run: Run, tmp_path: Path) -> None:
@@ -182,12 +194,12 @@ def test_a_profile_by_cjpeg(run: Run, tmp_path: Path) -> None:
     profile = profiles.rgb_profile(1.0, padding=100_000)
     (tmp_path / "linear.icc").write_bytes(profile)
     data = run("cjpeg", "-icc", str(tmp_path / "linear.icc"), "-outfile", "OUT", "IN")
-    assert shown(converted(data, icc="keep", size=90).data).info["icc_profile"] == profile
-    found = converted(data, icc="srgb")
-    assert found.notes == ("icc_converted",)
-    light = np.asarray(shown(data), float) / 255
+    assert pillow_image(converted(data, icc="keep", size=90).data).info["icc_profile"] == profile
+    converted_image = converted(data, icc="srgb")
+    assert converted_image.notes == ("icc_converted",)
+    light = np.asarray(pillow_image(data), float) / 255
     curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
-    assert psnr(shown(found.data), 255 * curve) > 32
+    assert psnr(pillow_image(converted_image.data), 255 * curve) > 32
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7])
@@ -211,8 +223,8 @@ def test_what_is_stored_is_strictly_a_jpeg(run: Run, progressive: bool, icc: str
     """jpegtran reads what is stored without a complaint."""
     source = io.BytesIO()
     Image.fromarray(PICTURE).save(source, "JPEG", icc_profile=profiles.rgb_profile(padding=80_000))
-    found = converted(source.getvalue(), size=100, progressive=progressive, icc=icc)
-    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=found.data, kind="jpg")
+    converted_image = converted(source.getvalue(), size=100, progressive=progressive, icc=icc)
+    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=converted_image.data, kind="jpg")
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
@@ -225,13 +237,13 @@ def test_orientations_by_exiftool(run: Run, kind: str, orientation: int) -> None
     data = run(
         "exiftool", tag, "-overwrite_original", "IN", source=sink.getvalue(), kind=kind.lower()
     )
-    found = converted(data, orientation="apply", quality=98, subsampling="444")
-    assert found.exif_orientation == orientation
+    converted_image = converted(data, orientation="apply", quality=98, subsampling="444")
+    assert converted_image.exif_orientation == orientation
     with Image.open(io.BytesIO(data)) as image:
         truth = ImageOps.exif_transpose(image)
-    assert psnr(shown(found.data), truth) > 30
+    assert psnr(pillow_image(converted_image.data), truth) > 30
     ignored = converted(data)
-    assert shown(ignored.data).getexif().get(0x0112, 1) == 1
+    assert pillow_image(ignored.data).getexif().get(0x0112, 1) == 1
     if kind == "JPEG":
         assert ignored.action == ("passthrough" if orientation == 1 else "retagged")
 
@@ -241,8 +253,8 @@ def test_cwebp(run: Run, arguments: list[str]) -> None:
     """What cwebp writes passes through as WebP, and shows the picture as a JPEG."""
     data = run("cwebp", "-quiet", *arguments, "IN", "-o", "OUT")
     assert converted(data, encoding="webp").data == data
-    found = converted(data, quality=98, subsampling="444")
-    assert (found.container, found.action) == ("WEBP", "reencoded")
-    assert psnr(shown(found.data), PICTURE) > 28
+    converted_image = converted(data, quality=98, subsampling="444")
+    assert (converted_image.container, converted_image.action) == ("WEBP", "reencoded")
+    assert psnr(pillow_image(converted_image.data), PICTURE) > 28
     png = converted(data, encoding="png")
-    assert np.array_equal(np.asarray(shown(png.data)), np.asarray(shown(data)))
+    assert np.array_equal(np.asarray(pillow_image(png.data)), np.asarray(pillow_image(data)))

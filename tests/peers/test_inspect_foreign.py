@@ -72,10 +72,10 @@ def recordio(mxnet: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def test_tensorflows_table(tensorflow: ModuleType, tfrecord: Path) -> None:
     """Every record that TensorFlow reads is in the table, with what stands in it."""
     lengths = [len(r.numpy()) + 16 for r in tensorflow.data.TFRecordDataset(str(tfrecord))]
-    found = inspect(tfrecord).content
-    assert found["fault"] is None
-    assert [record["length"] for record in found["records"]] == lengths
-    for i, record in enumerate(found["records"]):
+    content = inspect(tfrecord).content
+    assert content["fault"] is None
+    assert [record["length"] for record in content["records"]] == lengths
+    for i, record in enumerate(content["records"]):
         assert record["offset"] == sum(lengths[:i])
         assert record["labels"] == (i + 1,)
         assert (record["synset"], record["filename"]) == (f"n{i:08}", f"{i}.JPEG")
@@ -85,9 +85,9 @@ def test_tensorflows_table(tensorflow: ModuleType, tfrecord: Path) -> None:
 
 def test_tensorflows_record(tfrecord: Path, tmp_path: Path) -> None:
     """One record's features by name and type, and its image byte for byte."""
-    found = inspect(tfrecord, record=9, save=tmp_path / "x.png").content
+    content = inspect(tfrecord, record=9, save=tmp_path / "x.png").content
     assert (tmp_path / "x.png").read_bytes() == image(9)
-    assert {(field["name"], field["type"], field["count"]) for field in found["fields"]} == {
+    assert {(field["name"], field["type"], field["count"]) for field in content["fields"]} == {
         ("image/encoded", "bytes", 1),
         ("image/class/label", "int64", 1),
         ("image/class/synset", "bytes", 1),
@@ -95,23 +95,23 @@ def test_tensorflows_record(tfrecord: Path, tmp_path: Path) -> None:
         ("image/height", "int64", 1),
         ("image/width", "int64", 1),
     }
-    assert found["facts"]["container"] == "PNG"
+    assert content["facts"]["container"] == "PNG"
 
 
 def test_mxnets_table(recordio: Path) -> None:
     """Every record that MXNet wrote, one label or two, its size out of its image."""
-    found = inspect(recordio).content
-    assert found["fault"] is None
-    for i, record in enumerate(found["records"]):
+    content = inspect(recordio).content
+    assert content["fault"] is None
+    for i, record in enumerate(content["records"]):
         assert record["labels"] == ((i,) if i % 3 else (i, 0.5))
         assert (record["width"], record["height"]) == (160 + i, 120)
-    assert len(found["records"]) == COUNT
+    assert len(content["records"]) == COUNT
 
 
 def test_mxnets_record(recordio: Path, tmp_path: Path) -> None:
     """One record's header, and its image byte for byte."""
-    found = inspect(recordio, record=6, save=tmp_path / "x.jpg").content
-    fields = {field["name"]: field["shown"] for field in found["fields"]}
+    content = inspect(recordio, record=6, save=tmp_path / "x.jpg").content
+    fields = {field["name"]: field["shown"] for field in content["fields"]}
     assert (fields["flag"], fields["label"], fields["id"]) == ("2", "6, 0.5", "6")
     assert (tmp_path / "x.jpg").read_bytes() == image(6)
 

@@ -93,8 +93,8 @@ def test_we_read_mxnets_index(mxnet: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.parametrize("labels", [[7.0], [1.0, 0.25, -3.5]], ids=["one label", "three labels"])
 def test_mxnet_unpacks_our_image_record(mxnet: ModuleType, labels: list[float]) -> None:
     """recordio.unpack finds the labels, ids and image that we packed."""
-    header, found = mxnet.recordio.unpack(pack_image_header(labels, 5, 6) + b"image")
-    assert found == b"image"
+    header, values = mxnet.recordio.unpack(pack_image_header(labels, 5, 6) + b"image")
+    assert values == b"image"
     assert (header.id, header.id2) == (5, 6)
     assert header.flag == (0 if len(labels) == 1 else len(labels))
     assert (header.label if header.flag == 0 else header.label.tolist()) in (labels, labels[0])
@@ -125,7 +125,7 @@ def test_the_image_iterator_reads_our_records(
 ) -> None:
     """ImageRecordIter, MXNet's C++ reader, decodes our images and finds their labels."""
     rec, idx = tmp_path / "ours.rec", tmp_path / "ours.idx"
-    labels = [[10.0 * number + place for place in range(width)] for number in range(6)]
+    labels = [[10.0 * number + position for position in range(width)] for number in range(6)]
     with rec.open("wb") as file:
         writer = RecordIOWriter(file)
         offsets = [
@@ -142,8 +142,8 @@ def test_the_image_iterator_reads_our_records(
         preprocess_threads=1,
     )
     batches = list(iterator)
-    found = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
-    assert [row.tolist() for row in found] == labels
+    actual = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
+    assert [row.tolist() for row in actual] == labels
     reds = [pixels[0].mean() for batch in batches for pixels in batch.data[0].asnumpy()]
     assert reds == pytest.approx([0, 90, 180] * 2, abs=6)
 
@@ -155,9 +155,9 @@ def test_several_labels_are_mxnets_own(mxnet: ModuleType) -> None:
     sample = Sample(image=b"\xff\xd8 JPEG", label=7, number=11, values=(7.0, 0.1, -2.5))
     form.writer(sink, RecordOptions(1)).write(sample)
     (record,) = form.read(sink.getvalue(), "shard")
-    header, found = mxnet.recordio.unpack(bytes(record.payload))
+    header, values = mxnet.recordio.unpack(bytes(record.payload))
     assert (header.flag, header.id) == (3, 11)
     assert header.label.tolist() == [8.0, np.float32(0.1), -2.5]
-    assert found == sample.image
-    packed = mxnet.recordio.pack(mxnet.recordio.IRHeader(0, [8.0, 0.1, -2.5], 11, 0), found)
+    assert values == sample.image
+    packed = mxnet.recordio.pack(mxnet.recordio.IRHeader(0, [8.0, 0.1, -2.5], 11, 0), values)
     assert packed == bytes(record.payload)

@@ -44,9 +44,9 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shards(output: Path) -> list[tuple[Path, Path]]:
     """Each shard and its index."""
-    found = sorted((output / "recordio").iterdir())
-    assert len(found) >= 3
-    return [(path, output / "index/recordio" / f"{path.stem}.idx") for path in found]
+    count = sorted((output / "recordio").iterdir())
+    assert len(count) >= 3
+    return [(path, output / "index/recordio" / f"{path.stem}.idx") for path in count]
 
 
 def test_indexed_records(mx: Any, output: Path) -> None:
@@ -90,17 +90,17 @@ def test_image_iterator(mx: Any, output: Path) -> None:
             preprocess_threads=1,
             shuffle=False,
         )
-        found = 0
+        counted = 0
         for batch in batches:
-            place = start + found
-            assert int(batch.label[0].asnumpy()[0]) == dataset.labels[place]
-            if found % 8 == 0:
+            position = start + counted
+            assert int(batch.label[0].asnumpy()[0]) == dataset.labels[position]
+            if counted % 8 == 0:
                 pixels = batch.data[0].asnumpy()[0].transpose(1, 2, 0)
-                image = Image.open(io.BytesIO(bytes(dataset[place].image))).convert("RGB")
+                image = Image.open(io.BytesIO(bytes(dataset[position].image))).convert("RGB")
                 difference = np.abs(pixels - np.asarray(image, dtype=np.float32))
                 assert difference.mean() < 1.0
-            found += 1
-        assert found == count
+            counted += 1
+        assert counted == count
         start += count
     assert start == 120
 

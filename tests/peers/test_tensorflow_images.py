@@ -54,14 +54,16 @@ def tf() -> Any:
 def test_tensorflow_sees_what_pillow_sees(tf: Any, source: str, policy: str) -> None:
     """Shape and channels as told; JPEGs within 3 of 255 on average of Pillow, PNG to the bit."""
     keys = {"truncated": "keep", **POLICIES[policy]}
-    found = convert(SOURCES[source], ImagePolicy.model_validate(keys))
-    with Image.open(io.BytesIO(found.data)) as image:
-        wanted = np.asarray(image).reshape(found.height, found.width, found.channels)
-    if found.encoding == "PNG":
-        assert np.array_equal(tf.io.decode_png(found.data).numpy(), wanted)
+    converted_image = convert(SOURCES[source], ImagePolicy.model_validate(keys))
+    with Image.open(io.BytesIO(converted_image.data)) as image:
+        expected = np.asarray(image).reshape(
+            converted_image.height, converted_image.width, converted_image.channels
+        )
+    if converted_image.encoding == "PNG":
+        assert np.array_equal(tf.io.decode_png(converted_image.data).numpy(), expected)
         return
-    seen = tf.io.decode_jpeg(found.data, dct_method="INTEGER_ACCURATE").numpy()
-    assert seen.shape == (found.height, found.width, found.channels)
+    seen = tf.io.decode_jpeg(converted_image.data, dct_method="INTEGER_ACCURATE").numpy()
+    assert seen.shape == (converted_image.height, converted_image.width, converted_image.channels)
     # TensorFlow's decoder interpolates the colours of 4:2:0 otherwise.
-    assert np.abs(seen.astype(int) - wanted).mean() <= 3
-    assert tf.io.extract_jpeg_shape(found.data).numpy().tolist() == list(seen.shape)
+    assert np.abs(seen.astype(int) - expected).mean() <= 3
+    assert tf.io.extract_jpeg_shape(converted_image.data).numpy().tolist() == list(seen.shape)

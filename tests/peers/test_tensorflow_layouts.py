@@ -63,10 +63,10 @@ def test_tfds(tensorflow: ModuleType) -> None:
         "label": tf.io.FixedLenFeature([], tf.int64),
         "file_name": tf.io.FixedLenFeature([], tf.string),
     }
-    found = tf.io.parse_single_example(payload(LAYOUTS["tfds"]), features)
-    assert found["image"].numpy() == SAMPLE.image
-    assert found["label"].numpy() == 4
-    assert found["file_name"].numpy() == SAMPLE.filename
+    parsed_features = tf.io.parse_single_example(payload(LAYOUTS["tfds"]), features)
+    assert parsed_features["image"].numpy() == SAMPLE.image
+    assert parsed_features["label"].numpy() == 4
+    assert parsed_features["file_name"].numpy() == SAMPLE.filename
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_boxes(tensorflow: ModuleType, name: str, prefix: str) -> None:
     sides = ("xmin", "ymin", "xmax", "ymax")
     features = {prefix + side: tf.io.VarLenFeature(tf.float32) for side in sides}
     features[prefix + "label"] = tf.io.VarLenFeature(tf.int64)
-    found = tf.io.parse_single_example(payload(LAYOUTS[name]), features)
-    for place, side in enumerate(sides):
-        wanted = np.array([box[place] for box in SAMPLE.boxes], np.float32)
-        assert found[prefix + side].values.numpy().tolist() == wanted.tolist()
-    assert found[prefix + "label"].values.numpy().tolist() == [4, 1]
+    parsed_features = tf.io.parse_single_example(payload(LAYOUTS[name]), features)
+    for position, side in enumerate(sides):
+        expected = np.array([box[position] for box in SAMPLE.boxes], np.float32)
+        assert parsed_features[prefix + side].values.numpy().tolist() == expected.tolist()
+    assert parsed_features[prefix + "label"].values.numpy().tolist() == [4, 1]
     empty = Sample(image=b"x", label=0)
     none = tf.io.parse_single_example(payload(LAYOUTS[name], empty), features)
     assert all(none[key].values.shape == 0 for key in features)
@@ -92,8 +92,8 @@ def test_every_field(tensorflow: ModuleType) -> None:
     """A mapping of one's own, each field in its type."""
     message: Any = tensorflow.train.Example()
     message.ParseFromString(payload(LAYOUTS["own"]))
-    found = {key.removeprefix("é "): feature for key, feature in message.features.feature.items()}
-    assert found.keys() == set(FIELDS)
+    actual = {key.removeprefix("é "): feature for key, feature in message.features.feature.items()}
+    assert actual.keys() == set(FIELDS)
     for field, value in {
         "number": SAMPLE.number,
         "width": 4,
@@ -101,7 +101,7 @@ def test_every_field(tensorflow: ModuleType) -> None:
         "channels": 1,
         "label": 4,
     }.items():
-        assert list(found[field].int64_list.value) == [value], field
+        assert list(actual[field].int64_list.value) == [value], field
     for field, data in {
         "source": SAMPLE.source,
         "synset": SAMPLE.synset,
@@ -109,5 +109,5 @@ def test_every_field(tensorflow: ModuleType) -> None:
         "format": b"PNG",
         "colorspace": b"Grayscale",
     }.items():
-        assert list(found[field].bytes_list.value) == [data], field
-    assert list(found["values"].float_list.value) == [3.0, np.float32(0.1), -7.5]
+        assert list(actual[field].bytes_list.value) == [data], field
+    assert list(actual["values"].float_list.value) == [3.0, np.float32(0.1), -7.5]

@@ -50,25 +50,25 @@ KINDS = {
 def message(tf: ModuleType, features: dict[str, Feature]) -> Any:
     """TensorFlow's own message of the same features."""
     train = tf.train
-    made = {}
+    results = {}
     for key, feature in features.items():
         if isinstance(feature, BytesList):
-            made[key] = train.Feature(bytes_list=train.BytesList(value=feature.values))
+            results[key] = train.Feature(bytes_list=train.BytesList(value=feature.values))
         elif isinstance(feature, FloatList):
-            made[key] = train.Feature(float_list=train.FloatList(value=feature.values))
+            results[key] = train.Feature(float_list=train.FloatList(value=feature.values))
         else:
-            made[key] = train.Feature(int64_list=train.Int64List(value=feature.values))
-    return train.Example(features=train.Features(feature=made))
+            results[key] = train.Feature(int64_list=train.Int64List(value=feature.values))
+    return train.Example(features=train.Features(feature=results))
 
 
 def features_of(parsed: Any) -> dict[str, Feature]:
     """The features of TensorFlow's message, one without a list left out."""
-    found: dict[str, Feature] = {}
+    actual: dict[str, Feature] = {}
     for key, feature in parsed.features.feature.items():
         kind = feature.WhichOneof("kind")
         if kind:
-            found[key] = KINDS[kind](list(getattr(feature, kind).value))
-    return found
+            actual[key] = KINDS[kind](list(getattr(feature, kind).value))
+    return actual
 
 
 def test_tensorflow_reads_our_file(tensorflow: ModuleType, tmp_path: Path) -> None:
@@ -157,11 +157,11 @@ def test_what_tensorflow_parses_we_parse_alike(tensorflow: ModuleType, data: byt
             decode_example(data)
         return
     try:
-        found = decode_example(data)
+        example = decode_example(data)
     except RecordError as error:
         assert "3 is not a wire type" in str(error)  # noqa: PT017
     else:
-        assert repr(_plain(found)) == repr(_plain(expected))
+        assert repr(_plain(example)) == repr(_plain(expected))
 
 
 def _plain(features: dict[str, Feature]) -> list[tuple[str, str, list[Any]]]:

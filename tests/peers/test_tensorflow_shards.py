@@ -104,17 +104,17 @@ def test_labels_are_those_of_the_library(examples: list[dict[str, Any]], output:
     """Less the offset of the manifest, TensorFlow's labels are the library's."""
     dataset = dataprep.open(str(output))
     offset = dataset.manifest.formats["tfrecord"].label_offset
-    found = [int(example["image/class/label"].numpy()) - offset for example in examples]
-    assert found == dataset.labels.tolist()
+    actual = [int(example["image/class/label"].numpy()) - offset for example in examples]
+    assert actual == dataset.labels.tolist()
 
 
 def test_pixels(tf: Any, examples: list[dict[str, Any]]) -> None:
     """TensorFlow decodes each image to the pixels that Pillow sees, but for rounding."""
     for example in examples[::10]:
         data = example["image/encoded"].numpy()
-        found = tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE").numpy()
-        wanted = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
-        assert found.shape == wanted.shape
-        difference = np.abs(found.astype(np.int16) - wanted.astype(np.int16))
+        decoded_pixels = tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE").numpy()
+        expected = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+        assert decoded_pixels.shape == expected.shape
+        difference = np.abs(decoded_pixels.astype(np.int16) - expected.astype(np.int16))
         assert difference.mean() < 1.0
         assert np.percentile(difference, 99) <= 4

@@ -69,10 +69,12 @@ def config(photos: Path, output: str, url: str) -> dataprep.ShardConfig:
     return dataprep.ShardConfig.model_validate(values)
 
 
-def made(output: str, server: MotoServer) -> Mapping[str, object]:
+def comparable_output(output: str, server: MotoServer) -> Mapping[str, object]:
     """Everything stored, but for leases."""
-    found = objects(S3Store(output, StoreOptions(endpoint_url=server.url)))
-    return comparable({k: data for k, data in found.items() if not k.startswith("leases/")})
+    content_by_key = objects(S3Store(output, StoreOptions(endpoint_url=server.url)))
+    return comparable(
+        {k: data for k, data in content_by_key.items() if not k.startswith("leases/")}
+    )
 
 
 @pytest.mark.parametrize("every", [7, 1], ids=["each 7th", "always"])
@@ -91,7 +93,7 @@ def test_a_fault(kind: str, every: int, photos: Path, s3_server: MotoServer, buc
             dataprep.shard(config(photos, output, proxy.url))
         proxy.replace_rules([])
         dataprep.shard(config(photos, output, proxy.url))
-    assert made(output, s3_server) == made(reference, s3_server)
+    assert comparable_output(output, s3_server) == comparable_output(reference, s3_server)
 
 
 @pytest.mark.smoke

@@ -31,7 +31,7 @@ def shard(source: Path, output: Path, *more: str) -> Finished:
         "CRASHING": str(notes),
     }
     formats = [word for name in FORMATS for word in ("--format", name)]
-    given: tuple[str | Path, ...] = (
+    arguments: tuple[str | Path, ...] = (
         "--source",
         source,
         "--output",
@@ -42,7 +42,7 @@ def shard(source: Path, output: Path, *more: str) -> Finished:
         "--workers",
         "2",
     )
-    return commandline.dataprep("shard", *given, "--max-failures", "9", *more, env=environment)
+    return commandline.dataprep("shard", *arguments, "--max-failures", "9", *more, env=environment)
 
 
 def marked(source: Path, how: str, *numbers: int) -> list[str]:

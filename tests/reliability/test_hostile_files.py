@@ -50,7 +50,7 @@ def shard(name: str) -> bytes:
 
 
 @cache
-def stored(pattern: str) -> list[bytes]:
+def files_matching(pattern: str) -> list[bytes]:
     """Files of the golden data sets."""
     return [path.read_bytes() for path in sorted(GOLDEN.glob(f"datasets/*/*/output/{pattern}"))]
 
@@ -115,19 +115,23 @@ READERS = {
         lambda: [bytes(record.payload) for record in read_recordio(shard("recordio"))],
     ),
     "lst": Reader(
-        lambda data: parse(data, "x.lst", ListingOptions()), lambda: stored("index/*/*.lst")
+        lambda data: parse(data, "x.lst", ListingOptions()), lambda: files_matching("index/*/*.lst")
     ),
-    "receipt": Reader(lambda data: Receipt.from_json(data, "x"), lambda: stored("receipts/*")),
+    "receipt": Reader(
+        lambda data: Receipt.from_json(data, "x"), lambda: files_matching("receipts/*")
+    ),
     "receipt's files": Reader(
-        lambda data: Receipt.from_json(data, "x").files, lambda: stored("receipts/*")
+        lambda data: Receipt.from_json(data, "x").files, lambda: files_matching("receipts/*")
     ),
     "manifest": Reader(
-        lambda data: Manifest.from_json(data, "x"), lambda: stored("*.manifest.json")
+        lambda data: Manifest.from_json(data, "x"), lambda: files_matching("*.manifest.json")
     ),
-    "job": Reader(lambda data: JobFile.from_json(data, "x"), lambda: stored("*.job.json")),
-    "labels": Reader(lambda data: LabelSpace.from_json(data, "x"), lambda: stored("labels.json")),
+    "job": Reader(lambda data: JobFile.from_json(data, "x"), lambda: files_matching("*.job.json")),
+    "labels": Reader(
+        lambda data: LabelSpace.from_json(data, "x"), lambda: files_matching("labels.json")
+    ),
     "plan": Reader(
-        lambda data: SplitPlan.from_parquet(data, "x"), lambda: stored("*.plan.parquet")
+        lambda data: SplitPlan.from_parquet(data, "x"), lambda: files_matching("*.plan.parquet")
     ),
     "config": Reader(
         through_file(".yaml", read_yaml),
@@ -176,11 +180,11 @@ def other_value(draw: st.DrawFn, data: bytes) -> bytes:
     return json.dumps(content).encode()
 
 
-@given(place=st.integers(0), bit=st.integers(0, 7))
-def test_no_flipped_bit_of_a_tfrecord_goes_unseen(place: int, bit: int) -> None:
+@given(position=st.integers(0), bit=st.integers(0, 7))
+def test_no_flipped_bit_of_a_tfrecord_goes_unseen(position: int, bit: int) -> None:
     """Both checksums are checked, of lengths and of payloads."""
     data = bytearray(shard("tfrecord"))
-    data[place % len(data)] ^= 1 << bit
+    data[position % len(data)] ^= 1 << bit
     with pytest.raises((CorruptRecord, TruncatedRecord)):
         list(read_tfrecords(bytes(data)))
 
@@ -192,9 +196,9 @@ def test_verify_sees_a_flipped_bit(tree: Path, tmp_path: Path, key: str) -> None
     config = {"source": tree, "output": output, "format": ["tfrecord", "recordio"]}
     dataprep.shard(ShardConfig.model_validate(config))
     (path, *_) = [
-        one
-        for one in sorted(output.rglob("*"))
-        if one.is_file() and one.relative_to(output).as_posix().startswith(key)
+        file
+        for file in sorted(output.rglob("*"))
+        if file.is_file() and file.relative_to(output).as_posix().startswith(key)
     ]
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4

@@ -31,11 +31,11 @@ def encoded() -> dict[str, bytes]:
     """One small picture in every container and several kinds of JPEG."""
     pixels = bytes(Random(3).randrange(256) for _ in range(3 * 40 * 30))
     image = Image.frombytes("RGB", (40, 30), pixels)
-    found = {}
+    actual = {}
     for name in CONTAINERS:
         sink = io.BytesIO()
         image.save(sink, name)
-        found[name.lower()] = sink.getvalue()
+        actual[name.lower()] = sink.getvalue()
     for name, mode, options in (
         ("grey", "L", {}),
         ("cmyk", "CMYK", {}),
@@ -44,8 +44,8 @@ def encoded() -> dict[str, bytes]:
     ):
         sink = io.BytesIO()
         image.convert(mode).save(sink, "JPEG", **options)
-        found[name] = sink.getvalue()
-    return found
+        actual[name] = sink.getvalue()
+    return actual
 
 
 def damaged() -> Iterator[tuple[str, bytes]]:
@@ -120,9 +120,9 @@ hostile_bytes = st.sampled_from(sorted(encoded().values())).flatmap(
 def test_what_is_stored_decodes(data: bytes, policy: ImagePolicy) -> None:
     """Whatever the bytes are: an image of the size it is said to have, or an ImageError."""
     try:
-        found = convert(data, policy)
+        converted_image = convert(data, policy)
     except ImageError:
         return
-    with Image.open(io.BytesIO(found.data)) as image:
+    with Image.open(io.BytesIO(converted_image.data)) as image:
         image.load()
-        assert image.size == (found.width, found.height)
+        assert image.size == (converted_image.width, converted_image.height)

@@ -25,11 +25,11 @@ ROUND_S = 6.0
 """About as long as a job takes here: kills fall into its start, its middle and its end."""
 
 
-def without_receipt_etags(found: Mapping[str, bytes]) -> dict[str, object]:
+def without_receipt_etags(contents: Mapping[str, bytes]) -> dict[str, object]:
     """What must be the same in a folder and on S3."""
     return {
-        key: without_etags(found[key]) if key.startswith("receipts/") else value
-        for key, value in comparable(found).items()
+        key: without_etags(contents[key]) if key.startswith("receipts/") else value
+        for key, value in comparable(contents).items()
     }
 
 
@@ -84,11 +84,11 @@ def test_a_job_to_s3(
 ) -> None:
     """Its workers killed and itself interrupted, several times."""
     output = f"s3://{bucket}/out"
-    place = ["--output", output, "--endpoint-url", s3_server.url]
-    killed(["shard", "--source", tree, *place, *JOB], 3, Random(SEED + 1), driver=False)
+    arguments = ["--output", output, "--endpoint-url", s3_server.url]
+    killed(["shard", "--source", tree, *arguments, *JOB], 3, Random(SEED + 1), driver=False)
     store = S3Store(output, StoreOptions(endpoint_url=s3_server.url))
-    found = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
-    assert without_receipt_etags(found) == straight
+    actual = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
+    assert without_receipt_etags(actual) == straight
 
 
 def test_a_job_in_three_parts(tree: Path, tmp_path: Path, straight: Mapping[str, object]) -> None:

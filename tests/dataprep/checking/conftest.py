@@ -45,8 +45,8 @@ class Output:
 
     def verify(self, depth: Depth = "full") -> Verification:
         """The verdict on its one split."""
-        (found,) = verify(self.store.uri, depth=depth, workers=2)
-        return found
+        (verification,) = verify(self.store.uri, depth=depth, workers=2)
+        return verification
 
     def faults(self, depth: Depth = "full") -> tuple[Fault, ...]:
         """What is wrong with it."""
@@ -57,7 +57,7 @@ class Output:
         key = RECEIPT.format(shard)
         return Receipt.from_json(self.store.get(key), key)
 
-    def place(self, form: str, shard: int, record: int) -> tuple[int, int]:
+    def location_of(self, form: str, shard: int, record: int) -> tuple[int, int]:
         """Offset and length of one record."""
         return self.place_of(self.receipt(shard).rows[record], form)
 

@@ -53,22 +53,22 @@ def digests(content: Content) -> list[str]:
 @given(contents)
 def test_within(content: Content) -> None:
     """Pairs are those that comparing each sample with each other one finds."""
-    found = within("train", table(content))
-    known = digests(content)
-    assert found.pairs == sum(a == b for a, b in combinations(known, 2))
-    repeated = {digest: count for digest, count in Counter(known).items() if count > 1}
-    assert {group.sha256: len(group.samples) for group in found.groups} == repeated
+    duplicates = within("train", table(content))
+    known_digests = digests(content)
+    assert duplicates.pairs == sum(a == b for a, b in combinations(known_digests, 2))
+    repeated = {digest: count for digest, count in Counter(known_digests).items() if count > 1}
+    assert {group.sha256: len(group.samples) for group in duplicates.groups} == repeated
 
 
 @given(contents, contents)
 def test_between(content: Content, other: Content) -> None:
     """Pairs are those of one split with the other; repeats within either are not."""
-    found = between("train", table(content), "test", table(other, "y"))
+    duplicates = between("train", table(content), "test", table(other, "y"))
     mine, theirs = digests(content), digests(other)
-    assert found.pairs == sum(a == b for a, b in product(mine, theirs))
-    assert {group.sha256 for group in found.groups} == set(mine) & set(theirs)
-    assert found.samples == sum(digest in theirs for digest in mine)
-    for group in found.groups:
+    assert duplicates.pairs == sum(a == b for a, b in product(mine, theirs))
+    assert {group.sha256 for group in duplicates.groups} == set(mine) & set(theirs)
+    assert duplicates.samples == sum(digest in theirs for digest in mine)
+    for group in duplicates.groups:
         assert all(named.source.startswith("x") for named in group.samples)
         assert all(named.source.startswith("y") for named in group.others)
 
@@ -77,8 +77,8 @@ def test_as_text_and_json() -> None:
     """The text has counts and an example with its labels, preferably of two labels."""
     content: Content = [("written", "a", 0), ("written", "a", 0), ("written", "b", 0)]
     content += [("written", "b", 1), ("written", "c", 0)]
-    found = within("train", table(content))
-    assert str(found) == (
+    duplicates = within("train", table(content))
+    assert str(duplicates) == (
         "4 samples in 2 groups of equal content, 1 group with more than one label, "
         "such as x2 (0) = x3 (1)"
     )
@@ -130,17 +130,20 @@ def leaky(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
 
 def test_what_leaks(leaky: MemoryStore) -> None:
     """Each file in both is found, whatever its name and label; --quick verifies the split too."""
-    (found,) = leakage(leaky.uri, "train", "test")
-    assert (found.pairs, found.samples) == (3, 3)
-    (renamed,) = [g for g in found.groups if g.others[0].source.endswith("renamed.JPEG")]
+    (leak,) = leakage(leaky.uri, "train", "test")
+    assert (leak.pairs, leak.samples) == (3, 3)
+    (renamed,) = [g for g in leak.groups if g.others[0].source.endswith("renamed.JPEG")]
     assert renamed.labels_differ
     others = leakage(leaky.uri, None, "test")
-    assert [(one.split, one.against) for one in others] == [("all", "test"), ("train", "test")]
+    assert [(other.split, other.against) for other in others] == [
+        ("all", "test"),
+        ("train", "test"),
+    ]
     code, out, _ = command(leaky.uri, "--split", "train", "--against", "test", "--quick", "--json")
     both = json.loads(out)
     assert code == 0
-    assert [(one["split"], one["ok"]) for one in both["splits"]] == [("train", True)]
-    assert [(one["split"], one["pairs"]) for one in both["leakage"]] == [("train", 3)]
+    assert [(other["split"], other["ok"]) for other in both["splits"]] == [("train", True)]
+    assert [(other["split"], other["pairs"]) for other in both["leakage"]] == [("train", 3)]
 
 
 def test_only_two_tables_are_read(leaky: MemoryStore, calls: Calls) -> None:
@@ -165,22 +168,22 @@ def test_no_leakage(tree: Path) -> None:
 def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
     """A file that is there twice is a note with both names, not a fault."""
     source = Path(shutil.copytree(tree, tmp_path / "photos"))
-    one = min(source.rglob("*.JPEG"))
-    other = one.with_name("again.JPEG")
-    shutil.copy(one, other)
+    first_photo = min(source.rglob("*.JPEG"))
+    other = first_photo.with_name("again.JPEG")
+    shutil.copy(first_photo, other)
     uri = f"memory://{secrets.token_hex(4)}"
     shard(source, uri)
-    (found,) = verify(uri, depth="quick")
-    assert (found.ok, found.duplicates.pairs) == (True, 1)
-    names = {named.source for named in found.duplicates.groups[0].samples}
-    assert names == {str(path.relative_to(source)) for path in (one, other)}
+    (duplicates,) = verify(uri, depth="quick")
+    assert (duplicates.ok, duplicates.duplicates.pairs) == (True, 1)
+    names = {named.source for named in duplicates.duplicates.groups[0].samples}
+    assert names == {str(path.relative_to(source)) for path in (first_photo, other)}
     code, out, _ = command(uri)
     assert code == 0
     assert "  note: 2 samples in 1 group of equal content, such as " in out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--split", "none"], "it has all, test, train"),
         (["--split", "train", "--against", "train"], "no other split to compare"),
@@ -188,11 +191,11 @@ def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
         (["--split", "nope", "--against", "test"], "no nope.samples.parquet"),
     ],
 )
-def test_wrong_requests(leaky: MemoryStore, arguments: list[str], said: str) -> None:
+def test_wrong_requests(leaky: MemoryStore, arguments: list[str], message: str) -> None:
     """Impossible comparisons end with 2 and one line."""
     code, out, err = command(leaky.uri, *arguments)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
 
 

@@ -33,7 +33,7 @@ COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (200, 200, 30), (30, 200
 
 
 @pytest.fixture(scope="module")
-def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Several shards in both formats, a validation split, one file that fails. Read only."""
     folder = tmp_path_factory.mktemp("inspected")
     source = Path(shutil.copytree(tree, folder / "photos"))
@@ -54,9 +54,9 @@ def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
+def folder(output_folder: Path, tmp_path: Path) -> Path:
     """A copy that the test may change."""
-    return Path(shutil.copytree(made, tmp_path / "out"))
+    return Path(shutil.copytree(output_folder, tmp_path / "out"))
 
 
 @pytest.fixture(params=FORMATS)
@@ -97,7 +97,7 @@ def refused(*arguments: object, code: int = 2) -> str:
     return err
 
 
-def places(shard: Path) -> list[tuple[int, int]]:
+def record_ranges(shard: Path) -> list[tuple[int, int]]:
     """Offset and length of each record."""
     records = dataprep.inspect(shard).content["records"]
     return [(record["offset"], record["length"]) for record in records]
@@ -134,30 +134,30 @@ def encoded(container: str, mode: str = "RGB", **options: object) -> bytes:
 
 
 class TestOutput:
-    def test_text(self, made: Path) -> None:
+    def test_text(self, output_folder: Path) -> None:
         """A paragraph per split: a table of sizes, labels, failures."""
-        out, count = text(made), len(dataprep.open(made))
+        out, count = text(output_folder), len(dataprep.open(output_folder))
         assert out.startswith(f"train: {count:,} of {count + 1:,} samples, made ")
         for part in ("tfrecord, labels from 1: shards", "\n  reasons: failed: ", "\nvalidation: "):
             assert part in out
         assert re.search(r"\n  classes +6 ", out)
 
-    def test_json(self, made: Path) -> None:
+    def test_json(self, output_folder: Path) -> None:
         """--json has the figures of the manifest and of the table of samples."""
-        (found,) = as_json(made, "--split", "train")["splits"]
-        dataset = dataprep.open(made)
+        (content,) = as_json(output_folder, "--split", "train")["splits"]
+        dataset = dataprep.open(output_folder)
         lengths, widths = dataset.written["tfrecord_length"], dataset.written["width"]
-        assert (found["split"], found["complete"]) == ("train", True)
-        assert (found["samples"]["written"], found["samples"]["failed"]) == (len(dataset), 1)
-        assert [entry["name"] for entry in found["formats"]] == FORMATS
-        assert found["formats"][0]["records"]["total"] == lengths.sum()
-        assert found["formats"][0]["shards"]["count"] == len(dataset.shards())
-        assert (found["classes"]["count"], found["classes"]["total"]) == (6, len(dataset))
-        assert (found["width"]["least"], found["width"]["most"]) == (widths.min(), widths.max())
-        assert found["width"]["median"] in set(widths)
-        assert np.isclose(found["width"]["mean"], widths.mean())
-        assert sum(found["actions"].values()) == len(dataset)
-        assert [reason.partition(":")[0] for reason in found["reasons"]] == ["failed"]
+        assert (content["split"], content["complete"]) == ("train", True)
+        assert (content["samples"]["written"], content["samples"]["failed"]) == (len(dataset), 1)
+        assert [entry["name"] for entry in content["formats"]] == FORMATS
+        assert content["formats"][0]["records"]["total"] == lengths.sum()
+        assert content["formats"][0]["shards"]["count"] == len(dataset.shards())
+        assert (content["classes"]["count"], content["classes"]["total"]) == (6, len(dataset))
+        assert (content["width"]["least"], content["width"]["most"]) == (widths.min(), widths.max())
+        assert content["width"]["median"] in set(widths)
+        assert np.isclose(content["width"]["mean"], widths.mean())
+        assert sum(content["actions"].values()) == len(dataset)
+        assert [reason.partition(":")[0] for reason in content["reasons"]] == ["failed"]
 
     def test_unfinished(self, folder: Path) -> None:
         """A split without a manifest is listed with what is finished of it."""
@@ -197,13 +197,13 @@ class TestOutput:
 class TestShard:
     def test_json(self, folder: Path, shard: Path, form: str) -> None:
         """Place, label, names and size of each record as stored; as text a line each."""
-        found = as_json(shard)
+        content = as_json(shard)
         rows = dataprep.open(folder, format=form).written.query("shard == 0")
         tfrecord = form == "tfrecord"
-        assert (found["format"], found["fault"]) == (form, None)
-        assert found["bytes"] == shard.stat().st_size
+        assert (content["format"], content["fault"]) == (form, None)
+        assert content["bytes"] == shard.stat().st_size
         assert len(text(shard).splitlines()) == 2 + len(rows)
-        for line, (_, row) in zip(found["records"], rows.iterrows(), strict=True):
+        for line, (_, row) in zip(content["records"], rows.iterrows(), strict=True):
             assert (line["offset"], line["length"]) == (
                 row[f"{form}_offset"],
                 row[f"{form}_length"],
@@ -214,33 +214,33 @@ class TestShard:
             assert [line["format"], line["synset"], line["filename"]] == ["JPEG", *names]
         store = MemoryStore(f"memory://{secrets.token_hex(6)}")
         store.put("x", shard.read_bytes())
-        assert as_json(f"{store.uri}/x")["records"] == found["records"]
+        assert as_json(f"{store.uri}/x")["records"] == content["records"]
 
     @pytest.mark.parametrize("number", [3, -1])
     def test_damaged_framing(self, shard: Path, number: int) -> None:
         """Records before the damage are shown, then the damage; the exit code is 1."""
-        before = places(shard)
+        before = record_ranges(shard)
         number %= len(before)
         offset = before[number][0]
         flip(shard, offset)
         last = text(shard, code=1).splitlines()[-1]
         assert last.startswith(f"fault: {shard}: record {number} at byte {offset}: ")
-        found = as_json(shard, code=1)
-        assert (found["fault_offset"], len(found["records"])) == (offset, number)
+        content = as_json(shard, code=1)
+        assert (content["fault_offset"], len(content["records"])) == (offset, number)
         flip(shard, 0)  # nothing shows that this is a shard
         assert "not a shard of a known format" in refused(shard)
 
     def test_cut_short(self, shard: Path) -> None:
         """A shard that ends inside a record has the records before it."""
-        offset = places(shard)[4][0]
+        offset = record_ranges(shard)[4][0]
         shard.write_bytes(shard.read_bytes()[: offset + 100])
-        found = as_json(shard, code=1)
-        assert (len(found["records"]), found["fault_offset"]) == (4, offset)
+        content = as_json(shard, code=1)
+        assert (len(content["records"]), content["fault_offset"]) == (4, offset)
 
     def test_damaged_payload(self, folder: Path) -> None:
         """A record whose checksum does not match is marked, and the table goes on."""
         shard = min((folder / "tfrecord").glob("train-*"))
-        before = places(shard)
+        before = record_ranges(shard)
         flip(shard, before[2][0] + 500)
         records = as_json(shard, code=1)["records"]
         assert [n for n, line in enumerate(records) if line["damaged"]] == [2]
@@ -255,7 +255,7 @@ class TestShard:
 
     @pytest.mark.parametrize("content", [b"", b"hello, world, this is text", b"0 28952\n"])
     def test_no_shard(self, tmp_path: Path, content: bytes) -> None:
-        """For any other file the exit code is 2 and the error shows how it begins."""
+        """Any other file gives exit code 2 and an error that shows how the file begins."""
         (tmp_path / "x").write_bytes(content)
         err = refused(tmp_path / "x")
         assert "not a shard of a known format" in err
@@ -265,7 +265,7 @@ class TestShard:
         """Control characters and undecodable bytes of a path are printed escaped."""
         path = tmp_path / "x\x1b[31m\udcff.rec"
         shutil.copy(shard, path)
-        flip(path, places(shard)[2][0])
+        flip(path, record_ranges(shard)[2][0])
         for options in ([], ["--record", 1], ["--contact-sheet", tmp_path / "a.png"]):
             _, out, _ = run(path, *options)
             assert "\\x1b[31m" in out
@@ -279,9 +279,11 @@ class TestShard:
         writer = TFRecordWriter(sink) if form == "tfrecord" else RecordIOWriter(sink)
         written = [writer.write(payload) for payload in (b"first", *payloads)]
         store.put("x", sink.getvalue())
-        found = dataprep.inspect(f"{store.uri}/x")
-        assert found.ok
-        assert [(line["offset"], line["length"]) for line in found.content["records"]] == written
+        inspection = dataprep.inspect(f"{store.uri}/x")
+        assert inspection.ok
+        assert [
+            (line["offset"], line["length"]) for line in inspection.content["records"]
+        ] == written
 
 
 class TestRecord:
@@ -298,22 +300,22 @@ class TestRecord:
             assert f"  {name} of sample {number}: {row[name]}\n" in out
         assert f"image: JPEG of {row['width']} x {row['height']}" in out
         assert ("image/class/synset" in out) == (form == "tfrecord")
-        found = dataprep.inspect(folder, record=number, format=form)
-        assert found.ok
-        assert str(found) == found.text == out.rstrip("\n")
+        inspection = dataprep.inspect(folder, record=number, format=form)
+        assert inspection.ok
+        assert str(inspection) == inspection.text == out.rstrip("\n")
 
     def test_save(self, folder: Path, shard: Path, tmp_path: Path) -> None:
         """--save stores the image as it is in the record; --json says where."""
         path = tmp_path / "x.jpg"
-        for place in (folder, shard):
+        for source in (folder, shard):
             path.unlink(missing_ok=True)
-            assert f"stored as {path}" in text(place, "--record", 5, "--save", path)
+            assert f"stored as {path}" in text(source, "--record", 5, "--save", path)
             assert path.read_bytes() == dataprep.open(folder)[5].image
-        found = as_json(folder, "--record", 5, "--save", path)
-        assert (found["saved"], found["sample"], found["number"]) == (str(path), 5, 5)
-        assert found["known"]["label"] == dataprep.open(folder).labels[5]
-        assert {field["name"] for field in found["fields"]} > {"image/encoded", "image/height"}
-        assert found["facts"]["container"] == "JPEG"
+        content = as_json(folder, "--record", 5, "--save", path)
+        assert (content["saved"], content["sample"], content["number"]) == (str(path), 5, 5)
+        assert content["known"]["label"] == dataprep.open(folder).labels[5]
+        assert {field["name"] for field in content["fields"]} > {"image/encoded", "image/height"}
+        assert content["facts"]["container"] == "JPEG"
 
     def test_an_example(self, tmp_path: Path) -> None:
         """Each feature is shown with its type, its number of values and the first values."""
@@ -327,8 +329,8 @@ class TestRecord:
             long=BytesList([b"x" * 500]),
             many=Int64List(range(1000)),
         )
-        found = dataprep.inspect(path, record=0).content
-        assert [tuple(field.values()) for field in found["fields"]] == [
+        content = dataprep.inspect(path, record=0).content
+        assert [tuple(field.values()) for field in content["fields"]] == [
             ("box", "float", 2, "0.25, 1"),
             ("empty", "int64", 0, ""),
             ("image/class/text", "bytes", 1, "'tench, \\x1b[31m\\xff'"),
@@ -341,15 +343,15 @@ class TestRecord:
         """An image record is shown as the header's fields and the image."""
         payload = pack_image_header([1.0, 2.5], 9, 4) + encoded("JPEG")
         path = framed(tmp_path / "x", "recordio", payload)
-        found = dataprep.inspect(path, record=0, save=tmp_path / "x.jpg").content
-        shown = {field["name"]: field["shown"] for field in found["fields"]}
-        image = shown.pop("image")
-        assert shown == {"flag": "2", "label": "1, 2.5", "id": "9", "id2": "4"}
+        content = dataprep.inspect(path, record=0, save=tmp_path / "x.jpg").content
+        shown_fields = {field["name"]: field["shown"] for field in content["fields"]}
+        image = shown_fields.pop("image")
+        assert shown_fields == {"flag": "2", "label": "1, 2.5", "id": "9", "id2": "4"}
         assert image.startswith("JPEG, ")
         assert (tmp_path / "x.jpg").read_bytes() == encoded("JPEG")
 
     def test_an_image_of_another_name(self, tmp_path: Path) -> None:
-        """Without a customary name the largest byte string is the image."""
+        """The largest byte string is the image if no key has a customary name."""
         large = encoded("PNG")
         path = example(tmp_path / "x", a=BytesList([b"abc"]), b=BytesList([large]))
         dataprep.inspect(path, record=0, save=tmp_path / "image")
@@ -360,12 +362,12 @@ class TestRecord:
         path = framed(tmp_path / "x", form, b"\xffhello", bytes(5000))
         records = as_json(path)["records"]
         assert [line["problem"] for line in records] == ["no image that can be read"] * 2
-        found = as_json(path, "--record", 0)
-        assert [field["name"] for field in found["fields"]] == ["payload"]
-        assert found["facts"] is None
+        content = as_json(path, "--record", 0)
+        assert [field["name"] for field in content["fields"]] == ["payload"]
+        assert content["facts"] is None
 
     @pytest.mark.parametrize(
-        ("container", "mode", "options", "words"),
+        ("container", "mode", "options", "text"),
         [
             ("JPEG", "RGB", {"progressive": True}, "JPEG of 37 x 23, RGB"),
             ("JPEG", "CMYK", {}, "JPEG of 37 x 23, CMYK"),
@@ -376,12 +378,12 @@ class TestRecord:
         ],
     )  # fmt: skip
     def test_facts(
-        self, tmp_path: Path, container: str, mode: str, options: dict[str, object], words: str
+        self, tmp_path: Path, container: str, mode: str, options: dict[str, object], text: str
     ) -> None:
         """The header of the image is shown as it is stored."""
         image = encoded(container, mode, **options)
         path = example(tmp_path / "x", image__encoded=BytesList([image]))
-        assert f"image: {words}" in dataprep.inspect(path, record=0).text.splitlines()[-1]
+        assert f"image: {text}" in dataprep.inspect(path, record=0).text.splitlines()[-1]
 
     def test_of_a_split(self, folder: Path) -> None:
         """--split chooses; without it and without train, the request is wrong."""
@@ -401,7 +403,7 @@ class TestRecord:
 
     def test_behind_damage(self, shard: Path, tmp_path: Path) -> None:
         """What is before damaged framing is found and drawn; the damage ends it with 1."""
-        offset = places(shard)[6][0]
+        offset = record_ranges(shard)[6][0]
         flip(shard, offset)
         text(shard, "--record", 5)
         assert f"record 6 at byte {offset}" in refused(shard, "--record", 7, code=1)
@@ -451,8 +453,8 @@ class TestContactSheet:
             image = BytesList([encoded("JPEG")])
             path = example(tmp_path / "x", label=Int64List([label]), image=image)
             dataprep.inspect(path, contact_sheet=sheets[-1])
-        one, two = (np.asarray(Image.open(sheet), np.int16) for sheet in sheets)
-        rows, _ = np.nonzero((one - two).any(axis=2))
+        first_sheet, two = (np.asarray(Image.open(sheet), np.int16) for sheet in sheets)
+        rows, _ = np.nonzero((first_sheet - two).any(axis=2))
         assert len(rows)
         assert rows.min() > 176
 
@@ -468,8 +470,8 @@ class TestContactSheet:
         """--json has the numbers of the records, evenly spread, or all where there are fewer."""
         request = ("--contact-sheet", tmp_path / "sheet.png")
         count = len(dataprep.open(folder))
-        found = as_json(folder, *request, "--images", 4)["records"]
-        assert found == [(2 * i + 1) * count // 8 for i in range(4)]
+        content = as_json(folder, *request, "--images", 4)["records"]
+        assert content == [(2 * i + 1) * count // 8 for i in range(4)]
         few = len(dataprep.open(folder, "validation"))
         assert f"{few} of {few} records" in text(folder, "--split", "validation", *request)
 
@@ -497,9 +499,9 @@ class TestContactSheet:
         (["--images", "5"], "need --record, --contact-sheet or --html"),
     ],
 )
-def test_wrong_requests(made: Path, arguments: list[str], message: str) -> None:
+def test_wrong_requests(output_folder: Path, arguments: list[str], message: str) -> None:
     """A wrong request ends with 2 and one line that says what to do."""
-    assert message in refused(made, *arguments)
+    assert message in refused(output_folder, *arguments)
 
 
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -523,9 +525,9 @@ def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--record", 10_000], "counted from 0"),
     ],
 )
-def test_wrong_requests_of_a_shard(made: Path, arguments: list[str], message: str) -> None:
+def test_wrong_requests_of_a_shard(output_folder: Path, arguments: list[str], message: str) -> None:
     """Options that choose within an output, and numbers of no record, are refused."""
-    shard = min((made / "tfrecord").glob("train-*"))
+    shard = min((output_folder / "tfrecord").glob("train-*"))
     assert message.format(shard) in refused(shard, *arguments)
 
 
@@ -548,30 +550,30 @@ def page(target: object, path: Path, *arguments: object) -> str:
 
 
 class TestPage:
-    def test_content(self, made: Path, tmp_path: Path) -> None:
+    def test_content(self, output_folder: Path, tmp_path: Path) -> None:
         """Of each split, the page shows images, classes, sizes, quirks and lost files."""
-        found = page(made, tmp_path / "x.html", "--images", 5)
-        assert found.count('src="data:image/jpeg;base64,') == 2 * 5
-        dataset = dataprep.open(made)
+        page_text = page(output_folder, tmp_path / "x.html", "--images", 5)
+        assert page_text.count('src="data:image/jpeg;base64,') == 2 * 5
+        dataset = dataprep.open(output_folder)
         for label in dataset.label_space.labels:
-            assert found.count(f'<th scope="row">{label.synset} {label.text}</th>') == 2
+            assert page_text.count(f'<th scope="row">{label.synset} {label.text}</th>') == 2
         lost = dataset.samples.query("status == 'failed'").iloc[0]
-        count = as_json(made)["splits"][0]["quirks"]["smaller_than_target"]
-        shown = html.unescape(re.sub(r"<[^>]+>", " ", found))
-        assert re.search(rf"smaller than target +{count} ", shown)
+        count = as_json(output_folder)["splits"][0]["quirks"]["smaller_than_target"]
+        visible_text = html.unescape(re.sub(r"<[^>]+>", " ", page_text))
+        assert re.search(rf"smaller than target +{count} ", visible_text)
         for part in (lost["source"], lost["reason"], "Records of recordio, bytes", "1 failed"):
-            assert part in shown
+            assert part in visible_text
 
-    def test_one_file(self, made: Path, tmp_path: Path) -> None:
+    def test_one_file(self, output_folder: Path, tmp_path: Path) -> None:
         """The page loads nothing: it refers to itself and to the data in it only."""
-        found = page(made, tmp_path / "x.htm", "--split", "train")
-        places = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s]*)""", found)
-        assert len(places) > 20
-        assert all(place.startswith(("data:", "#")) for place in places)
-        assert not re.search(r"https?:|<script|@import", found)
+        page_text = page(output_folder, tmp_path / "x.htm", "--split", "train")
+        addresses = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s]*)""", page_text)
+        assert len(addresses) > 20
+        assert all(location.startswith(("data:", "#")) for location in addresses)
+        assert not re.search(r"https?:|<script|@import", page_text)
 
     def test_many_classes_with_hostile_names(self, tmp_path: Path) -> None:
-        """Of many classes the largest and smallest are named; markup in names is text."""
+        """The page names the largest and the smallest of many classes; markup in names is text."""
         hostile, plain = "<script>alert('x')<&\"\u202e", [f"class{n:02}" for n in range(40)]
         for name in (hostile, *plain):
             (tmp_path / "photos" / name).mkdir(parents=True)
@@ -579,21 +581,21 @@ class TestPage:
         (tmp_path / "photos" / hostile / "second.jpg").write_bytes(encoded("JPEG"))
         config = {"source": str(tmp_path / "photos"), "output": str(tmp_path / "out")}
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
-        found = page(tmp_path / "out", tmp_path / "x.html")
-        assert "<script" not in found
-        assert "41 classes of 1 to 2 samples, median 1" in found
-        named = [html.unescape(name) for name in re.findall(r'"row">(.*?)</th>', found)]
+        page_text = page(tmp_path / "out", tmp_path / "x.html")
+        assert "<script" not in page_text
+        assert "41 classes of 1 to 2 samples, median 1" in page_text
+        named = [html.unescape(name) for name in re.findall(r'"row">(.*?)</th>', page_text)]
         assert named[:20] == [hostile, *plain[:9], *plain[-10:]]
 
 
 class TestWhere:
     """``--where`` counts and shows the samples that match a query."""
 
-    def test_the_first_rows(self, made: Path) -> None:
+    def test_the_first_rows(self, output_folder: Path) -> None:
         """The number of matches, and a table of the first of them with the numbers of samples."""
-        written = dataprep.open(made).written
+        written = dataprep.open(output_folder).written
         rows = written[written["label"] >= 2]
-        code, text, _ = run(made, "--where", "label >= 2")
+        code, text, _ = run(output_folder, "--where", "label >= 2")
         assert code == 0
         first, header, *lines = text.splitlines()
         assert first == f"train: {len(rows)} of {len(written)} samples where label >= 2"
@@ -602,18 +604,25 @@ class TestWhere:
         assert [line.split()[-1] for line in lines[:-1]] == rows["source"][:20].tolist()
         assert lines[-1].strip() == f"and {len(rows) - 20} more; --json prints all numbers"
 
-    def test_json(self, made: Path) -> None:
+    def test_json(self, output_folder: Path) -> None:
         """It has the count and the numbers, which ``select`` takes, of the split that is named."""
-        dataset = dataprep.open(made, "validation")
+        dataset = dataprep.open(output_folder, "validation")
         code, text, _ = run(
-            made, "--where", "label < 5", "--split", "validation", "--json", "--format", "recordio"
+            output_folder,
+            "--where",
+            "label < 5",
+            "--split",
+            "validation",
+            "--json",
+            "--format",
+            "recordio",
         )
         content = json.loads(text)
         assert code == 0
         part = dataset.where("label < 5")
         assert dataset.select(content["numbers"]).subset == part.subset
         assert content == {
-            "output": str(made),
+            "output": str(output_folder),
             "split": "validation",
             "where": "label < 5",
             "count": len(part),
@@ -621,26 +630,26 @@ class TestWhere:
             "numbers": part.numbers.tolist(),
         }
 
-    def test_no_match(self, made: Path) -> None:
+    def test_no_match(self, output_folder: Path) -> None:
         """It counts 0, which is no error."""
-        code, text, _ = run(made, "--where", "label < 0")
+        code, text, _ = run(output_folder, "--where", "label < 0")
         assert (code, text.count("\n")) == (0, 1)
         assert ": 0 of " in text
 
-    def test_contact_sheet(self, made: Path, tmp_path: Path, form: str) -> None:
+    def test_contact_sheet(self, output_folder: Path, tmp_path: Path, form: str) -> None:
         """Only these samples are drawn, with their own labels."""
         path = tmp_path / "sheet.png"
         options = ("--contact-sheet", path, "--format", form, "--images", 3, "--json")
-        code, text, _ = run(made, "--where", "label == 3", *options)
+        code, text, _ = run(output_folder, "--where", "label == 3", *options)
         content = json.loads(text)
-        numbers = dataprep.open(made).matching("label == 3").tolist()
+        numbers = dataprep.open(output_folder).matching("label == 3").tolist()
         assert (code, content["count"], content["of"]) == (0, len(numbers), len(numbers))
         assert len(content["records"]) == 3
         assert set(content["records"]) <= set(numbers)
         with Image.open(path) as sheet:
             assert sheet.size == (2 * 188, 2 * 222)  # four cells
-        _, line, _ = run(made, "--where", "label == 3", "--contact-sheet", path)
-        assert line.strip().endswith(f"records of train in {made} where label == 3")
+        _, line, _ = run(output_folder, "--where", "label == 3", "--contact-sheet", path)
+        assert line.strip().endswith(f"records of train in {output_folder} where label == 3")
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -659,7 +668,7 @@ class TestWhere:
     )
     def test_refused(
         self,
-        made: Path,
+        output_folder: Path,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         options: tuple[object, ...],
@@ -667,7 +676,7 @@ class TestWhere:
     ) -> None:
         """Exit code 2, the reason, and no file."""
         monkeypatch.chdir(tmp_path)
-        code, text, error = run(made, *options)
+        code, text, error = run(output_folder, *options)
         assert (code, text) == (2, "")
         assert message in error
         assert list(tmp_path.iterdir()) == []

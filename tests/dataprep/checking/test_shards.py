@@ -41,7 +41,7 @@ class TestRecords:
     def test_a_byte_flipped(self, output: Output, form: str, inside: int, record: int) -> None:
         """A byte flipped anywhere in a record is reported with that record, and nothing else."""
         key = SHARDS[form].format(1)
-        offset, length = output.place(form, 1, record)
+        offset, length = output.location_of(form, 1, record)
         number = record % len(output.receipt(1).rows)
         output.change(key, flip(offset + inside % length))
         (fault,) = output.faults()
@@ -52,7 +52,7 @@ class TestRecords:
     def test_several(self, output: Output, form: str) -> None:
         """Two damaged records are both reported, those between them are not."""
         key = SHARDS[form].format(0)
-        offsets = [output.place(form, 0, record)[0] for record in (2, 9)]
+        offsets = [output.location_of(form, 0, record)[0] for record in (2, 9)]
         for offset in offsets:
             output.change(key, flip(offset + 500))
         assert placed(output.faults()) == [(key, 2, offsets[0]), (key, 9, offsets[1])]
@@ -62,7 +62,7 @@ class TestRecords:
     def test_cut(self, output: Output, form: str, inside: int) -> None:
         """A shard cut within a record or between two is reported by size, and by record if read."""
         key = SHARDS[form].format(2)
-        offset, _ = output.place(form, 2, 4)
+        offset, _ = output.location_of(form, 2, 4)
         output.change(key, lambda data: data.__delitem__(slice(offset + inside, None)))
         for depth in DEPTHS:
             faults = output.faults(depth)
@@ -75,11 +75,11 @@ class TestRecords:
     def test_appended(self, output: Output, form: str, record: bool) -> None:
         """Bytes after the last record are reported where it ends, even if they are a record."""
         key = SHARDS[form].format(0)
-        whole = output.store.get(key)
-        offset, length = output.place(form, 0, 3)
-        more = whole[offset : offset + length] if record else b"\x01" * 40
-        output.store.put(key, whole + more)
-        end = len(whole) - len(get_format(form).trailer)
+        content = output.store.get(key)
+        offset, length = output.location_of(form, 0, 3)
+        more = content[offset : offset + length] if record else b"\x01" * 40
+        output.store.put(key, content + more)
+        end = len(content) - len(get_format(form).trailer)
         assert placed(output.faults()) == [(key, len(output.receipt(0).rows), end)]
 
     @each_format
@@ -89,19 +89,19 @@ class TestRecords:
         first, second = (output.store.get(key) for key in keys)
         output.store.put(keys[0], second)
         output.store.put(keys[1], first)
-        found = [place for place in placed(output.faults()) if place[1] == 0]
-        assert found == [(keys[0], 0, 0), (keys[1], 0, 0)]
+        actual = [position for position in placed(output.faults()) if position[1] == 0]
+        assert actual == [(keys[0], 0, 0), (keys[1], 0, 0)]
 
     def test_exchanged_records(self, output: Output) -> None:
         """Two records in each other's place are reported although every checksum in them fits."""
         key = SHARDS["tfrecord"].format(0)
-        (_, length), (b, other) = (output.place("tfrecord", 0, i) for i in (0, 1))
+        (_, length), (b, other) = (output.location_of("tfrecord", 0, i) for i in (0, 1))
         output.change(key, lambda d: d.__setitem__(slice(0, b + other), d[b : b + other] + d[:b]))
         assert length == b
         assert placed(output.faults())[0] == (key, 0, 0)
 
     def test_many_faults(self, output: Output) -> None:
-        """Of a shard of zeros twenty faults are listed."""
+        """A shard of zeros is reported with twenty faults at most."""
         key = SHARDS["tfrecord"].format(0)
         output.store.put(key, bytes(len(output.store.get(key))))
         assert sum(fault.key == key for fault in output.faults()) == 20
@@ -166,9 +166,9 @@ class TestReceipts:
             damaged = bytearray(data)
             damaged[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             output.store.put(kind, damaged)
-            found = {fault.key for fault in output.faults()} - {MANIFEST}
-            assert found
-            assert all("-00002-of-" in key for key in found)
+            faulty_keys = {fault.key for fault in output.faults()} - {MANIFEST}
+            assert faulty_keys
+            assert all("-00002-of-" in key for key in faulty_keys)
 
 
 class TestForgedRecords:
@@ -184,7 +184,7 @@ class TestForgedRecords:
     ) -> tuple[str, int, int]:
         """Edit the payload of a record, and every checksum that covers it; its place."""
         key = SHARDS[form].format(shard)
-        offset, length = output.place(form, shard, record)
+        offset, length = output.location_of(form, shard, record)
         data = bytearray(output.store.get(key))
         begin, end = offset, offset + length
         if form == "tfrecord":
@@ -226,7 +226,7 @@ class TestForgedRecords:
         return sink.getvalue()
 
     @pytest.mark.parametrize(
-        ("feature", "said"),
+        ("feature", "message"),
         [
             (b"image/class/label", "label is "),
             (b"image/class/synset", "synset is "),
@@ -235,7 +235,7 @@ class TestForgedRecords:
             (b"image/width", "width is "),
         ],
     )
-    def test_another_sample(self, output: Output, feature: bytes, said: str) -> None:
+    def test_another_sample(self, output: Output, feature: bytes, message: str) -> None:
         """A record with another label, class, name or size than its receipt is reported."""
         row = output.receipt(1).rows[3]
 
@@ -244,15 +244,15 @@ class TestForgedRecords:
             at += 6 if b"label" in feature or b"eight" in feature or b"width" in feature else 7
             return payload[:at] + bytes([payload[at] ^ 1]) + payload[at + 1 :]
 
-        place = self.forge(output, change)
+        address = self.forge(output, change)
         (fault,) = output.faults()
         assert output.verify("quick").ok
-        assert (fault.key, fault.record, fault.offset) == place
-        assert fault.what.startswith(said)
+        assert (fault.key, fault.record, fault.offset) == address
+        assert fault.what.startswith(message)
         assert row.source in fault.what
 
     @pytest.mark.parametrize(
-        ("before", "after", "said"),
+        ("before", "after", "message"),
         [
             (b'"width":', b'"width":9', "width is 9"),
             (b'"synset":"n', b'"synset":"m', "synset is b'm"),
@@ -261,17 +261,19 @@ class TestForgedRecords:
             (b".json\0", b".jsom\0", "the checksum of the header at byte "),
         ],
     )
-    def test_another_member(self, output: Output, before: bytes, after: bytes, said: str) -> None:
+    def test_another_member(
+        self, output: Output, before: bytes, after: bytes, message: str
+    ) -> None:
         """A tar whose ``.json`` is damaged, or belongs to another sample, is reported."""
 
         def change(payload: bytes) -> bytes:
             at = payload.index(before)
             return payload[:at] + after + payload[at + len(after) :]
 
-        place = self.forge(output, change, form="webdataset")
+        address = self.forge(output, change, form="webdataset")
         (fault,) = output.faults("deep")
-        assert (fault.key, fault.record, fault.offset) == place
-        assert said in fault.what
+        assert (fault.key, fault.record, fault.offset) == address
+        assert message in fault.what
 
     def test_the_class_member(self, output: Output) -> None:
         """A tar with another number in a ``.cls`` than the label of its receipt is reported."""
@@ -281,9 +283,9 @@ class TestForgedRecords:
             assert payload[at : at + 1].isdigit()
             return payload[:at] + b"7" + payload[at + 1 :]
 
-        place = self.forge(output, change, form="webdataset")
+        address = self.forge(output, change, form="webdataset")
         (fault,) = output.faults("deep")
-        assert (fault.key, fault.record, fault.offset) == place
+        assert (fault.key, fault.record, fault.offset) == address
         assert fault.what.startswith("label is 7, the receipt says ")
 
     def test_the_label_zero(self, output: Output) -> None:
@@ -317,11 +319,11 @@ class TestForgedRecords:
                 struct.pack_into(">H", jpeg, sof + 5, height - 16)
             return payload[:start] + bytes(jpeg) + payload[end:]
 
-        place = self.forge(output, change, form=form)
+        address = self.forge(output, change, form=form)
         assert output.verify("quick").ok
         assert output.verify("full").ok
         (fault,) = output.faults("deep")
-        assert (fault.key, fault.record, fault.offset) == place
+        assert (fault.key, fault.record, fault.offset) == address
         assert output.receipt(1).rows[3].source in fault.what
 
     def test_exchanged(self, output: Output) -> None:
@@ -329,17 +331,17 @@ class TestForgedRecords:
         rows = output.receipt(0).rows
 
         def exchange(content: Any) -> None:
-            for name, places in content["samples"]["records"].items():
+            for name, positions in content["samples"]["records"].items():
                 (_, length, crc), (_, other, other_crc) = (
                     (row.records or {})[name] for row in rows[:2]
                 )
-                places[:2] = [[0, other, other_crc], [other, length, crc]]
+                positions[:2] = [[0, other, other_crc], [other, length, crc]]
 
         output.change_json(RECEIPT.format(0), exchange)
         for name, key in SHARDS.items():
             (_, length), (b, other) = (output.place_of(rows[i], name) for i in (0, 1))
             data = output.store.get(key.format(0))
             output.store.put(key.format(0), data[b : b + other] + data[:length] + data[b + other :])
-        said = [fault.what for fault in output.faults() if fault.record in (0, 1)]
-        assert any(what.startswith("number is ") for what in said)
-        assert any(what.startswith("filename is ") for what in said)
+        lines = [fault.what for fault in output.faults() if fault.record in (0, 1)]
+        assert any(what.startswith("number is ") for what in lines)
+        assert any(what.startswith("filename is ") for what in lines)

@@ -158,11 +158,16 @@ class TestClean:
     @pytest.mark.parametrize("depth", DEPTHS)
     def test_no_faults(self, output: Output, on_disk: Path, depth: Depth) -> None:
         """A clean output has no faults at any depth, and everything in it is counted."""
-        found = output.verify(depth)
-        assert (found.ok, found.faults, found.repair) == (True, (), "")
-        assert (found.split, found.depth, found.shards, found.samples) == ("train", depth, 3, 120)
+        verification = output.verify(depth)
+        assert (verification.ok, verification.faults, verification.repair) == (True, (), "")
+        assert (
+            verification.split,
+            verification.depth,
+            verification.shards,
+            verification.samples,
+        ) == ("train", depth, 3, 120)
         shards = [info for info in output.store.list() if info.key.startswith(FOLDERS)]
-        assert found.bytes == sum(info.bytes for info in shards)
+        assert verification.bytes == sum(info.bytes for info in shards)
         assert verify(on_disk, depth=depth, workers=3)[0].faults == ()
 
     def test_what_is_read(self, output: Output, calls: Calls) -> None:
@@ -197,14 +202,14 @@ class TestRepair:
         else:
             del data[len(data) // 2 if damage == "cut" else 0 :]
         output.store.put(key, data)
-        found = output.verify(depth)
-        assert found.faults
-        assert found.repair in str(found)
-        assert found.repair.endswith("run the same dataprep shard again")
-        for fault in found.faults:
+        verification = output.verify(depth)
+        assert verification.faults
+        assert verification.repair in str(verification)
+        assert verification.repair.endswith("run the same dataprep shard again")
+        for fault in verification.faults:
             assert fault.remedy is not None
             if fault.remedy:
-                assert fault.remedy in found.repair
+                assert fault.remedy in verification.repair
                 output.store.delete(fault.remedy)
         dataprep.shard(job(tree, output.store))
         assert output.verify().ok
@@ -212,14 +217,14 @@ class TestRepair:
 
 
 class TestObjects:
-    @pytest.mark.parametrize(("depth", "damage", "said"), FAULTS)
+    @pytest.mark.parametrize(("depth", "damage", "message"), FAULTS)
     def test_the_one_fault_is_named(
-        self, output: Output, depth: Depth, damage: Callable[[Output], object], said: str
+        self, output: Output, depth: Depth, damage: Callable[[Output], object], message: str
     ) -> None:
         """What is missing, changed, of another job or a stranger is the only fault."""
         damage(output)
         (fault,) = output.faults(depth)
-        assert re.match(said, str(fault))
+        assert re.match(message, str(fault))
 
     def test_a_table_of_other_bytes(self, output: Output) -> None:
         """Equal rows in other bytes are no fault where an old manifest has no checksum."""
@@ -239,11 +244,11 @@ class TestObjects:
         ]
         for key in [*strays, "notes.txt"]:
             output.store.put(key, b"stray")
-        found = output.verify("quick")
-        assert {str(fault) for fault in found.faults} == {
+        verification = output.verify("quick")
+        assert {str(fault) for fault in verification.faults} == {
             f"{key}: does not belong to this data set" for key in strays
         }
-        assert all(key in found.repair for key in strays)
+        assert all(key in verification.repair for key in strays)
 
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
     @pytest.mark.parametrize("key", [MANIFEST, RECEIPT.format(2), "labels.json"])
@@ -260,11 +265,11 @@ class TestObjects:
     def test_a_changed_table(self, output: Output, column: str) -> None:
         """A changed table of samples is reported."""
         table = pq.read_table(io.BytesIO(output.store.get(TABLE)))
-        place, kind = table.schema.get_field_index(column), table.schema.field(column).type
+        column_index, kind = table.schema.get_field_index(column), table.schema.field(column).type
         values = table[column].to_pylist()
         values = ["failed", *values[1:]] if column == "status" else [*values[1:], values[0]]
         sink = io.BytesIO()
-        pq.write_table(table.set_column(place, column, pa.array(values, kind)), sink)
+        pq.write_table(table.set_column(column_index, column, pa.array(values, kind)), sink)
         output.store.put(TABLE, sink.getvalue())
         assert [str(f) for f in output.faults("quick")] == [f"{TABLE}: does not match the receipts"]
 
@@ -293,9 +298,9 @@ class TestAccounts:
         """What is said of a receipt at every depth, without its place."""
         output.change_json(RECEIPT.format(shard), edit)
         key = RECEIPT.format(shard)
-        said = [[f.what for f in output.faults(depth) if f.key == key] for depth in DEPTHS]
-        assert said[0] == said[1] == said[2] != []
-        return said[0]
+        lines = [[f.what for f in output.faults(depth) if f.key == key] for depth in DEPTHS]
+        assert lines[0] == lines[1] == lines[2] != []
+        return lines[0]
 
     @pytest.mark.parametrize(("times", "row"), [(0, 4), (2, 4), (0, 0), (2, -1)])
     def test_missing_or_twice(self, output: Output, times: int, row: int) -> None:
@@ -304,22 +309,22 @@ class TestAccounts:
 
         def edit(content: Any) -> None:
             samples = content["samples"]
-            places = samples.pop("records")
-            for values in (*places.values(), *samples.values()):
+            records = samples.pop("records")
+            for values in (*records.values(), *samples.values()):
                 value = values.pop(row)
                 values += [value] * times
-            samples["records"] = places
+            samples["records"] = records
 
-        said = self.faults(output, 1, edit)
-        (what,) = [what for what in said if what.startswith(f"{name} with number ")]
+        lines = self.faults(output, 1, edit)
+        (what,) = [what for what in lines if what.startswith(f"{name} with number ")]
         assert what.endswith(f" is {times} times in it, 1 times in the plan")
 
     def test_in_another_shard(self, output: Output) -> None:
         """A sample that is in the receipt of another shard is named in both."""
         mine, theirs = (output.receipt(shard).rows[4].source for shard in (1, 2))
-        said = self.faults(output, 1, lambda c: c["samples"]["source"].__setitem__(4, theirs))
+        lines = self.faults(output, 1, lambda c: c["samples"]["source"].__setitem__(4, theirs))
         for name, times in ((mine, "0 times in it, 1"), (theirs, "1 times in it, 0")):
-            assert any(name in what and f" is {times} times in the plan" in what for what in said)
+            assert any(name in what and f" is {times} times in the plan" in what for what in lines)
 
     def test_exchanged(self, output: Output) -> None:
         """Two samples exchanged within a receipt are named, although none is missing."""
@@ -329,24 +334,24 @@ class TestAccounts:
             column = content["samples"]["source"]
             column[2], column[5] = column[5], column[2]
 
-        said = self.faults(output, 0, edit)
+        lines = self.faults(output, 0, edit)
         for i in (2, 5):
-            assert sum(f"{names[i]} with number " in what for what in said) == 2
+            assert sum(f"{names[i]} with number " in what for what in lines) == 2
 
     @pytest.mark.parametrize(
-        ("name", "value", "said"),
+        ("name", "value", "message"),
         [
             ("label", 5, "label 5 and class"),
             ("synset", "n00000000", "class n00000000 is 1 times in it"),
             ("number", 7777, "with number 7777, "),
         ],
     )
-    def test_a_changed_row(self, output: Output, name: str, value: Any, said: str) -> None:
+    def test_a_changed_row(self, output: Output, name: str, value: Any, message: str) -> None:
         """A row whose label, class or number is not the plan's is named."""
         rows = output.receipt(0).rows
         number = next(i for i, row in enumerate(rows) if row.label != 5)
-        found = self.faults(output, 0, lambda c: c["samples"][name].__setitem__(number, value))
-        assert any(rows[number].source in what and said in what for what in found)
+        faults = self.faults(output, 0, lambda c: c["samples"][name].__setitem__(number, value))
+        assert any(rows[number].source in what and message in what for what in faults)
 
     @pytest.mark.parametrize(
         "edit",
@@ -362,33 +367,33 @@ class TestAccounts:
         assert any("samples written, " in what for what in self.faults(output, 0, edit))
 
     def test_many_faults(self, output: Output) -> None:
-        """Of many faults in a receipt twenty are listed."""
+        """A receipt with many faults is reported with twenty of them."""
         count = len(output.receipt(0).rows)
-        said = self.faults(
+        lines = self.faults(
             output, 0, lambda c: c["samples"].update(source=[f"x{i}" for i in range(count)])
         )
-        assert sum(" times in the plan" in what for what in said) == 20
+        assert sum(" times in the plan" in what for what in lines) == 20
 
 
 class TestCommand:
     @pytest.mark.parametrize(
-        ("depth", "said"),
+        ("depth", "message"),
         [
             ("--quick", "; shards were not read"),
             ("--workers=3", ""),
             ("--deep", "; every image was decoded"),
         ],
     )
-    def test_clean(self, output: Output, depth: str, said: str) -> None:
+    def test_clean(self, output: Output, depth: str, message: str) -> None:
         """A clean output ends with 0 and one line that says what was checked."""
         size = output.verify("quick").bytes / 1e6
-        line = f"train: no faults in 3 shards (120 samples, {size:.1f} MB){said}\n"
+        line = f"train: no faults in 3 shards (120 samples, {size:.1f} MB){message}\n"
         assert command(output.store.uri, depth) == (0, line, "")
 
     def test_damaged(self, output: Output) -> None:
         """A damaged output ends with 1; the place and the remedy are on stdout, or in JSON."""
         key = SHARDS["recordio"].format(0)
-        offset, _ = output.place("recordio", 0, 2)
+        offset, _ = output.location_of("recordio", 0, 2)
         output.change(key, flip(offset + 100))
         code, out, err = command(output.store.uri)
         assert (code, err) == (1, "")
@@ -479,7 +484,7 @@ class TestQuick:
         flip(500)(data)
         store.put(key, data)
         read = calls(S3Store, "get")
-        (found,) = verify(uri, depth="quick", options=options)
-        assert [fault.key for fault in found.faults] == [key]
-        assert "its ETag is " in found.faults[0].what
-        assert key not in [asked for _, asked in read]
+        (verification,) = verify(uri, depth="quick", options=options)
+        assert [fault.key for fault in verification.faults] == [key]
+        assert "its ETag is " in verification.faults[0].what
+        assert key not in [requested for _, requested in read]

@@ -29,7 +29,7 @@ def options(command: str) -> set[str]:
 
 
 def test_help_lists_the_commands() -> None:
-    """Each with one line."""
+    """Each command has one line."""
     lines = invoked("--help").stdout.splitlines()
     for command in COMMANDS:
         (line,) = [line for line in lines if line.startswith(f"  {command} ")]
@@ -48,7 +48,7 @@ def test_plan_takes_the_options_of_shard() -> None:
 
 
 def test_help_shows_the_usual_options_first() -> None:
-    """Ten in the first section, the others in sections below."""
+    """The first section has the ten usual options; other sections follow below."""
     first = invoked("shard", "--help").stdout.split("Options:")[1].split("\n\n")[0]
     flags = re.findall(r"^  (--[a-z-]+)", first, re.M)
     assert len(flags) == 10
@@ -101,8 +101,8 @@ def test_an_option_overrides_the_file(
     assert done.exit_code == 0, done.stderr
     printed = yaml.safe_load(done.stdout)
     for part in key.split("."):
-        found, printed = printed, printed[part]
-    assert found[part] == value
+        previous, printed = printed, printed[part]
+    assert previous[part] == value
 
 
 @pytest.mark.parametrize("command", ["plan", "shard"])
@@ -180,13 +180,13 @@ def test_sample_then_shard_then_verify(tmp_path: Path) -> None:
     photos, out = tmp_path / "photos", tmp_path / "out"
     drawn = invoked("sample", photos, "--images", "4", "--classes", "2")
     assert drawn.stdout.startswith("4 photos in 2 classes, ")
-    made = invoked("shard", "--source", photos, "--output", out)
-    assert made.exit_code == 0, made.stderr
-    understood, written, *_ = made.stdout.splitlines()
+    sharded = invoked("shard", "--source", photos, "--output", out)
+    assert sharded.exit_code == 0, sharded.stderr
+    understood, written, *_ = sharded.stdout.splitlines()
     assert understood.startswith(f"{photos}/: class folders, 2 classes, 4 images; ")
     assert written == f"train: 4 photos written, 0 failed -> {out}"
-    assert f"Check it with: dataprep verify {out}\n" in made.stdout
-    assert "train  4/4 photos" in made.stderr
+    assert f"Check it with: dataprep verify {out}\n" in sharded.stdout
+    assert "train  4/4 photos" in sharded.stderr
     again = invoked("shard", "--source", photos, "--output", out, "--json")
     (split,) = json.loads(again.stdout)["splits"]
     assert (split["made_shards"], split["kept_shards"]) == (0, 1)
@@ -230,6 +230,6 @@ def test_init_copies_the_examples(tmp_path: Path) -> None:
 
 
 def test_schema_is_what_editors_read() -> None:
-    """The schema beside the examples."""
+    """The command prints the schema file that lies beside the examples."""
     committed = Path(__file__).parents[3] / "configs" / "shard" / "schema.json"
     assert invoked("schema").stdout == committed.read_text()

@@ -65,9 +65,9 @@ def test_boxes_of_a_subset_by_links(tmp_path: Path) -> None:
             "<annotation><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
             "</bndbox></object></annotation>"
         )
-    for place, target in (("subset", "full"), ("boxes", "drawn")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "a").symlink_to(tmp_path / target / "a")
+    for link, target in (("subset", "full"), ("boxes", "drawn")):
+        (tmp_path / link).mkdir()
+        (tmp_path / link / "a").symlink_to(tmp_path / target / "a")
     job = ("--boxes", str(tmp_path / "boxes"))
     done = shard(tmp_path / "subset", tmp_path / "out", *job)
     assert "2 annotations read; 2 of 2 images have 2 boxes" in done.err
@@ -122,13 +122,13 @@ def test_folders_of_records_may_be_unreadable_too(source: str) -> None:
 
 
 def test_excluded_shards_are_not_read(tmp_path: Path) -> None:
-    """As an unreadable folder of them: what is excluded does not depend on rights."""
+    """An unreadable folder is excluded like any other: exclusion does not depend on rights."""
     photos(tmp_path / "photos", {"cat": 2, "dog": 2})
-    for place in ("new", "old"):
-        shard(tmp_path / "photos", tmp_path / place)
-        (tmp_path / "records" / place).mkdir(parents=True)
-        for file in (tmp_path / place / "tfrecord").iterdir():
-            file.rename(tmp_path / "records" / place / file.name)
+    for name in ("new", "old"):
+        shard(tmp_path / "photos", tmp_path / name)
+        (tmp_path / "records" / name).mkdir(parents=True)
+        for file in (tmp_path / name / "tfrecord").iterdir():
+            file.rename(tmp_path / "records" / name / file.name)
     options = ("--kind", "records", "--exclude", "old", "--set", "records.incomplete=true")
     done = shard(tmp_path / "records", tmp_path / "out", *options)
     assert "4 photos written, 0 failed" in done.out
@@ -253,7 +253,7 @@ def test_a_job_begun_with_other_exclusions_is_refused_with_the_reason(tmp_path: 
 def test_jobs_of_earlier_versions_are_refused_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They took system folders for classes, and links to folders for files."""
+    """Earlier versions took system folders for classes, and links to folders for files."""
     source = tmp_path / "photos"
     photos(source, {"cat": 2, "dog": 2, "@eaDir": 1})
     photos(tmp_path, {"elsewhere": 2})
@@ -329,7 +329,7 @@ def test_names_have_no_numeric_order(tmp_path: Path) -> None:
 
 
 def test_the_level_of_the_classes_is_said(tmp_path: Path) -> None:
-    """Where folders are nested, and only there."""
+    """The message gives the level of the classes only if folders are nested."""
     photos(tmp_path / "deep", {"pets/cat/old": 1, "pets/dog": 1})
     done = shard(tmp_path / "deep", tmp_path / "out")
     assert "note: folders of level 2 are the classes, such as 'cat' in 'pets/cat/old/" in done.out
@@ -352,7 +352,7 @@ def tar_of(members: dict[str, bytes]) -> bytes:
 def test_an_empty_class_is_named_and_gets_a_number_only_if_it_is_listed(
     tmp_path: Path, kind: str
 ) -> None:
-    """Of folders and of tars alike."""
+    """This holds for folders and for tars."""
     source = tmp_path / "photos"
     if kind == "imagefolder":
         photos(source, {"ant": 1, "bee": 0, "cat": 1})

@@ -115,13 +115,13 @@ class TestProgress:
             display.note("a note")
         display.stop()
         drawn = [part for part in stream.getvalue().split("\r\x1b[K") if part]
-        shown = [part.split("  ")[1] for part in drawn[::2]]
-        assert shown == ["4/10 photos", "8/10 photos", "8/10 photos"]
+        visible = [part.split("  ")[1] for part in drawn[::2]]
+        assert visible == ["4/10 photos", "8/10 photos", "8/10 photos"]
         assert drawn[1::2] == ["a note\n", "a note\n"]
         assert stream.getvalue().count("\n") == 3
 
     @pytest.mark.parametrize(
-        ("samples", "stored", "seconds", "made", "line"),
+        ("samples", "skipped_samples", "seconds", "new_samples", "line"),
         [
             (9, 0, 1, [Progress()], "train  0/9 photos  0 img/s  0 MB/s  0 failed  -:-- left"),
             (61, 0, 1, [Progress(1)], "1:00 left"),
@@ -138,18 +138,23 @@ class TestProgress:
         ],
     )
     def test_the_last_line(
-        self, samples: int, stored: int, seconds: float, made: list[Progress], line: str
+        self,
+        samples: int,
+        skipped_samples: int,
+        seconds: float,
+        new_samples: list[Progress],
+        line: str,
     ) -> None:
         """Rates and time left are those of this run; a shard made again is not counted twice."""
         clock, stream = Clock(), io.StringIO()
         display = Terminal(stream, clock)
-        display.start("train", samples, stored)
+        display.start("train", samples, skipped_samples)
         clock.now_s += seconds
-        for progress in made:
+        for progress in new_samples:
             display.advance(progress)
         display.stop()
-        (shown,) = stream.getvalue().splitlines()
-        assert re.search(f"{line}", shown)
+        (last_line,) = stream.getvalue().splitlines()
+        assert re.search(f"{line}", last_line)
 
     def test_a_reader_that_has_ended_stops_no_job(self) -> None:
         """What cannot be shown is not shown."""
@@ -178,7 +183,7 @@ class TestSummary:
         ]
 
     def test_a_split_that_was_complete(self) -> None:
-        """No speed, and no lines for what did not happen."""
+        """The output has no speed, and no lines for things that did not happen."""
         quiet = replace(
             SUMMARY,
             manifest=replace(MANIFEST, warnings={}, samples=SampleCounts(5, 5, 0, 0, 5, 0)),
@@ -236,7 +241,7 @@ class TestSummary:
 
 class TestJson:
     def test_it_is_one_object(self) -> None:
-        """With every figure of each split."""
+        """The JSON object has every figure of each split."""
         text = splits_json([SUMMARY, PART])
         assert "\n" not in text
         split, part = json.loads(text)["splits"]
@@ -288,8 +293,8 @@ class TestJson:
             show_splits(_splits(error), as_json=True)
         content = json.loads(capsys.readouterr().out)
         assert [split["split"] for split in content["splits"]] == ["train"]
-        known = [{"source": name, "reason": reason} for name, reason in failures]
-        assert content["stopped"] == {"why": str(error), "failures": known}
+        expected = [{"source": name, "reason": reason} for name, reason in failures]
+        assert content["stopped"] == {"why": str(error), "failures": expected}
 
     @pytest.mark.parametrize(
         ("error", "as_json", "out"),
@@ -298,7 +303,7 @@ class TestJson:
     def test_what_was_printed_before(
         self, error: DataprepError, as_json: bool, out: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """As text a split is printed when it is done; of a refused request there is no JSON."""
+        """Text of a split is printed when the split is done; a refused request prints no JSON."""
         with pytest.raises(type(error)):
             show_splits(_splits(error), as_json=as_json)
         assert capsys.readouterr().out == out
@@ -316,7 +321,7 @@ def test_results_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("number", "noun", "words"),
+    ("number", "noun", "text"),
     [
         (0, "shard", "0 shards"),
         (1, "shard", "1 shard"),
@@ -325,6 +330,6 @@ def test_results_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str])
         (2, "class", "2 classes"),
     ],
 )
-def test_one_is_singular(number: int, noun: str, words: str) -> None:
+def test_one_is_singular(number: int, noun: str, text: str) -> None:
     """The noun is singular for one shard; thousands have a separator."""
-    assert counted(number, noun) == words
+    assert counted(number, noun) == text

@@ -103,7 +103,7 @@ def test_help_groups_options() -> None:
 
     @app.command(cls=GroupedCommand)
     def work(
-        place: Annotated[str, typer.Argument(help="Where.")],
+        heading: Annotated[str, typer.Argument(help="Where.")],
         usual: Annotated[int, typer.Option(help="Often used.")] = 2,
         rare: Annotated[int, typer.Option(help="Rarely used.", rich_help_panel="More")] = 1,
     ) -> None:
@@ -113,10 +113,10 @@ def test_help_groups_options() -> None:
     def rest() -> None:
         """Rest."""
 
-    shown = CliRunner().invoke(app, ["work", "--help"]).stdout
-    places = [shown.index(text) for text in ("Arguments:", "Where.", "Options:", "Often used.")]
-    places += [shown.index(text) for text in ("More:", "Rarely used.")]
-    assert places == sorted(places)
+    output = CliRunner().invoke(app, ["work", "--help"]).stdout
+    positions = [output.index(text) for text in ("Arguments:", "Where.", "Options:", "Often used.")]
+    positions += [output.index(text) for text in ("More:", "Rarely used.")]
+    assert positions == sorted(positions)
 
 
 @given(st.text())
@@ -176,7 +176,7 @@ def test_the_first_signal_ends_in_order(name: str) -> None:
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    """Whatever is still being cleaned up."""
+    """The process ends even if it is still cleaning up."""
     done = toy("wait", "SIGTERM-twice")
     assert (done.returncode, done.stdout) == (130, "")
 
@@ -192,7 +192,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 
 def test_debug_may_stand_anywhere() -> None:
-    """After the command as before it."""
+    """``--debug`` is accepted after the command as well as before it."""
     for arguments in (("--debug", "fail"), ("fail", "--debug")):
         assert "ZeroDivisionError" in toy(*arguments).stderr
 

@@ -50,11 +50,11 @@ def test_one_line_for_all_splits(tmp_path: Path) -> None:
     source = tmp_path / "photos"
     photos(source, {"cat": 4, "dog": 4})
     line = f"{source}/: class folders, 2 classes, 8 images; labels 0 to 1 in the order of names"
-    whole = in_process(
+    output = in_process(
         "shard", *job(source, tmp_path / "out"), "--validation", "25%", code=0
     ).out.splitlines()
-    assert whole[0] == line
-    assert whole.count(line) == 1
+    assert output[0] == line
+    assert output.count(line) == 1
     part = ("shard", *job(source, tmp_path / "parts"), "--part", "0/2")
     assert in_process(*part, code=0).out.splitlines()[0] == line
     assert in_process(*part, "--json", code=0).one_object["understood"]["images"] == 8
@@ -94,8 +94,8 @@ def test_synsets_in_the_names_of_members_are_the_classes(tmp_path: Path) -> None
         }
         (source / f"train_images_{number}.tar.gz").write_bytes(zipped(tar_of(members)))
     done = in_process("shard", *job(source, tmp_path / "out", "--kind", "ilsvrc"), code=0)
-    said = f"{source}/: archives, 4 classes, 12 images; labels 0 to 3 in the order of names"
-    assert done.out.splitlines()[0] == said
+    message = f"{source}/: archives, 4 classes, 12 images; labels 0 to 3 in the order of names"
+    assert done.out.splitlines()[0] == message
     dataset = dataprep.open(tmp_path / "out")
     assert tuple(label.synset for label in dataset.label_space.labels) == SYNSETS
     assert Counter(dataset[number].label for number in range(12)) == dict.fromkeys(range(4), 3)

@@ -59,7 +59,7 @@ def test_source_and_output_are_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "message"),
     [
         ("sorce", "sorce: did you mean source?"),
         ("image.sise", "image.sise: did you mean image.size?"),
@@ -73,13 +73,13 @@ def test_source_and_output_are_enough() -> None:
         ("flights.numbers", "flights: known keys: source, output, kind,"),
     ],
 )
-def test_an_unknown_keys_the_nearest(key: str, said: str) -> None:
+def test_an_unknown_keys_the_nearest(key: str, message: str) -> None:
     """An unknown key, at any depth, is named with the keys above it and the nearest known one."""
-    assert refusal({key: 1}).startswith(f"unknown key {said}")
+    assert refusal({key: 1}).startswith(f"unknown key {message}")
 
 
 def test_missing_keys_name_their_options() -> None:
-    """All of them at once."""
+    """One error names the options of all missing keys."""
     with pytest.raises(ConfigError, match=r"source is missing: give --source.*output is missing"):
         load(None, {}, {"source": "--source"})
 
@@ -144,7 +144,7 @@ def test_wrong_values_name_their_key(key: str, value: object, message: str) -> N
     ],
 )
 def test_a_password_is_refused_and_never_repeated(key: str, value: object, tmp_path: Path) -> None:
-    """Neither from the command line nor from a file."""
+    """A password is refused in options and in files, and no message repeats it."""
     message = refusal({key: value})
     assert message.startswith(key)
     assert "s3cr3t" not in message
@@ -153,7 +153,9 @@ def test_a_password_is_refused_and_never_repeated(key: str, value: object, tmp_p
     content = f"{name}: {value}\n"
     file.write_text(f"{section}: {{{content.strip()}}}\n" if section else content)
     with pytest.raises(ConfigError) as caught:
-        load(file, {place: path for place, path in PLACES.items() if place != key})
+        load(
+            file, {option_name: path for option_name, path in PLACES.items() if option_name != key}
+        )
     assert "s3cr3t" not in str(caught.value)
 
 
@@ -244,8 +246,8 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
     assert (config.image.size, config.image.quality, config.seed) == (128, 80, 3)
     assert config.format == ("recordio",)
     assert load(file, {}).image.size == 256
-    places = {"source": Path("photos"), "output": Path("out")}
-    config = load(None, {**places, "format": ["tfrecord", "recordio", "tfrecord"]})
+    paths = {"source": Path("photos"), "output": Path("out")}
+    config = load(None, {**paths, "format": ["tfrecord", "recordio", "tfrecord"]})
     assert (config.source, config.output) == ("photos", "out")
     assert config.format == ("tfrecord", "recordio")
 
@@ -320,8 +322,8 @@ def test_a_file_in_a_store() -> None:
     """It is read like one on a disk; a missing one is a wrong request."""
     store = open_store("memory://configs")
     store.put("job.yaml", b"source: photos\noutput: out\nimage: {size: 96}\n")
-    found = load("memory://configs/job.yaml", {"image.quality": 90})
-    assert (found.source, found.image.size, found.image.quality) == ("photos", 96, 90)
+    config = load("memory://configs/job.yaml", {"image.quality": 90})
+    assert (config.source, config.image.size, config.image.quality) == ("photos", 96, 90)
     with pytest.raises(ConfigError, match=r"memory://configs/none\.yaml: there is no such object"):
         load("memory://configs/none.yaml", {})
     store.put("wrong.yaml", b"sources: photos\n")
@@ -412,7 +414,7 @@ class TestReadYaml:
         assert read_yaml(path) == expected
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             (b"- 1\n- 2\n", "a mapping of keys to values"),
             (b"only words", "a mapping of keys to values"),
@@ -429,11 +431,11 @@ class TestReadYaml:
             (b"a: " + b"9" * 5000, "not valid YAML"),
         ],
     )
-    def test_what_is_no_config(self, tmp_path: Path, content: bytes, said: str) -> None:
+    def test_what_is_no_config(self, tmp_path: Path, content: bytes, message: str) -> None:
         """One line with the file's name and what is wrong; no object is ever built."""
         path = tmp_path / "c.yaml"
         path.write_bytes(content)
-        with pytest.raises(ConfigError, match=said) as caught:
+        with pytest.raises(ConfigError, match=message) as caught:
             read_yaml(path)
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -476,7 +478,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("value", ["[1", "{a: ", "'", "!!python/name:os.getcwd", "2024-13-01"])
     def test_broken_yaml_is_refused(self, value: str) -> None:
-        """With the pair that holds it."""
+        """The error shows the pair that has the mistake."""
         with pytest.raises(ConfigError, match=r"--set a=.*: not valid YAML"):
             parse_settings([f"a={value}"])
 

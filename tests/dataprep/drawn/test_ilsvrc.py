@@ -42,7 +42,7 @@ def test_the_training_tar_has_the_drawn_tree(drawn: Path, tmp_path: Path) -> Non
 
 
 def test_nothing_else_is_there(drawn: Path) -> None:
-    """Two tars and the devkit, as downloaded."""
+    """The folder has two tars and the devkit, as downloaded."""
     assert {path.name for path in drawn.iterdir()} == {TRAIN, VALIDATION, DEVKIT}
 
 

@@ -47,5 +47,5 @@ def encoded(sample: Sample, layout: Layout, offset: int = 0) -> bytes:
 
 def read(payload: bytes, layout: Layout, offset: int = 0) -> Sample:
     """The sample of an Example."""
-    found = get_format("tfrecord").decode(payload, RecordOptions(offset, layout))
-    return replace(found, image=bytes(found.image))
+    decoded = get_format("tfrecord").decode(payload, RecordOptions(offset, layout))
+    return replace(decoded, image=bytes(decoded.image))

@@ -92,8 +92,8 @@ def test_every_kind_of_buffer_is_a_byte_string(value: bytes) -> None:
 
 def test_a_buffer_of_larger_items_counts_in_bytes() -> None:
     """The length of a memoryview of four-byte items is that of its bytes."""
-    words = memoryview(b"abcdefgh").cast("I")
-    assert encode_feature("a", BytesList([words])) == encode_feature("a", BytesList([b"abcdefgh"]))
+    items = memoryview(b"abcdefgh").cast("I")
+    assert encode_feature("a", BytesList([items])) == encode_feature("a", BytesList([b"abcdefgh"]))
 
 
 @pytest.mark.parametrize("size", [0, 5, 127, 128, 2**14, 2**21])
@@ -113,7 +113,7 @@ def test_long_byte_strings_are_views() -> None:
 
 @given(features=examples)
 def test_one_byte_string_is_that_of_the_whole_example(features: dict[str, Feature]) -> None:
-    """The first value of a feature of byte strings, or None."""
+    """It is the first value of a feature of byte strings, or None."""
     data = encode_example(features)
     for key, feature in features.items():
         string = first_byte_string(data, key)

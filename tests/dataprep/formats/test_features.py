@@ -41,14 +41,14 @@ samples = st.builds(
 
 def example(**changes: Feature | None) -> bytes:
     """An Example of all features, some changed or left out; ``__`` stands for a slash."""
-    found: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
+    actual: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
     for name, feature in changes.items():
         key = "all/" + name.replace("__", "/")
         if feature is None:
-            del found[key]
+            del actual[key]
         else:
-            found[key] = feature
-    return encode_example(found)
+            actual[key] = feature
+    return encode_example(actual)
 
 
 def test_tfds_byte_for_byte() -> None:
@@ -111,12 +111,12 @@ def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_boxes_are_floats_and_their_labels_have_the_offset() -> None:
     """Four float lists that keep their fractions, and int64 labels that count as the image's."""
-    found = decode_example(encoded(SAMPLE, IMAGENET, 1))
-    assert found["image/object/bbox/xmin"] == FloatList([0.125, 0.0])
-    assert found["image/object/bbox/ymax"].values[0] == 0.75
-    assert found["image/object/bbox/label"] == Int64List([4, 1])
-    assert found["image/class/label"] == Int64List([4])
-    assert found["image/format"].values[0] == b"PNG"
+    example = decode_example(encoded(SAMPLE, IMAGENET, 1))
+    assert example["image/object/bbox/xmin"] == FloatList([0.125, 0.0])
+    assert example["image/object/bbox/ymax"].values[0] == 0.75
+    assert example["image/object/bbox/label"] == Int64List([4, 1])
+    assert example["image/class/label"] == Int64List([4])
+    assert example["image/format"].values[0] == b"PNG"
 
 
 @given(sample=samples, offset=st.integers(-5, 1000))
@@ -128,8 +128,8 @@ def test_everything_comes_back(sample: Sample, offset: int) -> None:
 @given(sample=samples, offset=st.integers(0, 9))
 def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
     """TFDS's layout keeps image, label and name; the encoding is that of the image's bytes."""
-    found = read(encoded(sample, TFDS, offset), TFDS, offset)
-    assert found == Sample(
+    decoded = read(encoded(sample, TFDS, offset), TFDS, offset)
+    assert decoded == Sample(
         image=sample.image,
         label=sample.label,
         filename=sample.filename,
@@ -140,9 +140,9 @@ def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
 def test_boxes_without_labels_have_that_of_the_image() -> None:
     """A layout may leave the labels of boxes out."""
     layout = Layout.of({name: field for name, field in IMAGENET.features if field != "bbox/label"})
-    found = read(encoded(SAMPLE, layout, 1), layout, 1)
-    assert [box.label for box in found.boxes] == [3, 3]
-    assert found.boxes[0][:4] == SAMPLE.boxes[0][:4]
+    decoded = read(encoded(SAMPLE, layout, 1), layout, 1)
+    assert [box.label for box in decoded.boxes] == [3, 3]
+    assert decoded.boxes[0][:4] == SAMPLE.boxes[0][:4]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def test_parts_are_written_as_the_whole(framing: Framing, parts: list[bytes]) ->
 @each_framing
 def test_a_buffer_of_larger_items_counts_in_bytes(framing: Framing) -> None:
     """The length of a memoryview of four-byte items is that of its bytes."""
-    words = memoryview(b"abcdefgh").cast("I")
-    assert framing.encode([words]) == framing.encode([b"abcdefgh"])
+    items = memoryview(b"abcdefgh").cast("I")
+    assert framing.encode([items]) == framing.encode([b"abcdefgh"])
 
 
 @each_framing
@@ -94,9 +94,9 @@ def test_payloads_are_views_of_the_file(framing: Framing) -> None:
 def test_truncation_at_every_byte(framing: Framing) -> None:
     """A file cut inside a record, or between its parts, ends in a TruncatedRecord."""
     first = framing.encode([b"first"])
-    whole = first + framing.encode([b"abcd" + recordio.MAGIC + b"xy"])
-    for size in [*range(1, len(first)), *range(len(first) + 1, len(whole))]:
-        reader = framing.read(whole[:size], name="cut")
+    encoded = first + framing.encode([b"abcd" + recordio.MAGIC + b"xy"])
+    for size in [*range(1, len(first)), *range(len(first) + 1, len(encoded))]:
+        reader = framing.read(encoded[:size], name="cut")
         number = int(size > len(first))
         for _ in range(number):
             assert bytes(next(reader).payload) == b"first"

@@ -203,7 +203,7 @@ def test_any_bytes_are_an_image_record_or_corrupt(data: bytes) -> None:
 
 
 def test_the_mxnet_index_of_known_offsets() -> None:
-    """A line a record: key, a tab, offset of its first magic, past 4 GiB too."""
+    """Each line has a key, a tab and the offset of the record's first magic, also past 4 GiB."""
     assert mxnet_index([(0, 0), (7, 2**33)]) == b"0\t0\n7\t8589934592\n"
 
 
@@ -237,15 +237,15 @@ def test_labels_come_back(label: int, others: list[float], offset: int) -> None:
     """The class without its offset, then the other labels as they were."""
     values = (float(label), *others)
     record = written(Sample(image=b"x", label=label, values=values), offset)
-    found = decoded(record, offset)
-    assert (found.label, found.values) == (label, values)
+    decoded_sample = decoded(record, offset)
+    assert (decoded_sample.label, decoded_sample.values) == (label, values)
     assert label_count(record) == len(values)
 
 
 def test_the_class_is_that_of_labels_json() -> None:
     """A listing's own number of a class gives way to the label of this output."""
-    found = decoded(written(Sample(image=b"x", label=4, values=(281.0, 0.5))))
-    assert (found.label, found.values) == (4, (4.0, 0.5))
+    decoded_sample = decoded(written(Sample(image=b"x", label=4, values=(281.0, 0.5))))
+    assert (decoded_sample.label, decoded_sample.values) == (4, (4.0, 0.5))
 
 
 def test_one_label_is_in_the_header() -> None:

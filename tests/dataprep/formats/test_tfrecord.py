@@ -24,15 +24,15 @@ HELLO = bytes.fromhex("0500000000000000 eab2043e 68656c6c6f bb1f1c19")
 def test_known_records(payload: bytes, record: bytes) -> None:
     """An empty record and `hello` are written as TensorFlow writes them, and read."""
     assert TFRECORD.encode([payload]) == record
-    assert [bytes(found.payload) for found in read_tfrecords(record)] == [payload]
+    assert [bytes(found_record.payload) for found_record in read_tfrecords(record)] == [payload]
 
 
-@pytest.mark.parametrize("place", range(len(HELLO)))
-def test_a_flipped_byte_is_found_wherever_it_is(place: int) -> None:
+@pytest.mark.parametrize("position", range(len(HELLO)))
+def test_a_flipped_byte_is_found_wherever_it_is(position: int) -> None:
     """Every change of any one byte of a record is a CorruptRecord that says where."""
     for change in range(1, 256):
         damaged = bytearray(EMPTY + HELLO)
-        damaged[len(EMPTY) + place] ^= change
+        damaged[len(EMPTY) + position] ^= change
         reader = read_tfrecords(damaged, name="shard")
         next(reader)
         with pytest.raises(CorruptRecord, match="shard: record 1 at byte 16") as caught:
@@ -41,7 +41,7 @@ def test_a_flipped_byte_is_found_wherever_it_is(place: int) -> None:
 
 
 def test_checksums_are_ignored_on_request() -> None:
-    """Without checks a record with both checksums wrong is read."""
+    """A record with two wrong checksums is read if checks are off."""
     damaged = HELLO[:8] + bytes(4) + HELLO[12:17] + bytes(4)
     assert [bytes(r.payload) for r in read_tfrecords(damaged, check=False)] == [b"hello"]
 

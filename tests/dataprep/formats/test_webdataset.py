@@ -62,20 +62,20 @@ def shard(samples: Sequence[Sample] = SAMPLES, label_offset: int = 0) -> bytes:
 def tar(*members: tuple[str, bytes], **header: Any) -> bytes:
     """A tar of Python's with these members."""
     sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as made:
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in members:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             for key, value in header.items():
                 setattr(member, key, value)
-            made.addfile(member, io.BytesIO(content))
+            archive.addfile(member, io.BytesIO(content))
     return sink.getvalue()
 
 
 def decoded(data: bytes) -> list[Sample]:
     """All samples of a shard."""
-    found = [FORM.decode(each.payload, RecordOptions()) for each in FORM.read(data, "shard")]
-    return [replace(sample, image=bytes(sample.image)) for sample in found]
+    actual = [FORM.decode(record.payload, RecordOptions()) for record in FORM.read(data, "shard")]
+    return [replace(sample, image=bytes(sample.image)) for sample in actual]
 
 
 def test_the_bytes_are_golden() -> None:
@@ -121,7 +121,7 @@ def test_members_are_named_by_the_plan() -> None:
 
 
 def test_gnu_tar_lists_it(tmp_path: Path) -> None:
-    """Without a word of complaint."""
+    """GNU tar lists the members and prints no warning."""
     (tmp_path / "shard.tar").write_bytes(shard())
     done = subprocess.run(["tar", "tf", tmp_path / "shard.tar"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -226,15 +226,15 @@ def test_hostile_content_is_corrupt(label: bytes, facts: bytes) -> None:
 
 
 def test_facts_of_any_type_are_shown() -> None:
-    """Numbers, texts and everything else."""
+    """Numbers, texts and values of all other types are shown."""
     facts = {"n": 2**70, "i": 3, "f": 0.5, "t": "x", "l": [1, {}], "z": None}
     data = tar(("a.jpg", b"image"), ("a.json", json.dumps(facts).encode()))
     (record,) = FORM.read(data, "x")
-    shown = {name: feature.values for name, feature in FORM.fields(record.payload).items()}
-    assert shown["i"] == (3,)
-    assert shown["f"] == (0.5,)
-    assert [shown[name] for name in "tlz"] == [(b"x",), (b"[1, {}]",), (b"null",)]
-    assert "label" not in shown
+    shown_fields = {name: feature.values for name, feature in FORM.fields(record.payload).items()}
+    assert shown_fields["i"] == (3,)
+    assert shown_fields["f"] == (0.5,)
+    assert [shown_fields[name] for name in "tlz"] == [(b"x",), (b"[1, {}]",), (b"null",)]
+    assert "label" not in shown_fields
 
 
 @pytest.mark.parametrize("with_class", [True, False])
@@ -245,16 +245,18 @@ def test_facts_do_not_replace_members(with_class: bool) -> None:
     data = tar(("5.jpg", b"\xff\xd8 a JPEG"), *label, ("5.json", json.dumps(facts).encode()))
     (record,) = FORM.read(data, "shard")
     fields = FORM.fields(record.payload)
-    shown: dict[str, list[Any]] = {name: list(field.values) for name, field in fields.items()}
-    assert [bytes(image) for image in shown["image"]] == [b"\xff\xd8 a JPEG"]
-    assert shown["key"] == [b"5"]
-    assert shown.get("label") == ([3] if with_class else None)
-    assert shown["json/label"] == [9]
-    assert shown["json/image"] == [b"https://example.org/a.jpg"]
-    assert shown["caption"] == [b"a cat"]
+    shown_fields: dict[str, list[Any]] = {
+        name: list(field.values) for name, field in fields.items()
+    }
+    assert [bytes(image) for image in shown_fields["image"]] == [b"\xff\xd8 a JPEG"]
+    assert shown_fields["key"] == [b"5"]
+    assert shown_fields.get("label") == ([3] if with_class else None)
+    assert shown_fields["json/label"] == [9]
+    assert shown_fields["json/image"] == [b"https://example.org/a.jpg"]
+    assert shown_fields["caption"] == [b"a cat"]
 
 
 def test_numbers_that_json_lacks_are_refused() -> None:
-    """By the writer, with the number of the sample."""
+    """The writer refuses them with the number of the sample."""
     with pytest.raises(RecordError, match=r"sample 4: .* finite"):
         shard([replace(SAMPLES[0], number=4, values=(1.0, float("nan")))])

@@ -16,7 +16,7 @@ def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def shown(data: bytes) -> Image.Image:
+def pillow_image(data: bytes) -> Image.Image:
     """Decoded by Pillow."""
     image = Image.open(io.BytesIO(data))
     image.load()

@@ -64,10 +64,10 @@ def sixteen(*samples: int) -> bytes:
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
 def test_lossless_containers_give_the_very_pixels(kind: str) -> None:
     """RGB and greyscale in lossless formats come back to the bit, greyscale as one channel."""
-    found = opened(enc.pillow(IMAGE, kind))
-    source = found.source
+    opened_image = opened(enc.pillow(IMAGE, kind))
+    source = opened_image.source
     assert (source.container, source.orientation, source.notes) == (kind, 1, ())
-    assert np.array_equal(found.pixels, IMAGE)
+    assert np.array_equal(opened_image.pixels, IMAGE)
     grey = opened(enc.pillow(IMAGE, kind, "L"))
     truth = np.asarray(Image.fromarray(IMAGE).convert("L"))
     assert np.array_equal(grey.pixels, truth[:, :, np.newaxis])
@@ -80,28 +80,28 @@ def test_lossless_containers_give_the_very_pixels(kind: str) -> None:
 def test_four_colours_in_other_containers_are_ink() -> None:
     """CMYK in TIFF is not inverted."""
     ink = enc._cmyk(IMAGE)
-    found = opened(saved(ink, "TIFF"))
-    assert found.source.notes == ("cmyk_converted",)
-    assert apart(found.pixels, IMAGE) < 3
+    opened_image = opened(saved(ink, "TIFF"))
+    assert opened_image.source.notes == ("cmyk_converted",)
+    assert apart(opened_image.pixels, IMAGE) < 3
 
 
 def test_palettes_become_colours_over_white() -> None:
     """A palette is looked up, and its transparent colour becomes white."""
     data = enc.palette_png(IMAGE)
-    found = opened(data)
+    opened_image = opened(data)
     index = np.asarray(Image.open(io.BytesIO(data)))
-    assert found.source.notes == ("palette_converted", "alpha_flattened")
-    assert (found.pixels[index == 0] == 255).all()
-    assert apart(found.pixels[index != 0], IMAGE[index != 0]) < 12
+    assert opened_image.source.notes == ("palette_converted", "alpha_flattened")
+    assert (opened_image.pixels[index == 0] == 255).all()
+    assert apart(opened_image.pixels[index != 0], IMAGE[index != 0]) < 12
 
 
 def test_alpha_is_composed_over_white() -> None:
     """Full alpha keeps a colour, none gives white, and half lies half way."""
     row = bytes([10, 20, 30, 255, 10, 20, 30, 0, 10, 20, 30, 128])
-    found = opened(png(8, RGBA, row, 3))
-    assert found.source.notes == ("alpha_flattened",)
-    assert found.pixels[0, :2].tolist() == [[10, 20, 30], [255, 255, 255]]
-    assert np.abs(found.pixels[0, 2] - np.array([132, 137, 142])).max() <= 1
+    opened_image = opened(png(8, RGBA, row, 3))
+    assert opened_image.source.notes == ("alpha_flattened",)
+    assert opened_image.pixels[0, :2].tolist() == [[10, 20, 30], [255, 255, 255]]
+    assert np.abs(opened_image.pixels[0, 2] - np.array([132, 137, 142])).max() <= 1
 
 
 @pytest.mark.parametrize(
@@ -136,19 +136,19 @@ def test_grey_with_alpha_stays_grey(depth: int, row: bytes) -> None:
 )
 def test_the_transparent_colour_is_white(data: bytes, expected: list[list[int]]) -> None:
     """A PNG's transparent colour becomes white at every depth, and no other colour does."""
-    found = opened(data)
-    assert "alpha_flattened" in found.source.notes
-    assert found.pixels[0].tolist() == expected
+    opened_image = opened(data)
+    assert "alpha_flattened" in opened_image.source.notes
+    assert opened_image.pixels[0].tolist() == expected
 
 
 def test_16_bit_colours_are_within_one() -> None:
     """RGB of 16 bits is scaled to within one of the exact value, and the ends are exact."""
     samples = (0, 65535, 0x8000, 257, 12345, 54321)
-    found = opened(png(16, RGB, sixteen(*samples), 2))
+    opened_image = opened(png(16, RGB, sixteen(*samples), 2))
     exact = np.array(samples).reshape(2, 3) / 257
-    assert np.abs(found.pixels[0] - exact).max() <= 1
-    assert found.pixels[0, 0, :2].tolist() == [0, 255]
-    assert found.source.notes == ("depth_reduced",)
+    assert np.abs(opened_image.pixels[0] - exact).max() <= 1
+    assert opened_image.pixels[0, 0, :2].tolist() == [0, 255]
+    assert opened_image.source.notes == ("depth_reduced",)
 
 
 @pytest.mark.parametrize("order", ["<u2", ">u2"])
@@ -189,7 +189,7 @@ def test_orientation_is_a_plain_number(kind: str, orientation: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         *(
             (data, "not an image: begins with")
@@ -204,9 +204,9 @@ def test_orientation_is_a_plain_number(kind: str, orientation: int) -> None:
         (b"FUJIFILMCCD-RAW 0201" + bytes(40), "raw files of cameras are not read"),
     ],
 )
-def test_images_that_are_not_read(data: bytes, said: str) -> None:
+def test_images_that_are_not_read(data: bytes, message: str) -> None:
     """Known kinds are called by name, with what to do; of others the first bytes are shown."""
-    with pytest.raises(NotAnImage, match=f"^{said}"):
+    with pytest.raises(NotAnImage, match=f"^{message}"):
         opened(data)
 
 
@@ -254,7 +254,7 @@ SIXTEEN = struct.pack("<4H", 0, 32_768, 65_535, 1)
 
 
 @pytest.mark.parametrize(
-    ("data", "wanted"),
+    ("data", "expected"),
     [
         (tiff(TWELVE, 12, 1), [0, 128, 255, 0]),
         (tiff(SIXTEEN, 16, 1), [0, 128, 255, 0]),
@@ -263,9 +263,9 @@ SIXTEEN = struct.pack("<4H", 0, 32_768, 65_535, 1)
     ],
     ids=["12", "16", "16 from white", "8 from white"],
 )
-def test_deep_grey_tiffs(data: bytes, wanted: list[int]) -> None:
+def test_deep_grey_tiffs(data: bytes, expected: list[int]) -> None:
     """Scaled by their own depth, and counted from white where the file says so."""
-    assert opened(data).pixels.ravel().tolist() == wanted
+    assert opened(data).pixels.ravel().tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def by_opencv(kind: str, pixels: NDArray[np.uint16], *options: int) -> bytes:
     ids=["png", "tiff", "ppm", "grey png", "grey tiff", "pgm", "jpeg 2000", "avif", "comments"],
 )
 def test_more_than_eight_bits_are_noticed(data: bytes) -> None:
-    """Also where Pillow opens the file as one of 8 bits; the policy may refuse them."""
+    """The depth is seen even if Pillow opens the file with 8 bits; the policy may refuse it."""
     if not data:
         pytest.skip("this OpenCV has no encoder of AVIF")
     assert "depth_reduced" in opened(data).source.notes
@@ -330,10 +330,10 @@ def test_no_png_with_a_flipped_bit_is_stored_as_it_is(at: int, bit: int) -> None
     flipped = bytearray(SOUND_PNG)
     flipped[at] ^= 1 << bit
     try:
-        found = convert(bytes(flipped), policy)
+        converted_image = convert(bytes(flipped), policy)
     except ImageError:
         return
-    assert found.action == "reencoded"
+    assert converted_image.action == "reencoded"
 
 
 XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
@@ -351,8 +351,8 @@ def test_xmp_is_not_followed(kind: str) -> None:
         options = {"tiffinfo": {700: XMP}}
     data = saved(Image.fromarray(IMAGE), kind, **options)
     assert Image.open(io.BytesIO(data)).getexif()[0x0112] == 6
-    found = opened(data)
-    assert (found.source.orientation, found.pixels.shape) == (1, IMAGE.shape)
+    opened_image = opened(data)
+    assert (opened_image.source.orientation, opened_image.pixels.shape) == (1, IMAGE.shape)
 
 
 def test_pages_are_not_counted() -> None:
@@ -363,17 +363,20 @@ def test_pages_are_not_counted() -> None:
     data += b"\0" * (len(data) % 2)
     data[following : following + 4] = len(data).to_bytes(4, "little")
     data += bytes(2 + 4)  # a directory of nothing
-    found = opened(bytes(data))
-    assert found.source.notes == ("first_frame_kept",)
-    assert np.array_equal(found.pixels, IMAGE)
+    opened_image = opened(bytes(data))
+    assert opened_image.source.notes == ("first_frame_kept",)
+    assert np.array_equal(opened_image.pixels, IMAGE)
 
 
 def test_16_bits_are_rounded() -> None:
     """Every level of 16 bits becomes the nearest of 255."""
     samples = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
-    found = opened(saved(Image.fromarray(samples), "PNG"))
-    assert np.array_equal(found.pixels[:, :, 0], np.floor(samples / 65_535 * 255 + 0.5))
-    assert (found.source.colorspace, found.source.notes) == ("I;16", ("depth_reduced",))
+    opened_image = opened(saved(Image.fromarray(samples), "PNG"))
+    assert np.array_equal(opened_image.pixels[:, :, 0], np.floor(samples / 65_535 * 255 + 0.5))
+    assert (opened_image.source.colorspace, opened_image.source.notes) == (
+        "I;16",
+        ("depth_reduced",),
+    )
 
 
 @pytest.mark.parametrize(

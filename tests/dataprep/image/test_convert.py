@@ -21,7 +21,7 @@ from dataprep.image.policy import Filter, Note
 from dataprep.image.rgb import decode_rgb
 from tests import encodings as enc
 from tests.dataprep.image.odd_jpegs import unusual
-from tests.dataprep.image.pictures import apart, saved, shown, turned
+from tests.dataprep.image.pictures import apart, pillow_image, saved, turned
 from tests.dataprep.image.profiles import ink_profile, swapped_profile
 from tests.strategies import cut, mutated, trait_policies
 
@@ -32,7 +32,7 @@ SHARP = {"quality": 100, "subsampling": "444"}
 
 def show(data: bytes) -> Pixels:
     """Pixels as RGB."""
-    return np.asarray(shown(data).convert("RGB"))
+    return np.asarray(pillow_image(data).convert("RGB"))
 
 
 def psnr(left: NDArray[Any], right: NDArray[Any]) -> float:
@@ -64,21 +64,24 @@ def damaged(data: bytes) -> bytes:
 def test_jpegs_of_the_right_size_pass_through(data: bytes, colorspace: str, check_by: str) -> None:
     """A sound JPEG that needs no change is stored byte for byte, profile and Exif included."""
     for policy in ({}, {"mode": "short", "size": 120}, {"mode": "exact", "size": (160, 120)}):
-        found = convert(data, ImagePolicy.model_validate({**policy, "check": check_by}))
-        assert found.data == data
-        assert (found.action, found.container) == ("passthrough", "JPEG")
-        assert (found.width, found.height) == (found.source_width, found.source_height)
-        assert found.source_colorspace == colorspace
-        assert "icc_dropped" not in found.notes
+        converted_image = convert(data, ImagePolicy.model_validate({**policy, "check": check_by}))
+        assert converted_image.data == data
+        assert (converted_image.action, converted_image.container) == ("passthrough", "JPEG")
+        assert (converted_image.width, converted_image.height) == (
+            converted_image.source_width,
+            converted_image.source_height,
+        )
+        assert converted_image.source_colorspace == colorspace
+        assert "icc_dropped" not in converted_image.notes
 
 
 @pytest.mark.parametrize("check_by", ["decode", "header"])
 def test_a_jpeg_that_others_do_not_take_for_one_is_encoded_again(check_by: str) -> None:
     """A stray byte behind the first two, which libjpeg skips."""
     data = PLAIN[:2] + b"\0" + PLAIN[2:]
-    found = convert(data, ImagePolicy.model_validate({"check": check_by}))
-    assert (found.action, found.notes) == ("reencoded", ("recovered",))
-    assert found.data.startswith(b"\xff\xd8\xff")
+    converted_image = convert(data, ImagePolicy.model_validate({"check": check_by}))
+    assert (converted_image.action, converted_image.notes) == ("reencoded", ("recovered",))
+    assert converted_image.data.startswith(b"\xff\xd8\xff")
 
 
 @pytest.mark.parametrize("mode", get_args(Mode))
@@ -88,9 +91,9 @@ def test_a_jpeg_that_others_do_not_take_for_one_is_encoded_again(check_by: str) 
 def test_every_mode_gives_the_size_it_says(mode: Mode, upscale: bool, size: int, kind: str) -> None:
     """The stored JPEG truly has the size that each mode asks for, from JPEG and from PNG."""
     policy = ImagePolicy(mode=mode, size=None if mode == "none" else size, upscale=upscale)
-    found = convert(enc.pillow(IMAGE, kind), policy)
+    converted_image = convert(enc.pillow(IMAGE, kind), policy)
     long, short = max(size, 0), size
-    wanted = {
+    expected = {
         "none": (160, 120),
         "short": ((short * 4 + 1) // 3, short),
         "long": (long, long * 3 // 4),
@@ -98,13 +101,13 @@ def test_every_mode_gives_the_size_it_says(mode: Mode, upscale: bool, size: int,
         "crop": (size, size),
     }[mode]
     if not upscale and mode in ("short", "long"):
-        wanted = min(wanted, (160, 120))
+        expected = min(expected, (160, 120))
     if not upscale and mode in ("exact", "crop"):
-        wanted = (min(wanted[0], 160), min(wanted[1], 120))
-    assert abs(show(found.data).shape[1] - wanted[0]) <= 1
-    assert show(found.data).shape[0] == wanted[1]
-    assert check(found.data) == (found.width, found.height, 3)
-    assert (found.source_width, found.source_height) == (160, 120)
+        expected = (min(expected[0], 160), min(expected[1], 120))
+    assert abs(show(converted_image.data).shape[1] - expected[0]) <= 1
+    assert show(converted_image.data).shape[0] == expected[1]
+    assert check(converted_image.data) == (converted_image.width, converted_image.height, 3)
+    assert (converted_image.source_width, converted_image.source_height) == (160, 120)
 
 
 def test_a_crop_keeps_the_centre() -> None:
@@ -118,10 +121,10 @@ def test_a_crop_keeps_the_centre() -> None:
 def test_orientation_is_ignored_and_reset() -> None:
     """By default an orientation turns nothing; the tag alone becomes 1, and both are noted."""
     data = enc.oriented_jpeg(IMAGE, 6, note_bytes=100)
-    found = convert(data)
-    assert found.data == enc.oriented_jpeg(IMAGE, 1, note_bytes=100)
-    assert (found.action, found.exif_orientation) == ("retagged", 6)
-    assert found.notes == ("orientation_ignored", "orientation_reset")
+    converted_image = convert(data)
+    assert converted_image.data == enc.oriented_jpeg(IMAGE, 1, note_bytes=100)
+    assert (converted_image.action, converted_image.exif_orientation) == ("retagged", 6)
+    assert converted_image.notes == ("orientation_ignored", "orientation_reset")
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -133,26 +136,41 @@ def test_orientations(orientation: int, how: str, size: int | None, kind: str) -
     data = enc.oriented_jpeg(IMAGE, orientation)
     if kind == "PNG":
         data = saved(Image.fromarray(IMAGE), "PNG", exif=turned(orientation))
-    found = convert(data, ImagePolicy.model_validate({**SHARP, "size": size, "orientation": how}))
-    truth = ImageOps.exif_transpose(shown(data)) if how == "apply" else shown(data)
-    truth = truth.convert("RGB").resize((found.width, found.height), Image.Resampling.BICUBIC)
-    assert shown(found.data).getexif().get(0x0112, 1) == 1
-    assert psnr(show(found.data), np.asarray(truth)) > 30
-    assert found.exif_orientation == orientation
-    assert ("orientation_applied" in found.notes) == (orientation != 1 and how == "apply")
+    converted_image = convert(
+        data, ImagePolicy.model_validate({**SHARP, "size": size, "orientation": how})
+    )
+    truth = ImageOps.exif_transpose(pillow_image(data)) if how == "apply" else pillow_image(data)
+    truth = truth.convert("RGB").resize(
+        (converted_image.width, converted_image.height), Image.Resampling.BICUBIC
+    )
+    assert pillow_image(converted_image.data).getexif().get(0x0112, 1) == 1
+    assert psnr(show(converted_image.data), np.asarray(truth)) > 30
+    assert converted_image.exif_orientation == orientation
+    assert ("orientation_applied" in converted_image.notes) == (orientation != 1 and how == "apply")
     if how == "apply" and kind == "JPEG":
-        assert found.action == ("passthrough" if (orientation, size) == (1, None) else "reencoded")
+        assert converted_image.action == (
+            "passthrough" if (orientation, size) == (1, None) else "reencoded"
+        )
 
 
 @pytest.mark.parametrize("encode", [enc.adobe_cmyk_jpeg, enc.plain_cmyk_jpeg, enc.ycck_jpeg])
 @pytest.mark.parametrize("size", [None, 60])
 def test_four_colours_become_rgb(encode: Callable[[Pixels], bytes], size: int | None) -> None:
     """CMYK and YCCK JPEGs are re-encoded in the true colours, with and without Adobe's marker."""
-    found = convert(encode(IMAGE), ImagePolicy(size=size))
-    truth = Image.fromarray(IMAGE).resize((found.width, found.height), Image.Resampling.BICUBIC)
-    assert psnr(show(found.data), np.asarray(truth)) > 26
-    assert (found.action, found.colorspace, found.channels) == ("reencoded", "RGB", 3)
-    assert (found.source_colorspace, found.notes) == ("CMYK", ("cmyk_converted",))
+    converted_image = convert(encode(IMAGE), ImagePolicy(size=size))
+    truth = Image.fromarray(IMAGE).resize(
+        (converted_image.width, converted_image.height), Image.Resampling.BICUBIC
+    )
+    assert psnr(show(converted_image.data), np.asarray(truth)) > 26
+    assert (converted_image.action, converted_image.colorspace, converted_image.channels) == (
+        "reencoded",
+        "RGB",
+        3,
+    )
+    assert (converted_image.source_colorspace, converted_image.notes) == (
+        "CMYK",
+        ("cmyk_converted",),
+    )
 
 
 @pytest.mark.parametrize("encode", [enc.adobe_cmyk_jpeg, enc.plain_cmyk_jpeg, enc.ycck_jpeg])
@@ -170,20 +188,20 @@ def test_four_colours_that_lost_pixels_are_corrupt(encode: Callable[[Pixels], by
 @pytest.mark.parametrize("size", [None, 60, 20])
 def test_grey_stays_one_channel(data: bytes, size: int | None) -> None:
     """Greyscale is stored as a JPEG of one component, resized or not."""
-    found = convert(data, ImagePolicy(size=size))
-    assert check(found.data) == (found.width, found.height, 1)
-    assert (found.channels, found.colorspace) == (1, "Grayscale")
-    assert "greyscale_kept" in found.notes
-    assert shown(found.data).mode == "L"
+    converted_image = convert(data, ImagePolicy(size=size))
+    assert check(converted_image.data) == (converted_image.width, converted_image.height, 1)
+    assert (converted_image.channels, converted_image.colorspace) == (1, "Grayscale")
+    assert "greyscale_kept" in converted_image.notes
+    assert pillow_image(converted_image.data).mode == "L"
 
 
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF"])
 def test_the_content_decides_the_codec(kind: str) -> None:
     """Every container is known by its content, and becomes a JPEG of the same picture."""
-    found = convert(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
-    assert (found.container, found.action) == (kind, "reencoded")
-    assert found.data.startswith(b"\xff\xd8\xff")
-    assert psnr(show(found.data), IMAGE) > 20
+    converted_image = convert(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
+    assert (converted_image.container, converted_image.action) == (kind, "reencoded")
+    assert converted_image.data.startswith(b"\xff\xd8\xff")
+    assert psnr(show(converted_image.data), IMAGE) > 20
 
 
 @pytest.mark.parametrize("subsampling", ["420", "422", "444"])
@@ -265,7 +283,7 @@ def test_bombs_are_never_decoded(data: bytes, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_header_check_reads_no_pixels() -> None:
-    """With check "header" a damaged file passes if it ends as a JPEG; a truncated one does not."""
+    """Check "header" passes a damaged file that ends as a JPEG does, and no truncated one."""
     policy = ImagePolicy(check="header")
     assert convert(damaged(PLAIN), policy).data == damaged(PLAIN)
     with pytest.raises(CorruptImage, match="truncated JPEG"):
@@ -282,10 +300,10 @@ def test_resizing_is_close_to_pillows(kind: str, seed: int, size: int) -> None:
     """
     image = draw_image(seed, 500, 375, detail=0.1 + 0.15 * seed)
     data = enc.jpeg(image, "444", 95) if kind == "JPEG" else enc.pillow(image, "PNG")
-    found = convert(data, ImagePolicy.model_validate({**SHARP, "size": size}))
-    box = (found.width, found.height)
-    wanted = Image.fromarray(show(data)).resize(box, Image.Resampling.BICUBIC)
-    assert psnr(show(found.data), np.asarray(wanted)) >= (30 if kind == "JPEG" else 42)
+    converted_image = convert(data, ImagePolicy.model_validate({**SHARP, "size": size}))
+    box = (converted_image.width, converted_image.height)
+    expected = Image.fromarray(show(data)).resize(box, Image.Resampling.BICUBIC)
+    assert psnr(show(converted_image.data), np.asarray(expected)) >= (30 if kind == "JPEG" else 42)
 
 
 def zone_plate(side: int) -> Pixels:
@@ -307,15 +325,15 @@ def aliases(result: Pixels, source_side: int) -> float:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("size", [400, 360, 300, 256, 241, 224, 200, 161, 128, 100, 61, 50, 31])
 def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
-    """On a zone plate no more aliases than with OpenCV's INTER_AREA, within 2 %."""
+    """A zone plate has no more aliases than with OpenCV's INTER_AREA, within 2 %."""
     plate = zone_plate(480)
     data = (
         simplejpeg.encode_jpeg(plate[..., None], 100, "GRAY", "Gray")
         if kind == "JPEG"
         else enc.pillow(plate, "PNG")
     )
-    found = convert(data, ImagePolicy(size=size, quality=100))
-    result = np.asarray(shown(found.data))
+    converted_image = convert(data, ImagePolicy(size=size, quality=100))
+    result = np.asarray(pillow_image(converted_image.data))
     area = cv2.resize(plate, (size, size), interpolation=cv2.INTER_AREA)
     assert aliases(result, 480) <= 1.02 * aliases(np.asarray(area, np.uint8), 480)
 
@@ -374,9 +392,9 @@ def test_webp_has_no_alpha_that_is_opaque_everywhere(
     image = Image.new("RGBA", (24, 16), (200, 100, 50, 255))
     image.putpixel((3, 3), (200, 100, 50, alpha))
     policy = ImagePolicy(encoding="webp", alpha="keep", webp_lossless=lossless)
-    found = convert(saved(image, "PNG"), policy)
-    assert found.channels == channels
-    assert check(found.data) == (24, 16, channels)
+    converted_image = convert(saved(image, "PNG"), policy)
+    assert converted_image.channels == channels
+    assert check(converted_image.data) == (24, 16, channels)
 
 
 @settings(max_examples=300)
@@ -393,24 +411,31 @@ def test_webp_has_no_alpha_that_is_opaque_everywhere(
 )
 def test_every_policy_gives_an_image_or_an_image_error(data: bytes, policy: ImagePolicy) -> None:
     """Any bytes become what the policy plans, twice the same, or an ImageError."""
-    found = attempt(data, policy)
-    assert attempt(data, policy) == found
-    if isinstance(found, str):
+    converted_image = attempt(data, policy)
+    assert attempt(data, policy) == converted_image
+    if isinstance(converted_image, str):
         return
-    assert set(found.notes) <= set(get_args(Note))
-    assert len(set(found.notes)) == len(found.notes)
-    assert found.encoding == policy.encoding.upper()
-    assert (found.width, found.height) == (found.geometry.crop_width, found.geometry.crop_height)
+    assert set(converted_image.notes) <= set(get_args(Note))
+    assert len(set(converted_image.notes)) == len(converted_image.notes)
+    assert converted_image.encoding == policy.encoding.upper()
+    assert (converted_image.width, converted_image.height) == (
+        converted_image.geometry.crop_width,
+        converted_image.geometry.crop_height,
+    )
     # Sound pixels behind a check of the header alone were never promised.
-    if policy.check == "decode" or found.action == "reencoded":
-        assert check(found.data) == (found.width, found.height, found.channels)
+    if policy.check == "decode" or converted_image.action == "reencoded":
+        assert check(converted_image.data) == (
+            converted_image.width,
+            converted_image.height,
+            converted_image.channels,
+        )
     if policy.greyscale == "rgb":
-        assert found.channels != 1
-    if policy.truncated == "keep" and "truncated_kept" in found.notes:
-        assert found.action == "reencoded"
-    assert min(found.source_width, found.source_height) >= policy.min_size
-    assert type(found.exif_orientation) is int
-    assert 1 <= found.exif_orientation <= 8
+        assert converted_image.channels != 1
+    if policy.truncated == "keep" and "truncated_kept" in converted_image.notes:
+        assert converted_image.action == "reencoded"
+    assert min(converted_image.source_width, converted_image.source_height) >= policy.min_size
+    assert type(converted_image.exif_orientation) is int
+    assert 1 <= converted_image.exif_orientation <= 8
 
 
 ACROSS, DOWN = np.meshgrid(np.linspace(0, 255, 301), np.linspace(0, 255, 203))

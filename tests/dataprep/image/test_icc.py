@@ -60,20 +60,20 @@ def test_srgb_is_known_by_what_it_does(profile: bytes) -> None:
 
 def test_linear_light_gets_the_curve_of_srgb() -> None:
     """Pixels of linear light become what the standard's formula says, within 1."""
-    found, note = icc.to_srgb(Image.fromarray(COLOURS), profiles.rgb_profile(1.0))
+    converted_image, note = icc.to_srgb(Image.fromarray(COLOURS), profiles.rgb_profile(1.0))
     assert note == "icc_converted"
     # Dark colours less so: the profile's primaries are rounded.
     bright = COLOURS.min(axis=-1) > 20
-    assert np.abs(pixels(found) - srgb_of_linear(COLOURS))[bright].max() <= 1.5
+    assert np.abs(pixels(converted_image) - srgb_of_linear(COLOURS))[bright].max() <= 1.5
 
 
 def test_grey_stays_grey() -> None:
     """Greyscale is converted by profiles of grey and of RGB, and stays one channel."""
     image = Image.fromarray(RAMP)
     for profile in (profiles.grey_profile(1.0), profiles.rgb_profile(1.0)):
-        found, note = icc.to_srgb(image, profile)
-        assert (found.mode, note) == ("L", "icc_converted")
-        assert np.abs(pixels(found)[0, 6:] - srgb_of_linear(RAMP[0, 6:])).max() <= 1.5
+        converted_image, note = icc.to_srgb(image, profile)
+        assert (converted_image.mode, note) == ("L", "icc_converted")
+        assert np.abs(pixels(converted_image)[0, 6:] - srgb_of_linear(RAMP[0, 6:])).max() <= 1.5
 
 
 @pytest.mark.parametrize("mode", ["LA", "RGBA"])
@@ -82,19 +82,19 @@ def test_alpha_stays_as_it_is(mode: str) -> None:
     image = Image.fromarray(RAMP).convert(mode)
     image.putalpha(Image.fromarray(RAMP[:, ::-1].copy()))
     profile = profiles.grey_profile(1.0) if mode == "LA" else profiles.rgb_profile(1.0)
-    found = icc.to_srgb(image, profile)[0]
-    assert found.mode == mode
-    assert np.array_equal(pixels(found.getchannel("A")), RAMP[:, ::-1])
-    assert found.getpixel((128, 0))[0] == pytest.approx(srgb_of_linear(128), abs=1.5)  # type: ignore[index]
+    converted_image = icc.to_srgb(image, profile)[0]
+    assert converted_image.mode == mode
+    assert np.array_equal(pixels(converted_image.getchannel("A")), RAMP[:, ::-1])
+    assert converted_image.getpixel((128, 0))[0] == pytest.approx(srgb_of_linear(128), abs=1.5)  # type: ignore[index]
 
 
 @given(profile=mutated(st.sampled_from([profiles.rgb_profile(), profiles.ink_profile()])))
 def test_mutated_profiles_are_applied_or_broken(profile: bytes) -> None:
     """No profile, however broken, raises or changes an image's size."""
     image = Image.fromarray(COLOURS)
-    found = icc.to_srgb(image, profile)[0]
-    assert found.size == image.size
-    assert found.mode == "RGB"
+    converted_image = icc.to_srgb(image, profile)[0]
+    assert converted_image.size == image.size
+    assert converted_image.mode == "RGB"
 
 
 def test_threads_share_a_transform() -> None:

@@ -19,7 +19,7 @@ from dataprep.image.jpeg import read_header
 from dataprep.image.output_size import Pixels
 from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs
-from tests.dataprep.image.pictures import shown
+from tests.dataprep.image.pictures import pillow_image
 from tests.dataprep.image.profiles import rgb_profile
 from tests.strategies import mutated
 
@@ -34,7 +34,7 @@ KEEP = ImagePolicy(encoding="png", truncated="keep")
 
 def pixels(data: bytes) -> Pixels:
     """Pixels as Pillow decodes them."""
-    return np.asarray(shown(data))
+    return np.asarray(pillow_image(data))
 
 
 def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0, count: int = 1) -> bytes:
@@ -56,29 +56,29 @@ def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0, count: int =
 @pytest.mark.parametrize("others", [0, 3])
 def test_resetting_touches_the_tag_alone(value: int, kind: int, big: bool, others: int) -> None:
     """The tag becomes 1 in its own type and byte order, and no other byte changes."""
-    found = convert(exif_jpeg(kind, value, big=big, others=others))
-    assert found.data == exif_jpeg(kind, 1, big=big, others=others)
-    assert found.exif_orientation == (value or 1)
-    assert found.action == ("passthrough" if value == 1 else "retagged")
+    converted_image = convert(exif_jpeg(kind, value, big=big, others=others))
+    assert converted_image.data == exif_jpeg(kind, 1, big=big, others=others)
+    assert converted_image.exif_orientation == (value or 1)
+    assert converted_image.action == ("passthrough" if value == 1 else "retagged")
 
 
 def test_every_orientation_tag_is_reset() -> None:
     """Where a file has two Exif segments, the first decides and both are reset."""
     first, second = exif_jpeg(SHORT, 6, big=True), exif_jpeg(LONG, 3, big=False)
-    found = convert(first[: len(first) - len(PLAIN) + 2] + second[2:])
+    converted_image = convert(first[: len(first) - len(PLAIN) + 2] + second[2:])
     upright, other = exif_jpeg(SHORT, 1, big=True), exif_jpeg(LONG, 1, big=False)
-    assert found.data == upright[: len(upright) - len(PLAIN) + 2] + other[2:]
-    assert found.exif_orientation == 6
+    assert converted_image.data == upright[: len(upright) - len(PLAIN) + 2] + other[2:]
+    assert converted_image.exif_orientation == 6
 
 
 @pytest.mark.parametrize(("kind", "count"), [(SHORT, 0), (SHORT, 2), (SSHORT, 1), (SLONG, 1)])
 @pytest.mark.parametrize("big", [False, True])
 def test_tags_that_are_none_by_exif(kind: int, count: int, big: bool) -> None:
     """A tag of another type or count is read and reset, since some decoders follow it."""
-    found = convert(exif_jpeg(kind, 6, big=big, count=count))
-    assert (found.exif_orientation, found.action) == (6, "retagged")
-    assert found.data == exif_jpeg(kind, 1, big=big, count=count)
-    decoded = cv2.imdecode(np.frombuffer(found.data, np.uint8), cv2.IMREAD_COLOR)
+    converted_image = convert(exif_jpeg(kind, 6, big=big, count=count))
+    assert (converted_image.exif_orientation, converted_image.action) == (6, "retagged")
+    assert converted_image.data == exif_jpeg(kind, 1, big=big, count=count)
+    decoded = cv2.imdecode(np.frombuffer(converted_image.data, np.uint8), cv2.IMREAD_COLOR)
     assert np.asarray(decoded).shape == IMAGE.shape
 
 
@@ -86,20 +86,20 @@ def test_tags_that_are_none_by_exif(kind: int, count: int, big: bool) -> None:
 def test_an_orientation_that_is_none(value: int) -> None:
     """Values that Exif does not define count as 1, and stay."""
     data = exif_jpeg(BYTE, value, big=True)
-    found = convert(data, ImagePolicy(orientation="apply"))
-    assert (found.data, found.exif_orientation) == (data, 1)
+    converted_image = convert(data, ImagePolicy(orientation="apply"))
+    assert (converted_image.data, converted_image.exif_orientation) == (data, 1)
 
 
 @given(data=mutated(st.just(exif_jpeg(SHORT, 6, big=False, others=2))))
 def test_a_broken_exif_segment_costs_no_image(data: bytes) -> None:
     """Whatever is wrong in a header, only bytes of orientations change, or it is an error."""
     try:
-        found = convert(data)
+        converted_image = convert(data)
     except ImageError:
         return
-    if found.action != "reencoded":
-        assert len(found.data) == len(data)
-        changed = [new for old, new in zip(data, found.data, strict=True) if old != new]
+    if converted_image.action != "reencoded":
+        assert len(converted_image.data) == len(data)
+        changed = [new for old, new in zip(data, converted_image.data, strict=True) if old != new]
         assert set(changed) <= {1}
 
 
@@ -129,8 +129,12 @@ def test_headers_are_read(data: bytes, colorspace: str, channels: int, profile: 
 
 def test_arithmetic_coding() -> None:
     """An arithmetic-coded file is read as any other."""
-    found = convert(enc.arithmetic_jpeg())
-    assert (found.width, found.height, found.action) == (32, 24, "passthrough")
+    converted_image = convert(enc.arithmetic_jpeg())
+    assert (converted_image.width, converted_image.height, converted_image.action) == (
+        32,
+        24,
+        "passthrough",
+    )
 
 
 @pytest.mark.parametrize("marker", [0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF])
@@ -175,22 +179,22 @@ def test_what_decodes_is_kept(share: float) -> None:
     cut = BASELINE[: int(len(BASELINE) * share)]
     with pytest.raises(CorruptImage, match="truncated JPEG"):
         convert(cut)
-    found = convert(cut, KEEP)
-    assert found.notes == ("truncated_kept",)
-    kept = pixels(found.data)
+    converted_image = convert(cut, KEEP)
+    assert converted_image.notes == ("truncated_kept",)
+    kept = pixels(converted_image.data)
     rows = int(np.argmin((kept == pixels(BASELINE)).all(axis=(1, 2))))
     assert 0.5 * share < rows / 160 < share + 0.15
     assert (kept[rows + 16 :] == 128).all()
-    whole = convert(BASELINE[:-2], KEEP)  # an end marker alone is missing
-    assert whole.notes == ("truncated_kept",)
-    assert np.array_equal(pixels(whole.data), pixels(BASELINE))
+    complete = convert(BASELINE[:-2], KEEP)  # an end marker alone is missing
+    assert complete.notes == ("truncated_kept",)
+    assert np.array_equal(pixels(complete.data), pixels(BASELINE))
 
 
 def test_progressive_files_are_blurred_instead() -> None:
-    """Of a progressive file the first scans show the whole picture."""
-    found = convert(PROGRESSIVE[: len(PROGRESSIVE) // 2], KEEP)
-    assert found.notes == ("truncated_kept",)
-    assert np.abs(pixels(found.data).astype(int) - PHOTO).mean() < 25
+    """The first scans of a progressive file show the whole picture."""
+    converted_image = convert(PROGRESSIVE[: len(PROGRESSIVE) // 2], KEEP)
+    assert converted_image.notes == ("truncated_kept",)
+    assert np.abs(pixels(converted_image.data).astype(int) - PHOTO).mean() < 25
 
 
 @pytest.mark.parametrize("truncated", ["keep", "fail"])
@@ -220,12 +224,12 @@ FLAWED: Mapping[str, tuple[bytes, bytes]] = {
 def test_flaws_that_cost_nothing(name: str) -> None:
     """Every pixel decodes; the file is stored as it is and counted as recovered."""
     sound, data = FLAWED[name]
-    stored = convert(data)
-    assert (stored.data, stored.notes) == (data, ("recovered",))
+    converted_image = convert(data)
+    assert (converted_image.data, converted_image.notes) == (data, ("recovered",))
     assert check(data) == (200, 160, 3)
     for policy in (ImagePolicy(size=40), ImagePolicy(encoding="png")):
-        found = convert(data, policy)
-        assert (found.data, found.notes) == (convert(sound, policy).data, ("recovered",))
+        output = convert(data, policy)
+        assert (output.data, output.notes) == (convert(sound, policy).data, ("recovered",))
 
 
 @pytest.mark.parametrize("name", FLAWED)
@@ -253,14 +257,14 @@ def test_pixels_that_are_lost_behind_a_flaw(name: str, size: int | None) -> None
 def test_cut_anywhere(data: bytes, share: float, keep: bool) -> None:
     """Cut at any byte, a JPEG is kept, if the policy says so, or corrupt."""
     policy = ImagePolicy(truncated="keep" if keep else "fail")
-    found: Converted | None = None
+    actual: Converted | None = None
     try:
-        found = convert(data[: int(len(data) * share)], policy)
+        actual = convert(data[: int(len(data) * share)], policy)
     except CorruptImage:
         return
     assert keep
-    assert (found.action, found.width, found.height) == ("reencoded", 200, 160)
-    assert "truncated_kept" in found.notes
+    assert (actual.action, actual.width, actual.height) == ("reencoded", 200, 160)
+    assert "truncated_kept" in actual.notes
 
 
 def test_a_profile_that_is_not_whole() -> None:
@@ -268,8 +272,8 @@ def test_a_profile_that_is_not_whole() -> None:
     data = enc.pillow(PHOTO, "JPEG", icc_profile=rgb_profile(padding=70_000))
     missing = odd_jpegs.without_part_of_its_profile(data)
     png = ImagePolicy(encoding="png")
-    found = convert(missing, png)
-    assert found.data == convert(data, png).data
+    converted_image = convert(missing, png)
+    assert converted_image.data == convert(data, png).data
     with pytest.raises(CorruptImage, match="truncated JPEG"):
         convert(missing[:-900], png)
 
@@ -298,10 +302,13 @@ SHARP = {"quality": 100, "subsampling": "444"}
 def test_unusual_samplings_are_encoded_anew(size: int | None, check_by: str) -> None:
     """What TurboJPEG does not take is decoded by Pillow, as other readers decode it."""
     policy = ImagePolicy.model_validate({**SHARP, "size": size, "check": check_by})
-    found = convert(UNUSUAL, policy)
-    assert (found.action, found.notes) == ("reencoded", ("subsampling_converted",))
-    assert check(found.data) == (found.width, found.height, 3)
-    assert found.data == convert(enc.pillow(pixels(UNUSUAL), "PNG"), policy).data
+    converted_image = convert(UNUSUAL, policy)
+    assert (converted_image.action, converted_image.notes) == (
+        "reencoded",
+        ("subsampling_converted",),
+    )
+    assert check(converted_image.data) == (converted_image.width, converted_image.height, 3)
+    assert converted_image.data == convert(enc.pillow(pixels(UNUSUAL), "PNG"), policy).data
 
 
 @pytest.mark.parametrize("share", [0.4, 0.8])

@@ -73,15 +73,15 @@ def test_a_broken_image_where_memory_is_enough(container: str, tmp_path: Path) -
     assert error == {"WEBP": "CorruptImage", "AVIF": "NotAnImage"}[container]
 
 
-@pytest.mark.parametrize("words", [b"outofmemory", b"bad_alloc", b"Out of memory"])
-def test_no_file_says_it_of_itself(words: bytes) -> None:
+@pytest.mark.parametrize("text", [b"outofmemory", b"bad_alloc", b"Out of memory"])
+def test_no_file_says_it_of_itself(text: bytes) -> None:
     """A file that has a codec's words in its header is no image, and stops no job."""
     with pytest.raises(ImageError):
-        convert(b"P6 9 9 " + words + b" 255\n")
+        convert(b"P6 9 9 " + text + b" 255\n")
 
 
 def test_a_damaged_size_is_no_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a limit libjpeg's words mean that a file asks for too much."""
+    """libjpeg's out-of-memory error means a damaged file if no memory limit is set."""
 
     def decoded(*_: object, **__: object) -> None:
         raise ValueError("Insufficient memory (case 4)")

@@ -66,12 +66,12 @@ def documented() -> dict[str, set[str]]:
     """What is counted, by key: the table in docs/images.md."""
     text = (ROOT / "docs/images.md").read_text()
     block = text.partition("<!-- policies -->\n")[2].partition("\n\n")[0]
-    found: dict[str, set[str]] = {}
+    actual: dict[str, set[str]] = {}
     for line in block.splitlines()[2:]:
         keys, counted = line.strip("|").split("|")
         for key in re.findall(r"`(\w+)`", keys):
-            found[key] = set(re.findall(r"`(\w+)`", counted))
-    return found
+            actual[key] = set(re.findall(r"`(\w+)`", counted))
+    return actual
 
 
 @pytest.mark.parametrize("note", sorted(EMITTED))
@@ -125,8 +125,8 @@ def test_a_resize_counts_more_than_one_trait() -> None:
     grey = np.asarray(Image.fromarray(IMAGE).convert("L"))
     data = enc.pillow(np.repeat(grey[..., None], 3, axis=2), "PNG", "LA")
     policy = ImagePolicy(size=60, greyscale="rgb")
-    found = convert(data, policy, name="a.JPEG").notes
-    assert set(found) == {"wrong_container", "alpha_flattened", "greyscale_to_rgb"}
+    notes = convert(data, policy, name="a.JPEG").notes
+    assert set(notes) == {"wrong_container", "alpha_flattened", "greyscale_to_rgb"}
 
 
 def test_a_size_alone_is_the_short_side() -> None:

@@ -24,9 +24,9 @@ CLASSES = 1_000
 
 def listing(samples: int) -> Listing:
     """Names as in the training tars, in order; sizes around 110 kB."""
-    each = -(-samples // CLASSES)
+    per_class = -(-samples // CLASSES)
     groups = [f"n{1_440_764 + 9 * i:08d}" for i in range(CLASSES)]
-    names = [f"{group}/{group}_{j}.JPEG" for group in groups for j in range(each)][:samples]
+    names = [f"{group}/{group}_{j}.JPEG" for group in groups for j in range(per_class)][:samples]
     names.sort()
     sizes = np.random.default_rng(0).lognormal(11.5, 0.5, samples).astype(np.int64)
     by_name = {group: group for group in groups}
@@ -49,16 +49,16 @@ def _peak_bytes() -> int:
 
 def main(samples: int) -> None:
     """List, plan, encode, read back."""
-    found = listing(samples)
-    found.digest()
+    listed = listing(samples)
+    listed.digest()
     config = ShardConfig(source="in", output="out")
     calibration = Calibration(((20_000, 12_000), (90_000, 38_000), (400_000, 70_000)))
-    (plan,) = make_plans(found, LabelSpace.of(found.classes), calibration, config).values()
-    stored = plan.to_parquet()
-    del found
+    (plan,) = make_plans(listed, LabelSpace.of(listed.classes), calibration, config).values()
+    table_bytes = plan.to_parquet()
+    del listed
     samples = plan.samples
     del plan
-    shards = SplitPlan.from_parquet(stored).shard_count
+    shards = SplitPlan.from_parquet(table_bytes).shard_count
     content = {"samples": samples, "shards": shards, "peak_bytes": _peak_bytes()}
     print(json.dumps(content))  # noqa: T201
 

@@ -86,12 +86,12 @@ class DeadlyStore(LocalStore):
 class CrowdedStore(LocalStore):
     """Notes in ``crowd`` how many TFRecord shards are being stored at once, in any process.
 
-    Storing one takes until ``wanted`` are being stored, or a moment.
+    Storing one takes until ``expected`` are being stored, or a moment.
     """
 
-    def __init__(self, root: Path, crowd: Path, wanted: int) -> None:
+    def __init__(self, root: Path, crowd: Path, expected: int) -> None:
         super().__init__(str(root))
-        self.crowd, self.wanted = crowd, wanted
+        self.crowd, self.wanted = crowd, expected
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store, slowly."""
@@ -125,16 +125,16 @@ class MarkingSource(FolderSource):
 
 
 class HeldStore(LocalStore):
-    """Stores the first shard only once ``wanted`` files are noted as read.
+    """Stores the first shard only once ``expected`` files are noted as read.
 
     ``fault`` is raised in place of storing it.
     """
 
     def __init__(
-        self, root: Path, notes: Path, wanted: int, fault: StoreError | None = None
+        self, root: Path, notes: Path, expected: int, fault: StoreError | None = None
     ) -> None:
         super().__init__(str(root))
-        self.notes, self.wanted, self.fault = notes, wanted, fault
+        self.notes, self.wanted, self.fault = notes, expected, fault
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store, the first shard when it is time."""
@@ -174,9 +174,9 @@ class UnseenSource(FolderSource):
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]
-    """A custom cluster class: worker threads in this process; ``made`` are those so far."""
+    """A custom cluster class: worker threads in this process; ``clusters_made`` has all so far."""
 
-    made: list[SmallCluster] = []  # noqa: RUF012
+    clusters_made: list[SmallCluster] = []  # noqa: RUF012
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(
@@ -187,7 +187,7 @@ class SmallCluster(LocalCluster):  # type: ignore[misc]
             **arguments,
         )
         self.scaled: list[int] = []
-        SmallCluster.made.append(self)
+        SmallCluster.clusters_made.append(self)
 
     def scale(self, n: int = 0, **arguments: Any) -> Any:
         """As its parent, noted."""

@@ -121,7 +121,7 @@ class TestProcesses:
         """Over all worker processes, never are more shards being stored than allowed."""
         crowd = tmp_path / "crowd"
         crowd.mkdir()
-        store = CrowdedStore(tmp_path / "crowded", crowd, wanted=3)
+        store = CrowdedStore(tmp_path / "crowded", crowd, expected=3)
         store.prepare()
         runner = Runner(workers=3, max_concurrent_uploads=2)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
@@ -131,8 +131,8 @@ class TestProcesses:
 
     def test_a_sample_over_which_all_are_killed(self, images: Path, store: LocalStore) -> None:
         """It ends the job, which names the shard and says what to do; nothing is recorded."""
-        said = lost(images, DeadlySource(images), store)
-        assert any("workers died over train-00000-of-00001" in line for line in said)
+        message = lost(images, DeadlySource(images), store)
+        assert any("workers died over train-00000-of-00001" in line for line in message)
 
     @pytest.mark.smoke
     @pytest.mark.parametrize("shards_in_all", [1, 2, 6])
@@ -150,9 +150,9 @@ class TestProcesses:
         runner.run(tasks)
         reported = sum(runner.reported, start=Progress())
         assert (reported.samples, reported.failed) == (24, 0)
-        made = shards(store)
+        summaries = shards(store)
         InProcess(DaskOptions(workers=1), lambda progress: None).run(tasks, lambda result: None)
-        assert shards(store) == made
+        assert shards(store) == summaries
         assert sum(result.samples for result in runner.results) == 24
 
     def test_a_worker_that_dies_again_and_again(self, images: Path, tmp_path: Path) -> None:
@@ -242,13 +242,13 @@ def lost(images: Path, source: FolderSource, store: LocalStore) -> list[str]:
 class TestCustomClass:
     def test_is_used(self, images: Path, store: LocalStore, expected: Mapping[str, bytes]) -> None:
         """Any importable cluster class is made with its arguments, scaled, and closed."""
-        SmallCluster.made.clear()
+        SmallCluster.clusters_made.clear()
         runner = Runner(cluster=SMALL, cluster_args={"name": "mine"}, workers=2)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
-        (made,) = SmallCluster.made
-        assert made.name == "mine"
-        assert made.scaled[0] == 2
-        assert made.status.name == "closed"
+        (cluster,) = SmallCluster.clusters_made
+        assert cluster.name == "mine"
+        assert cluster.scaled[0] == 2
+        assert cluster.status.name == "closed"
         assert shards(store) == expected
 
     @pytest.mark.smoke
@@ -256,7 +256,7 @@ class TestCustomClass:
         """While a shard is stored its worker converts one more, which then waits in memory."""
         crowd = tmp_path / "crowd"
         crowd.mkdir()
-        store = CrowdedStore(tmp_path / "crowded", crowd, wanted=2)
+        store = CrowdedStore(tmp_path / "crowded", crowd, expected=2)
         store.prepare()
         runner = Runner(cluster=SMALL, max_concurrent_uploads=8)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
@@ -270,12 +270,12 @@ class TestCustomClass:
         assert "token-5" not in str(caught.value)
 
     @pytest.mark.parametrize(
-        ("path", "said"),
+        ("path", "message"),
         [("no.such.Cluster", "cannot import"), ("subprocess.Popen", "named ...Cluster")],
     )
-    def test_is_none(self, path: str, said: str) -> None:
+    def test_is_none(self, path: str, message: str) -> None:
         """What cannot be imported, or is no cluster by its name, is refused before anything."""
-        with pytest.raises(ConfigError, match=re.escape(said)):
+        with pytest.raises(ConfigError, match=re.escape(message)):
             require_reachable(DaskOptions(cluster=path))
 
     def test_store_errors_are_retried(
@@ -319,7 +319,7 @@ class TestCustomClass:
         error: DataprepError,
         tries: int,
     ) -> None:
-        """At most ``retries`` times, each announced once with its reason."""
+        """A task is repeated at most ``retries`` times; each repeat is reported with its reason."""
         source = failing(99, error)
         runner = Runner(cluster=SMALL, retries=2)
         with pytest.raises(type(error), match=str(error)):
@@ -499,13 +499,13 @@ class TestRunningScheduler:
         self, running: LocalCluster, images: Path, store: LocalStore
     ) -> None:
         """The error names the difference, and nothing is made."""
-        made = make_tasks(images, FolderSource(images), store, 6)
-        older = replace(made[0](), versions=(("simplejpeg", "0.1"),))
+        made_tasks = make_tasks(images, FolderSource(images), store, 6)
+        older = replace(made_tasks[0](), versions=(("simplejpeg", "0.1"),))
         submitted: list[int] = []
 
         def later(shard: int) -> ShardTask:
             submitted.append(shard)
-            return made[shard]()
+            return made_tasks[shard]()
 
         tasks: list[Callable[[], ShardTask]] = [lambda: older]
         tasks += [partial(later, shard) for shard in range(1, 6)]
@@ -526,7 +526,7 @@ class TestRunningScheduler:
         require_reachable(DaskOptions())
 
     @pytest.mark.parametrize(
-        ("address", "said"),
+        ("address", "message"),
         [
             ("tcp://127.0.0.1:9", "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
             (
@@ -541,7 +541,7 @@ class TestRunningScheduler:
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         address: str,
-        said: str,
+        message: str,
     ) -> None:
         """A scheduler that cannot be reached ends the command with 2 and one line, unwritten."""
         monkeypatch.setattr(dask_connection, "ANSWER_TIMEOUT_S", 1)
@@ -550,5 +550,5 @@ class TestRunningScheduler:
         assert result.exit_code == 2
         assert result.stdout == ""
         (line,) = result.stderr.splitlines()
-        assert line.startswith(f"dataprep: {said}")
+        assert line.startswith(f"dataprep: {message}")
         assert not output.exists()

@@ -44,8 +44,8 @@ class Watch:
             info.key.removesuffix(suffix) for info in store.list() if info.key.endswith(suffix)
         }
         for split in sorted(complete):
-            (found,) = dataprep.verify(store.uri, split, depth="quick")
-            assert found.ok, f"{split} has a manifest, but: {found}"
+            (verification,) = dataprep.verify(store.uri, split, depth="quick")
+            assert verification.ok, f"{split} has a manifest, but: {verification}"
         self.moments.append(frozenset(complete))
         self._is_looking = False
 
@@ -53,12 +53,12 @@ class Watch:
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     """Every store of this process in memory or in a folder is watched from now on."""
-    found = Watch()
+    started_watch = Watch()
 
     def watched(change: Callable[..., Any]) -> Callable[..., Any]:
         def and_look(store: Store, *arguments: Any, **options: Any) -> Any:
             result = change(store, *arguments, **options)
-            found.look(store)
+            started_watch.look(store)
             return result
 
         return and_look
@@ -67,7 +67,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         for name in CHANGES:
             if name in vars(kind):
                 monkeypatch.setattr(kind, name, watched(getattr(kind, name)))
-    return found
+    return started_watch
 
 
 def job(images: Path, output: str, **more: Any) -> dataprep.ShardConfig:

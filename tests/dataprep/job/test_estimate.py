@@ -100,11 +100,11 @@ ROWS = [
 
 def test_a_trial_stands_for_all_samples() -> None:
     """Bytes and counts are multiplied, shares kept; a failure counts under its kind."""
-    found = estimate_from_trial(ROWS, {"tfrecord": 1_000}, 400)
-    assert found.bytes_by_format == {"tfrecord": 100_000}
-    assert (found.passthrough, found.reencoded) == (0.25, 0.25)
-    assert (found.failed, found.skipped) == (100, 100)
-    assert found.met == {
+    estimate = estimate_from_trial(ROWS, {"tfrecord": 1_000}, 400)
+    assert estimate.bytes_by_format == {"tfrecord": 100_000}
+    assert (estimate.passthrough, estimate.reencoded) == (0.25, 0.25)
+    assert (estimate.failed, estimate.skipped) == (100, 100)
+    assert estimate.met == {
         "cmyk_converted": 100,
         "failed_corrupt": 100,
         "icc_dropped": 100,
@@ -122,8 +122,8 @@ def test_workers_share_the_work(shards: int, workers: int, seconds: float) -> No
 
 def test_an_estimate_in_words() -> None:
     """What was understood comes first, each figure has its unit, warnings come last."""
-    found = estimate_from_trial(ROWS, {"tfrecord": 1_000_000}, 400)
-    split = SplitEstimate("train", 400, 4, found.bytes_by_format, 401, 101, 4)
+    estimate = estimate_from_trial(ROWS, {"tfrecord": 1_000_000}, 400)
+    split = SplitEstimate("train", 400, 4, estimate.bytes_by_format, 401, 101, 4)
     text = Estimate(
         source="s3://b/photos",
         output="s3://b/out",
@@ -132,7 +132,7 @@ def test_an_estimate_in_words() -> None:
         classes=1,
         splits=(split,),
         label_offsets={"tfrecord": 1},
-        outcome=found,
+        outcome=estimate,
         workers=64,
         duration={"listing": 1.0, "planning": 0.0, "converting": 7_000.0},
         memory_bytes=10**9,
@@ -193,7 +193,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("as_of: x\nsource: y\ns3: {}\n", "no region"),
         ("as_of: x\nsource: y\ns3: {a: {B: {put: 1}}}\n", "put"),
@@ -202,12 +202,12 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
         (None, r"prices\.yaml"),
     ],
 )
-def test_no_prices(tmp_path: Path, text: str | None, said: str) -> None:
+def test_no_prices(tmp_path: Path, text: str | None, message: str) -> None:
     """What is no such file, or is not there, is refused with the key that is wrong."""
     path = tmp_path / "prices.yaml"
     if text:
         path.write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         read_prices(path)
 
 
@@ -220,8 +220,8 @@ def test_the_price_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert about.startswith("us-east-1, STANDARD, https://aws.amazon.com/s3/pricing/ as of")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert storage_price(prices, StoreOptions())[1].startswith("eu-west-1")
-    told = StoreOptions(region="us-west-2", storage_class="GLACIER")
-    assert storage_price(prices, told) == (
+    settings = StoreOptions(region="us-west-2", storage_class="GLACIER")
+    assert storage_price(prices, settings) == (
         None,
         "the file of prices has no price of GLACIER in us-west-2",
     )

@@ -72,7 +72,7 @@ def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
 def test_a_shard_of_another_size_is_not_stored(
     changeable: MemoryStore, job: JobFile, tmp_path: Path
 ) -> None:
-    """In a store without ETags the size shows that a shard is not the one of its receipt."""
+    """A store without ETags shows by the size that a shard is not the one of its receipt."""
     folder = LocalStore(str(tmp_path / "copy"))
     folder.prepare()
     for info in changeable.list():
@@ -80,8 +80,8 @@ def test_a_shard_of_another_size_is_not_stored(
     for number in range(job.shards):  # ETags of another store say nothing about this one
         key = keys.receipt("train", number, job.shards)
         content = json.loads(folder.get(key))
-        for stored in content["formats"].values():
-            for file in (stored["file"], *stored["indexes"]):
+        for format_entry in content["formats"].values():
+            for file in (format_entry["file"], *format_entry["indexes"]):
                 file["etag"] = ""
         folder.put(key, json.dumps(content).encode())
     assert complete_shards(folder, job) == list(range(job.shards))

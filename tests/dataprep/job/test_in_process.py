@@ -96,14 +96,16 @@ def test_the_driver_stops_it(images: Path, store: LocalStore) -> None:
     """An error of the driver over a result ends the job; what was not begun is not begun."""
     built: list[int] = []
 
-    def one(build: Callable[[], ShardTask]) -> ShardTask:
+    def made_shard(build: Callable[[], ShardTask]) -> ShardTask:
         built.append(1)
         return build()
 
     def refuse(result: ShardResult) -> None:
         raise TooManyFailures("enough")
 
-    tasks = [partial(one, build) for build in make_tasks(images, FolderSource(images), store, 24)]
+    tasks = [
+        partial(made_shard, build) for build in make_tasks(images, FolderSource(images), store, 24)
+    ]
     with pytest.raises(TooManyFailures, match="enough"):
         InProcess(DaskOptions(workers=1), lambda progress: None).run(tasks, refuse)
     assert len(built) < 24

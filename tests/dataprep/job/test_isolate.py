@@ -26,8 +26,8 @@ from tests.dataprep.job.test_worker import Files, jpeg
 
 def comparable(outcome: Outcome) -> tuple[object, str]:
     """Errors by their words."""
-    found = outcome.converted
-    return (str(found) if isinstance(found, ImageError) else found), outcome.sha256
+    converted = outcome.converted
+    return (str(converted) if isinstance(converted, ImageError) else converted), outcome.sha256
 
 
 def test_the_same_outcomes() -> None:
@@ -42,13 +42,13 @@ def test_the_same_outcomes() -> None:
     reported: list[Progress] = []
     isolated = isolated_batches(Files(files), items, policy, DEFAULT_SAMPLE_LIMIT, reported.append)
     alone = list(chain.from_iterable(isolated))
-    assert [type(one.converted) for one in alone] == [
+    assert [type(outcome.converted) for outcome in alone] == [
         *[Converted] * 3,
         CorruptImage,
         ImageTooLarge,
     ]
     here = chain.from_iterable(convert_batches(Files(files), items, policy))
-    assert [comparable(one) for one in alone] == [comparable(one) for one in here]
+    assert [comparable(outcome) for outcome in alone] == [comparable(outcome) for outcome in here]
     assert reported[-1] == Progress(5, sum(map(len, files.values())), 2)
 
 

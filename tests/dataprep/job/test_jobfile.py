@@ -87,11 +87,11 @@ def test_a_newer_job_file_is_refused() -> None:
 def test_other_content_is_no_job_file(data: bytes) -> None:
     """Arbitrary bytes and JSON raise a DatasetError; a damaged job file never reads as another."""
     try:
-        found = JobFile.from_json(data, "train.job.json")
+        parsed = JobFile.from_json(data, "train.job.json")
     except DatasetError as error:
         message = str(error)
     else:
-        assert found == JOB
+        assert parsed == JOB
         return
     assert message.startswith("train.job.json: ")
 
@@ -169,7 +169,9 @@ def test_a_job_of_the_first_version_is_the_same_job() -> None:
     ],
 )
 def test_another_job_is_another(changes: dict[str, Any], difference: str) -> None:
-    """Nor do defaults hide a key that is set now."""
-    asked = ShardConfig.model_validate({"source": "in", "output": "out", **changes})
-    found = differences(with_defaults(OF_THE_FIRST_VERSION), content_of_split(asked, "train"))
-    assert any(difference in line for line in found)
+    """A changed setting is a difference, even if it was a default before."""
+    config = ShardConfig.model_validate({"source": "in", "output": "out", **changes})
+    differing_keys = differences(
+        with_defaults(OF_THE_FIRST_VERSION), content_of_split(config, "train")
+    )
+    assert any(difference in line for line in differing_keys)

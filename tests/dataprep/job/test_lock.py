@@ -215,7 +215,7 @@ def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
 def test_a_lock_of_no_living_run_is_taken_at_once(
     store: Clocked, slept: list[float], changes: dict[str, object]
 ) -> None:
-    """Earlier versions wrote the same. A process is identified by its start time."""
+    """A process is identified by its start time; locks of earlier versions have the same form."""
     here = take_lock(store)[0]["machine"]
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
@@ -252,9 +252,9 @@ def test_a_lock_is_described_in_one_short_line(store: Clocked) -> None:
     store.put(KEY, lock_content(said="\x1b[2Jsplit\n'train'" + "x" * 9999))
     with pytest.raises(OutputConflict) as refused, locks(store, Part(0, 2)) as mine:
         mine.take(["train"])
-    said = str(refused.value)
-    assert r"\x1b[2Jsplit\x0a'train'" in said
-    assert len(said) < 600
+    message = str(refused.value)
+    assert r"\x1b[2Jsplit\x0a'train'" in message
+    assert len(message) < 600
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def test_a_plan_of_1_3_million_samples_fits_into_a_gigabyte() -> None:
         check=True,
         cwd=Path(__file__).parents[3],
     )
-    said = json.loads(done.stdout)
-    assert said["samples"] == 1_300_000
-    assert said["shards"] > 100
-    assert said["peak_bytes"] < 10**9
+    content = json.loads(done.stdout)
+    assert content["samples"] == 1_300_000
+    assert content["shards"] > 100
+    assert content["peak_bytes"] < 10**9

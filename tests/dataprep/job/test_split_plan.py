@@ -56,7 +56,7 @@ def test_order_depends_on_seed_and_names_alone(
 
 @given(names=distinct_names, seed=seeds)
 def test_an_added_sample_moves_no_other(names: list[str], seed: int) -> None:
-    """Without any one sample the others keep their relative order."""
+    """The other samples keep their relative order if any one sample is left out."""
     *rest, added = names
     assert [name for name in order(names, seed) if name != added] == order(rest, seed)
 
@@ -102,10 +102,10 @@ def test_every_class_gives_its_share(
     """
     names, labels = sample
     mask = held_out(names, labels, rows(names), share, seed)
-    taken = Counter(labels[mask].tolist())
+    taken_by_class = Counter(labels[mask].tolist())
     for label, count in Counter(labels.tolist()).items():
         rounded = int(count * share + Fraction(1, 2))
-        assert taken[label] == min(max(rounded, 1), count - 1)
+        assert taken_by_class[label] == min(max(rounded, 1), count - 1)
 
 
 @given(sample=labelled(), share=shares, seed=seeds, data=st.data())
@@ -151,14 +151,14 @@ def shard_bytes(sizes: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np
     return np.asarray(np.diff(ends), np.int64)
 
 
-@given(seed=st.integers(0, 2**32), shards=st.integers(1, 12), each=st.integers(100, 300))
-def test_shards_are_balanced(seed: int, shards: int, each: int) -> None:
+@given(seed=st.integers(0, 2**32), shards=st.integers(1, 12), shard_count=st.integers(100, 300))
+def test_shards_are_balanced(seed: int, shards: int, shard_count: int) -> None:
     """With right predictions and 100 samples a shard, all are within 10 % of the mean."""
-    sizes = np.random.default_rng(seed).integers(30_000, 270_000, shards * each)
+    sizes = np.random.default_rng(seed).integers(30_000, 270_000, shards * shard_count)
     bounds = cut(sizes, clamp_target(int(sizes.sum()) // shards))
-    made = shard_bytes(sizes, bounds)
-    assert np.abs(made - made.mean()).max() <= 0.1 * made.mean()
-    assert len(made) == pytest.approx(shards, abs=1)
+    bytes_per_shard = shard_bytes(sizes, bounds)
+    assert np.abs(bytes_per_shard - bytes_per_shard.mean()).max() <= 0.1 * bytes_per_shard.mean()
+    assert len(bytes_per_shard) == pytest.approx(shards, abs=1)
 
 
 @given(
@@ -173,11 +173,11 @@ def test_an_error_of_15_percent_stays_in_bounds(
     """Whatever is asked for, shards have 1 to 128 MB though all sizes are 15 % off."""
     shares = np.random.default_rng(seed).uniform(0.5, 1.5, 4000)
     sizes = (total * shares / shares.sum()).astype(np.int64)
-    made = shard_bytes(sizes, cut(sizes, clamp_target(target)))
+    bytes_per_shard = shard_bytes(sizes, cut(sizes, clamp_target(target)))
     # What a cut between two samples moves is the plan's, not the prediction's, error.
     grain = int(sizes.max())
-    assert (made + grain).min() * (1 + error) >= MIN_SHARD_BYTES
-    assert (made - grain).max() * (1 + error) <= MAX_SHARD_BYTES
+    assert (bytes_per_shard + grain).min() * (1 + error) >= MIN_SHARD_BYTES
+    assert (bytes_per_shard - grain).max() * (1 + error) <= MAX_SHARD_BYTES
 
 
 @given(target=targets)
@@ -227,11 +227,14 @@ def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int)
     shard = int(before[-1]) / (len(bounds) - 1)
     assert len(moved) == len(bounds)
     assert np.abs(before[[*moved]] - before[[*bounds]]).max() <= 0.04 * shard
-    made, planned = shard_bytes(sizes, moved), shard_bytes(sizes, bounds)
-    assert made.min() >= min(planned.min(), SMALLEST_TARGET)
-    assert made.max() <= max(planned.max(), LARGEST_TARGET)
+    bytes_per_shard, planned = shard_bytes(sizes, moved), shard_bytes(sizes, bounds)
+    assert bytes_per_shard.min() >= min(planned.min(), SMALLEST_TARGET)
+    assert bytes_per_shard.max() <= max(planned.max(), LARGEST_TARGET)
     largest_run = np.diff([*before[runs], before[-1]]).max()
-    is_free = made.min() >= 1.1 * SMALLEST_TARGET and made.max() <= 0.9 * LARGEST_TARGET
+    is_free = (
+        bytes_per_shard.min() >= 1.1 * SMALLEST_TARGET
+        and bytes_per_shard.max() <= 0.9 * LARGEST_TARGET
+    )
     if largest_run <= 0.079 * shard and is_free:
         assert {*moved[1:-1]} <= {*runs.tolist()}
 

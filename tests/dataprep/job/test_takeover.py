@@ -87,9 +87,9 @@ def is_taken_over_from(
         with pytest.raises(LeaseLost, match=re.escape(lost)):
             dataprep.shard(job(photos, output, SMALL))
     dataprep.shard(job(photos, alone, SETTINGS[settings]))
-    found, expected = comparable(objects(output)), comparable(objects(alone))
-    orphans = found.keys() - expected.keys()
-    assert {key: found[key] for key in expected} == expected
+    files, expected = comparable(objects(output)), comparable(objects(alone))
+    orphans = files.keys() - expected.keys()
+    assert {key: files[key] for key in expected} == expected
     assert orphans <= {*at}
     (report,) = dataprep.verify(output)
     assert {fault.key for fault in report.faults} == orphans
@@ -122,7 +122,7 @@ def test_a_run_that_lost_its_lock_changes_nothing_on_s3(
     settings: str,
     location: str,
 ) -> None:
-    """The same over HTTP, by conditional requests."""
+    """Conditional requests give the same guarantee over HTTP."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
     output, alone = f"s3://{bucket}/out", f"s3://{bucket}/alone"
     is_taken_over_from(photos, output, alone, settings, location, (S3Store, "create_upload"))
@@ -226,17 +226,17 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store = MemoryStore(output)
-    stored = read_job(store, "train")
-    assert stored is not None
+    stored_job = read_job(store, "train")
+    assert stored_job is not None
     left = iter([None] * calls)
 
     def check_lock() -> None:
         if next(left, "lost") == "lost":
             raise LeaseLost("another run has taken over")
 
-    plan, before = read_plan(store, "train", stored), {*objects(output)}
+    plan, before = read_plan(store, "train", stored_job), {*objects(output)}
     with pytest.raises(LeaseLost):
-        remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, check_lock)
+        remove_for_retry(store, stored_job, plan, {0: 1}, Changes(), lambda line: None, check_lock)
     assert before - {*objects(output)} == ({"train.manifest.json"} if calls else set())
 
 
@@ -263,18 +263,18 @@ def test_a_part_reads_the_receipts_of_its_own_shards_only(
     output = fresh()
     config = job(photos, output, {})
     dataprep.shard_part(config, dataprep.Part(0, 2))
-    asked: list[str] = []
+    requests: list[str] = []
     for method in ("get_versioned", "head"):
         real = getattr(MemoryStore, method)
 
         def noted(store: MemoryStore, key: str, *range_: int, real: Any = real) -> Any:
-            asked.append(key)
+            requests.append(key)
             return real(store, key, *range_)
 
         monkeypatch.setattr(MemoryStore, method, noted)
     (done,) = dataprep.shard_part(config, dataprep.Part(1, 2))
     assert (done.made_shards, done.shards, done.lacking_shards) == (1, 2, 0)
-    assert not [key for key in asked if "train-00000-of-00002" in key]
+    assert not [key for key in requests if "train-00000-of-00002" in key]
 
 
 def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
@@ -288,12 +288,12 @@ def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
     calls: list[str] = []
 
     def taken_over(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
-        found = [*listed(store, prefix)]
+        actual = [*listed(store, prefix)]
         calls.append(prefix)
         if len(calls) == number:
             monkeypatch.setattr(MemoryStore, "list", listed)
             dataprep.shard(job(photos, output, other), overwrite=True, takeover=True)
-        return iter(found)
+        return iter(actual)
 
     dataprep.shard(job(photos, alone, other))
     expected = comparable(objects(alone))

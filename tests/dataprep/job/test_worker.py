@@ -129,7 +129,7 @@ def _refuse_to_hash(*_: object, **__: object) -> None:
 def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> ShardTask:
     """Shard 2 of 7 of ``files``, kept as they are."""
     space = LabelSpace.of(name.partition("/")[0] for name in files)
-    made = ShardTask(
+    shard_task = ShardTask(
         fingerprint="f" * 64,
         versions=determining(),
         split="train",
@@ -146,16 +146,18 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
         source=Files(files),
         store=store,
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(shard_task, **changes)  # type: ignore[arg-type]
 
 
-def run_in_threads(made: ShardTask, threads: int, report: Report = lambda progress: None) -> None:
+def run_in_threads(task: ShardTask, threads: int, report: Report = lambda progress: None) -> None:
     """Make a shard in this process, by so many threads."""
     options = DaskOptions(workers=threads, retries=0)
-    InProcess(options, report).run([lambda: made], lambda result: None)
+    InProcess(options, report).run([lambda: task], lambda result: None)
 
 
-def made(files: dict[str, bytes], store: NotedStore | None = None, **changes: object) -> NotedStore:
+def store_with_shard(
+    files: dict[str, bytes], store: NotedStore | None = None, **changes: object
+) -> NotedStore:
     """The store of one shard that was made of ``files``."""
     store = store or NotedStore()
     make_shard(task(files, store, **changes), lambda progress: None)
@@ -176,26 +178,26 @@ def files() -> dict[str, bytes]:
 @pytest.mark.parametrize("before", range(6))
 def test_nothing_is_stored_once_the_lock_is_lost(files: dict[str, bytes], before: int) -> None:
     """The lock is asked before each object, the receipt last of all."""
-    asked: list[int] = []
+    requests: list[int] = []
 
     def check_lock() -> None:
-        asked.append(len(asked))
-        if len(asked) > before:
+        requests.append(len(requests))
+        if len(requests) > before:
             raise LeaseLost("taken over")
 
     store = NotedStore()
     with pytest.raises(LeaseLost):
-        made(files, store, check_lock=check_lock)
+        store_with_shard(files, store, check_lock=check_lock)
     assert len(store.stored) <= before
     assert RECEIPT not in store.stored
 
 
 def test_the_lock_is_asked_once_for_each_new_object(files: dict[str, bytes]) -> None:
     """Each question is a request to the store."""
-    asked: list[int] = []
+    requests: list[int] = []
     store = NotedStore()
-    made(files, store, check_lock=lambda: asked.append(1))
-    assert len(asked) == len(store.stored) == 6
+    store_with_shard(files, store, check_lock=lambda: requests.append(1))
+    assert len(requests) == len(store.stored) == 6
 
 
 def receipt(store: MemoryStore) -> Receipt:
@@ -207,15 +209,15 @@ class TestStored:
     @pytest.mark.parametrize("concurrency", [1, 6])
     def test_order_and_places(self, files: dict[str, bytes], concurrency: int) -> None:
         """Records and rows stand in the order of the task; one range gives each record whole."""
-        store = made(files, source=Files(files, concurrency))
+        store = store_with_shard(files, source=Files(files, concurrency))
         rows = receipt(store).rows
         assert [row.source for row in rows] == list(files)
         assert [row.number for row in rows] == list(range(100, 120))
         for name, offset in BOTH:
             form = get_format(name)
             key = f"{name}/train-00002-of-00007{form.extension}"
-            whole = [bytes(record.payload) for record in form.read(store.get(key), key)]
-            for row, image, payload in zip(rows, files.values(), whole, strict=True):
+            payloads = [bytes(record.payload) for record in form.read(store.get(key), key)]
+            for row, image, payload in zip(rows, files.values(), payloads, strict=True):
                 at, length, _ = (row.records or {})[name]
                 (record,) = form.read(store.get_range(key, at, length), key)
                 assert bytes(record.payload) == payload
@@ -244,7 +246,7 @@ class TestStored:
         """Whatever could not be stored, there is no receipt then."""
         store = NotedStore(fails_at)
         with pytest.raises(StoreFull):
-            made(files, store)
+            store_with_shard(files, store)
         assert RECEIPT not in {info.key for info in store.list()}
 
     @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -253,9 +255,9 @@ class TestStored:
         files["a/broken.JPEG"] = files["a/07.JPEG"][:-40]
         files["b/text.txt"] = b"no image"
         policy = ImagePolicy(size=24)
-        alone, together = made(files, policy=policy), NotedStore()
+        alone, together = store_with_shard(files, policy=policy), NotedStore()
         run_in_threads(task(files, together, policy=policy), threads)
-        again = made(files, policy=policy, source=Files(files, 5))
+        again = store_with_shard(files, policy=policy, source=Files(files, 5))
         assert contents(alone) == contents(again) == contents(together)
         assert together.stored[-1] == RECEIPT
 
@@ -265,11 +267,11 @@ class TestStored:
         """Chunks are converted by several threads at once, to the same rows."""
         meeting = threading.Barrier(3)
 
-        def met(data: bytes, policy: ImagePolicy, *, name: str = "") -> Converted:
+        def convert_together(data: bytes, policy: ImagePolicy, *, name: str = "") -> Converted:
             meeting.wait(timeout=60)
             return convert(data, policy, name=name)
 
-        monkeypatch.setattr("dataprep.job.conversion.convert", met)
+        monkeypatch.setattr("dataprep.job.conversion.convert", convert_together)
         monkeypatch.setattr("dataprep.job.in_process._CHUNK_SAMPLES", 6)
         few = dict(list(files.items())[:18])
         store = NotedStore()
@@ -286,7 +288,7 @@ class TestStored:
         shards = ["tfrecord/train-00002-of-00007", "recordio/train-00002-of-00007.rec"]
         for key in shards if is_there else ():
             store.put(key, b"left by another run")
-        made(files, store)
+        store_with_shard(files, store)
         assert {key: store.known[key] for key in shards} == {
             key: hashlib.md5(store.get(key)).digest() for key in shards
         }
@@ -368,7 +370,7 @@ class TestSamples:
 
     def test_odd_names(self, files: dict[str, bytes]) -> None:
         """A name with tabs, line feeds and bytes that are not UTF-8 is one escaped line."""
-        store = made({"a/tab\tline\nbyte\udcff.JPEG": jpeg(1), **files})
+        store = store_with_shard({"a/tab\tline\nbyte\udcff.JPEG": jpeg(1), **files})
         assert receipt(store).rows[0].source == "a/tab\\x09line\\x0abyte\\xff.JPEG"
         lines = store.get("index/recordio/train-00002-of-00007.lst").decode().splitlines()
         assert lines[0] == "100\t0.000000\ta/tab\\x09line\\x0abyte\\xff.JPEG"
@@ -382,12 +384,12 @@ class TestStops:
     ) -> None:
         """A file of another size than planned ends the shard, and nothing is stored."""
         store = NotedStore()
-        made = task(files, store)
-        name = made.samples[11].located.name
+        changed_result = task(files, store)
+        name = changed_result.samples[11].located.name
         changed = {**files, name: files[name] + b"\0"}
-        made = replace(made, source=Files(changed, concurrency))
+        changed_result = replace(changed_result, source=Files(changed, concurrency))
         with pytest.raises(SourceChanged, match=name):
-            run_in_threads(made, threads)
+            run_in_threads(changed_result, threads)
         assert store.stored == []
 
     def test_other_libraries(self, files: dict[str, bytes]) -> None:
@@ -447,8 +449,10 @@ def filled(name: str, store: Store) -> ShardBuffer:
 
 def index_entries(buffer: ShardBuffer) -> list[IndexEntry]:
     """What an index says of them."""
-    places = zip(buffer.offsets, buffer.lengths, strict=True)
-    return [IndexEntry(i, i, offset, length, str(i)) for i, (offset, length) in enumerate(places)]
+    positions = zip(buffer.offsets, buffer.lengths, strict=True)
+    return [
+        IndexEntry(i, i, offset, length, str(i)) for i, (offset, length) in enumerate(positions)
+    ]
 
 
 @pytest.mark.parametrize("first_bytes", [4096, 1_000_000, 2**27])
@@ -456,14 +460,14 @@ def index_entries(buffer: ShardBuffer) -> list[IndexEntry]:
 def test_a_shard_is_stored_with_its_hash_and_places(
     name: str, first_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where its memory had to grow: records are where their offsets say."""
+    """Records are at their offsets, also in a shard whose memory had to grow."""
     monkeypatch.setattr(shard_buffer, "_INITIAL_BYTES", first_bytes)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     buffer = filled(name, store)
-    stored = buffer.put(PLACE, index_entries(buffer))
-    content = store.get(stored.file.key)
-    assert stored.file.sha256 == hashlib.sha256(content).hexdigest()
-    assert (stored.file.bytes, stored.records) == (len(content), len(IMAGES))
+    stored_shard = buffer.put(PLACE, index_entries(buffer))
+    content = store.get(stored_shard.file.key)
+    assert stored_shard.file.sha256 == hashlib.sha256(content).hexdigest()
+    assert (stored_shard.file.bytes, stored_shard.records) == (len(content), len(IMAGES))
     assert content.endswith(buffer.format.trailer)
     ends = [*buffer.offsets[1:], len(content) - len(buffer.format.trailer)]
     for offset, length, end, crc, image in zip(
@@ -472,7 +476,7 @@ def test_a_shard_is_stored_with_its_hash_and_places(
         assert offset + length == end
         assert crc == crc32c(content[offset:end])
         assert image in content[offset:end]
-    for index in stored.indexes:
+    for index in stored_shard.indexes:
         assert index.sha256 == hashlib.sha256(store.get(index.key)).hexdigest()
 
 
@@ -488,11 +492,11 @@ def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_buffer, "_map_memory", seen)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     beside = filled("recordio", store)
-    first, made = filled("tfrecord", store), len(sizes)
-    one = first.put(PLACE, index_entries(first))
+    first, buffers_made = filled("tfrecord", store), len(sizes)
+    first_shard = first.put(PLACE, index_entries(first))
     second = filled("tfrecord", store)
-    assert len(sizes) == made
-    assert second.put(("train", 2, 4), index_entries(second)).file.sha256 == one.file.sha256
+    assert len(sizes) == buffers_made
+    assert second.put(("train", 2, 4), index_entries(second)).file.sha256 == first_shard.file.sha256
     assert beside.offsets[0] == 0
 
 
@@ -516,8 +520,10 @@ def test_the_shard_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashlib, "sha256", Counting)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     buffer = filled("tfrecord", store)
-    stored = buffer.put(PLACE, index_entries(buffer))
-    assert sum(hashed) == stored.file.bytes + sum(index.bytes for index in stored.indexes)
+    stored_shard = buffer.put(PLACE, index_entries(buffer))
+    assert sum(hashed) == stored_shard.file.bytes + sum(
+        index.bytes for index in stored_shard.indexes
+    )
 
 
 class Runs(Files):
@@ -536,11 +542,11 @@ def test_parts_of_a_shard_end_where_runs_end() -> None:
         for run, length in lengths.items()
         for number in range(length)
     ]
-    whole = task({}, MemoryStore("memory://runs"))
-    in_runs = replace(whole, samples=items, source=Runs({}))
+    whole_task = task({}, MemoryStore("memory://runs"))
+    in_runs = replace(whole_task, samples=items, source=Runs({}))
     parts = cut_into_chunks(in_runs, 32)
     assert [*parts] == [0, 40, 145, 245, 345, 445]
     assert [item for part in parts.values() for item in part.samples] == items
-    numbers = [part.first_number - whole.first_number for part in parts.values()]
+    numbers = [part.first_number - whole_task.first_number for part in parts.values()]
     assert numbers == [*parts]
     assert [*cut_into_chunks(replace(in_runs, source=Files({})), 300)] == [0, 300]

@@ -23,8 +23,8 @@ def meta_mat() -> bytes:
 
     fields = ["ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children"]
     rows = np.empty((len(_ROWS), 1), [(field, object) for field in fields])
-    for place, (number, synset, words, children) in enumerate(_ROWS):
-        rows[place, 0] = (number, synset, words, "a gloss", children, np.arange(children))
+    for position, (number, synset, text, children) in enumerate(_ROWS):
+        rows[position, 0] = (number, synset, text, "a gloss", children, np.arange(children))
     buffer = io.BytesIO()
     savemat(buffer, {"synsets": rows})
     return buffer.getvalue()

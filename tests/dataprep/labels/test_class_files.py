@@ -89,7 +89,7 @@ def test_another_matlab_file_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("text", NUMBERED.values(), ids=NUMBERED.keys())
 def test_numbers_in_the_file_are_the_labels(text: str) -> None:
-    """Before or behind the class; without numbers the place in the file is the label."""
+    """Numbers stand before or behind the class; without numbers the line number is the label."""
     assert order_in(text) == (("ant", "dog", "cat"), {})
 
 
@@ -298,7 +298,7 @@ def test_a_path_and_its_label_however_they_are_separated(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "shown_line"),
     [
         ("1.jpg 0 1\n2.jpg 1 0\n", "val.txt, line 1 has 3 columns, expected two: '1.jpg, 0, 1'"),
         ("1.jpg|3\n2.jpg|4\n", r"val.txt, line 1: '1.jpg\|3' is neither .*as in 1.jpg,cat"),
@@ -307,9 +307,9 @@ def test_a_path_and_its_label_however_they_are_separated(text: str) -> None:
         ("1.jpg;3\n2.jpg;\n", "val.txt, line 2: '2.jpg, ': expected a sample and its class"),
     ],
 )
-def test_a_line_that_is_not_understood_is_shown(text: str, shown: str) -> None:
+def test_a_line_that_is_not_understood_is_shown(text: str, shown_line: str) -> None:
     """The error has the line, what was expected, and the key or kind to set."""
-    with pytest.raises(ConfigError, match=shown) as refusal:
+    with pytest.raises(ConfigError, match=shown_line) as refusal:
         ground_truth(read_rows(text.encode(), "val.txt", spaced=True), "val.txt", [])
     assert "--kind listing" in str(refusal.value)
 

@@ -156,10 +156,10 @@ cv2.setNumThreads(3)
 resource.setrlimit(resource.RLIMIT_NOFILE, (512, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 warnings.resetwarnings()
 """
-    found = changes(job + setting, "job('second')", tmp_path)
+    changed_settings = changes(job + setting, "job('second')", tmp_path)
     # multiprocessing's fork server and Dask's event loop stay for the next job.
-    found.pop("threads", None)
-    assert found == {}
+    changed_settings.pop("threads", None)
+    assert changed_settings == {}
 
 
 def test_a_job_converts_with_one_thread_for_each_image(

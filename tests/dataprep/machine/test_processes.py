@@ -9,9 +9,9 @@ from dataprep.machine.processes import ProcessIdentity, this_process
 
 def test_a_process_that_runs_has_not_ended() -> None:
     """Neither where its start is known nor where the system did not say it."""
-    known = this_process()
-    assert not known.has_ended()
-    assert not known._replace(started="").has_ended()
+    process = this_process()
+    assert not process.has_ended()
+    assert not process._replace(started="").has_ended()
 
 
 def test_a_number_that_another_process_has_now() -> None:

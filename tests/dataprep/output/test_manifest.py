@@ -76,11 +76,11 @@ def test_the_manifest_is_as_documented() -> None:
 
 
 def test_what_earlier_versions_did_not_write_may_be_missing() -> None:
-    """The table's checksum in a manifest, and the size of images in a receipt."""
+    """A manifest may lack the table's checksum, and a receipt may lack the size of images."""
     content = json.loads(MANIFEST.to_json())
     del content["table"]
-    found = Manifest.from_json(json.dumps(content).encode(), "m")
-    assert found == dataclasses.replace(MANIFEST, table=None)
+    parsed = Manifest.from_json(json.dumps(content).encode(), "m")
+    assert parsed == dataclasses.replace(MANIFEST, table=None)
     content = json.loads(RECEIPT.to_json())
     del content["samples"]["image_bytes"]
     assert Receipt.from_json(json.dumps(content).encode(), "x") == RECEIPT
@@ -270,7 +270,7 @@ class Outer:
 SOUND = Outer("a", (Inner(1), Inner(2, "e")), ((1, 2),), {"x": Inner(3)}, {"k": [None, 1.5]})
 
 
-def stored() -> dict[str, Any]:
+def sound_content() -> dict[str, Any]:
     """What a file of it holds."""
     content: dict[str, Any] = json.loads(json.dumps(asdict(SOUND)))
     return content
@@ -305,12 +305,12 @@ def test_anything_else_is_one_error(data: bytes) -> None:
 
 def test_typed_content_comes_back() -> None:
     """Lists become tuples, and JSON objects the dataclasses that they were."""
-    assert typed(Outer, stored()) == SOUND
+    assert typed(Outer, sound_content()) == SOUND
 
 
 def test_unknown_keys_are_ignored() -> None:
     """A later version can add keys; those with a default may be missing."""
-    content = stored()
+    content = sound_content()
     content["novelty"] = content["parts"][0]["novelty"] = 1
     del content["share"], content["parts"][0]["etag"]
     assert typed(Outer, content) == SOUND
@@ -335,7 +335,7 @@ def test_unknown_keys_are_ignored() -> None:
 )
 def test_another_type_is_refused_with_its_key(path: list[Any], value: object) -> None:
     """A value that cannot have been written so is an error that names its key."""
-    content: Any = stored()
+    content: Any = sound_content()
     inner = content
     for key in path[:-1]:
         inner = inner[key]
@@ -345,8 +345,8 @@ def test_another_type_is_refused_with_its_key(path: list[Any], value: object) ->
 
 
 def test_a_missing_key_is_named() -> None:
-    """With the keys that lead to it."""
-    content = stored()
+    """The error shows all keys that lead to the missing one."""
+    content = sound_content()
     del content["by_name"]["x"]["size"]
     with pytest.raises(ValueError, match=r"'by_name\.x\.size': Field required"):
         typed(Outer, content)

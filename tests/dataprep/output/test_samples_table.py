@@ -132,15 +132,15 @@ def test_agreement_is_of_rows_not_of_bytes() -> None:
     assert all(table.differences(other) for other in [*others, as_file(pa.table({"x": [1]}))])
 
 
-@pytest.mark.parametrize("place", [(1, 8_000, 7), (0, 8_001, 7), (0, 8_000, 8)])
-def test_another_place_or_checksum_does_not_agree(place: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("field", [(1, 8_000, 7), (0, 8_001, 7), (0, 8_000, 8)])
+def test_another_place_or_checksum_does_not_agree(field: tuple[int, int, int]) -> None:
     """Offset, length and CRC-32C of each record are compared."""
     table = filled([WRITTEN._replace(records={"tfrecord": (0, 8_000, 7)})])
     assert not table.differences(table.to_parquet())
-    assert filled([WRITTEN._replace(records={"tfrecord": place})]).differences(table.to_parquet())
+    assert filled([WRITTEN._replace(records={"tfrecord": field})]).differences(table.to_parquet())
 
 
-def stored() -> Any:
+def table_of_three() -> Any:
     """The table of three samples, of which one is written and one in no shard."""
     table = SampleTable(["recordio", "tfrecord"])
     table.add(placed([WRITTEN, FAILED], FORMATS), 7)
@@ -150,7 +150,7 @@ def stored() -> Any:
 
 def test_the_content_of_the_table_of_samples() -> None:
     """Known values are there, zeros included where they mean something; the rest is null."""
-    table = stored()
+    table = table_of_three()
     assert table.column_names == [
         *("source", "label", "synset", "status", "reason", "action", "source_width"),
         *("source_height", "source_bytes", "source_sha256", "colorspace", "exif_orientation"),
@@ -190,8 +190,8 @@ def test_the_content_of_the_table_of_samples() -> None:
 
 def test_the_table_repeats_byte_for_byte() -> None:
     """The same receipts make the same bytes, and no samples make an empty table."""
-    made = [filled([WRITTEN]).to_parquet() for _ in range(2)]
-    assert made[0] == made[1]
+    results = [filled([WRITTEN]).to_parquet() for _ in range(2)]
+    assert results[0] == results[1]
     assert pq.read_table(io.BytesIO(filled([]).to_parquet())).num_rows == 0
 
 
@@ -200,10 +200,10 @@ def test_optional_columns_are_there_where_a_sample_has_a_value() -> None:
     names = {"image_bytes", "boxes", "values"}
     assert not names & {*filled([WRITTEN, FAILED]).table().column_names}
     row = WRITTEN._replace(image_bytes=7_777, boxes=2, values=(0.0, 0.5))
-    known = filled([row, FAILED]).table()
-    assert known["image_bytes"].to_pylist() == [7_777, None]
-    assert known["boxes"].to_pylist() == [2, None]
-    assert known["values"].to_pylist() == [[0.0, 0.5], None]
+    table = filled([row, FAILED]).table()
+    assert table["image_bytes"].to_pylist() == [7_777, None]
+    assert table["boxes"].to_pylist() == [2, None]
+    assert table["values"].to_pylist() == [[0.0, 0.5], None]
 
 
 def refusal(store: MemoryStore) -> str:
@@ -215,13 +215,13 @@ def refusal(store: MemoryStore) -> str:
         lambda dataset: dataset.written,
         lambda dataset: dataset.place(3),
     )
-    said = set()
+    message = set()
     for read in reads:
         with pytest.raises(DatasetError) as caught:
             read(dataprep.open(store.uri))
-        said.add(str(caught.value))
-    (one,) = said
-    return one
+        message.add(str(caught.value))
+    (message_of_format,) = message
+    return message_of_format
 
 
 def test_all_rows_and_those_written(changeable: MemoryStore) -> None:
@@ -255,9 +255,9 @@ def test_another_table_is_refused(
     """A table that is not the one of the manifest is named, and the remedy in the error works."""
     before = changeable.get(KEY)
     changeable.put(KEY, change(before))
-    said = refusal(changeable)
-    assert said.startswith(f"{changeable.uri}/{KEY}: damaged, or another table of samples: ")
-    assert f"remove train.manifest.json and run dataprep finalize {changeable.uri}" in said
+    message = refusal(changeable)
+    assert message.startswith(f"{changeable.uri}/{KEY}: damaged, or another table of samples: ")
+    assert f"remove train.manifest.json and run dataprep finalize {changeable.uri}" in message
     changeable.delete("train.manifest.json")
     dataprep.finalize(changeable.uri, "train")
     assert changeable.get(KEY) == before
@@ -281,15 +281,15 @@ def test_other_files_are_not_tables(data: bytes, message: str) -> None:
 
 @given(values=st.lists(st.text(max_size=5)), rows=st.sampled_from([2, 2**20]))
 def test_texts_are_those_that_arrow_makes(values: list[str], rows: int) -> None:
-    """The same strings as from pa.array, of any script, with nulls for empty ones if asked."""
+    """Strings of any script equal those of pa.array, with nulls for empty ones on request."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(samples_table, "_CHUNK_ROWS", rows)
-        made, nulls = texts(values), texts(values, null_if_empty=True)
-    made.validate(full=True)
+        column, nulls = texts(values), texts(values, null_if_empty=True)
+    column.validate(full=True)
     nulls.validate(full=True)
-    assert made.to_pylist() == values
+    assert column.to_pylist() == values
     assert nulls.to_pylist() == [value or None for value in values]
-    assert made.type == nulls.type == pa.string()
+    assert column.type == nulls.type == pa.string()
 
 
 @given(
@@ -299,12 +299,12 @@ def test_texts_are_those_that_arrow_makes(values: list[str], rows: int) -> None:
 def test_numbers_are_those_that_arrow_makes(
     kind: type[np.generic], values: list[tuple[int, bool]]
 ) -> None:
-    """The same type, values and nulls as from pa.array, of every second number too."""
+    """Type, values and nulls equal those of pa.array, also for every second number."""
     array = np.array([value for value, _ in values], kind)
-    valid = np.array([known for _, known in values], np.bool_)
-    made = numbers(array, valid)
-    made.validate(full=True)
-    assert made.equals(pa.array(array, mask=~valid))
+    valid = np.array([is_known for _, is_known in values], np.bool_)
+    column = numbers(array, valid)
+    column.validate(full=True)
+    assert column.equals(pa.array(array, mask=~valid))
     assert numbers(array[::2]).equals(pa.array(array[::2].copy()))
 
 

@@ -79,8 +79,8 @@ def test_without_cykooz_resizer_numpy_resizes(config: dataprep.ShardConfig) -> N
     done = without_cykooz(*command(config))
     assert done.returncode == 0, done.stderr
     for name in ("train.job.json", "train.manifest.json"):
-        found = json.loads(Path(config.output, name).read_bytes())
-        assert found["versions"]["resizer"] == "numpy"
+        versions = json.loads(Path(config.output, name).read_bytes())
+        assert versions["versions"]["resizer"] == "numpy"
     assert without_cykooz("--version").stdout.splitlines()[1].endswith(", numpy")
 
 
@@ -119,19 +119,19 @@ def test_a_job_of_an_earlier_version_is_resumed(
     """It names no resizer: it goes on with cykooz-resizer, and only with that."""
 
     def earlier(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
-        found = determining(same_everywhere=same_everywhere)
-        return tuple((name, value) for name, value in found if name != "resizer")
+        versions = determining(same_everywhere=same_everywhere)
+        return tuple((name, value) for name, value in versions if name != "resizer")
 
     with monkeypatch.context() as patch:
         patch.setattr("dataprep.job.planning.determining", earlier)
         dataprep.shard(config)
-    whole = {path: path.read_bytes() for path in Path(config.output, "tfrecord").iterdir()}
+    shards_before = {path: path.read_bytes() for path in Path(config.output, "tfrecord").iterdir()}
     dataprep.shard(config)  # complete: nothing to do
     unfinished(Path(config.output))
     refused = without_cykooz(*command(config))
     assert refused.returncode == 2
     assert "planned with the resizer cykooz-resizer, but" in refused.stderr
     dataprep.shard(config)
-    assert {path: path.read_bytes() for path in whole} == whole
+    assert {path: path.read_bytes() for path in shards_before} == shards_before
     job = json.loads(Path(config.output, "train.job.json").read_bytes())
     assert "resizer" not in job["versions"]

@@ -61,14 +61,14 @@ def in_memory(objects: Mapping[str, bytes]) -> Store:
     return memory
 
 
-def stored(dataset: dataprep.Dataset) -> list[tuple[bytes, int]]:
+def stored_samples(dataset: dataprep.Dataset) -> list[tuple[bytes, int]]:
     """(image, label) of each sample."""
     return [(bytes(sample.image), sample.label) for sample in dataset]
 
 
 def images_of(dataset: dataprep.Dataset) -> list[bytes]:
     """The image of each sample."""
-    return [image for image, _ in stored(dataset)]
+    return [image for image, _ in stored_samples(dataset)]
 
 
 def _imported(name: str) -> ModuleType:

@@ -28,7 +28,7 @@ from dataprep.reading.augment import (
     sample_rng,
 )
 from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
-from tests.dataprep.image.pictures import saved, shown, turned
+from tests.dataprep.image.pictures import pillow_image, saved, turned
 
 PIXELS = np.random.default_rng(5).integers(0, 256, (80, 120, 3)).astype(np.uint8)
 IMAGE: bytes = simplejpeg.encode_jpeg(PIXELS, quality=95)
@@ -75,9 +75,9 @@ class TestCrops:
         assert ASPECT[0] * 0.98 <= min(aspects) < 0.77
         assert 1.3 < max(aspects) <= ASPECT[1] * 1.02
         assert abs(np.log(aspects).mean()) < 0.02  # tall as often as wide
-        places = [box.left / (500 - box.width) for box in boxes if box.width < 200]
-        assert min(places) < 0.02
-        assert max(places) > 0.98
+        offsets = [box.left / (500 - box.width) for box in boxes if box.width < 200]
+        assert min(offsets) < 0.02
+        assert max(offsets) > 0.98
 
     @pytest.mark.parametrize(
         ("size", "box"),
@@ -90,7 +90,7 @@ class TestCrops:
 
     @given(sides, sides)
     def test_the_centre_crop(self, width: int, height: int) -> None:
-        """A centred square with 224/256 of the short side."""
+        """The crop is a centred square with 224/256 of the short side."""
         box = centre_crop(width, height)
         assert box.width == box.height == max(1, round(min(width, height) * 7 / 8))
         assert 0 <= width - box.width - 2 * box.left <= 1
@@ -106,7 +106,7 @@ class TestDecoding:
         """It comes out as RGB from every container, for a view of a shard as well."""
         image, box = scene(300, 200, mode), Box(40, 20, 200, 100)
         data = encoded(image, format)
-        image = shown(data) if mode == "CMYK" else image
+        image = pillow_image(data) if mode == "CMYK" else image
         pixels = Augmentation(size=64).part(memoryview(b"shard" + data)[5:], lambda *_: box)
         assert pixels.shape == (64, 64, 3)
         assert pixels.dtype == np.uint8
@@ -164,10 +164,10 @@ class TestDecoding:
         mode = options.get("mode", "RGB")
         image = Image.fromarray(NOISE).convert(mode)
         data = saved(image, "JPEG", **settings, **({} if mode == "L" else options))
-        whole = simplejpeg.decode_jpeg(data, "RGB")
+        full_image = simplejpeg.decode_jpeg(data, "RGB")
         for top in range(0, 110, 7):
             part = Augmentation(size=50).part(data, lambda *_, top=top: Box(10, top, 50, 50))
-            assert np.array_equal(part, whole[top : top + 50, 10:60])
+            assert np.array_equal(part, full_image[top : top + 50, 10:60])
 
     def test_rows_below_the_part_are_not_decoded(self) -> None:
         """The rest of the file may be anything."""
@@ -196,9 +196,9 @@ class TestColours:
     def test_jitter(self, seed: int, strength: float) -> None:
         """One matrix does what three blends in random order do, but for rounding."""
         pixels = np.random.default_rng(seed).integers(90, 160, (20, 30, 3)).astype(np.uint8)
-        wanted = in_steps(pixels, strength, np.random.default_rng(seed)).clip(0, 255)
+        expected = in_steps(pixels, strength, np.random.default_rng(seed)).clip(0, 255)
         recolour(pixels, strength, 0.0, np.random.default_rng(seed))
-        assert np.abs(pixels - wanted).max() < 1
+        assert np.abs(pixels - expected).max() < 1
 
     def test_lighting_noise(self) -> None:
         """All pixels shift alike, and over many draws as the principal components say."""
@@ -225,49 +225,53 @@ class TestAugmentation:
         assert augmentation.dtype == (np.float32 if normalise else np.uint8)
         batch = np.full((3, *augmentation.shape), 7, augmentation.dtype)
         for index in range(8):
-            made = augmentation(IMAGE, sample_rng(0, 0, index))
-            assert (made.shape, made.dtype) == (augmentation.shape, augmentation.dtype)
-            assert made.flags.c_contiguous
+            augmented = augmentation(IMAGE, sample_rng(0, 0, index))
+            assert (augmented.shape, augmented.dtype) == (augmentation.shape, augmentation.dtype)
+            assert augmented.flags.c_contiguous
             augmentation.write(IMAGE, sample_rng(0, 0, index), batch[1])
-            assert np.array_equal(batch[1], made)
+            assert np.array_equal(batch[1], augmented)
             assert (batch[::2] == 7).all()
 
     def test_normalised_values(self) -> None:
-        """(x / 255 - mean) / std, in both layouts."""
+        """Values are (x / 255 - mean) / std in both layouts."""
         pixels = Augmentation(32, normalise=False, layout="HWC")(IMAGE, sample_rng(1, 2, 3))
-        wanted = (pixels / 255 - IMAGENET_MEAN) / IMAGENET_STD
+        expected = (pixels / 255 - IMAGENET_MEAN) / IMAGENET_STD
         first, last = (
             Augmentation(32, layout=layout)(IMAGE, sample_rng(1, 2, 3)) for layout in ("CHW", "HWC")
         )
-        assert np.allclose(last, wanted, atol=1e-5)
+        assert np.allclose(last, expected, atol=1e-5)
         assert np.array_equal(first, last.transpose(2, 0, 1))
 
     def test_randomness_comes_from_the_generator(self) -> None:
         """Seed, epoch and index each change the result; the same three repeat it, pickled too."""
         augmentation = Augmentation(size=32, jitter=0.4, noise=0.1)
         assert pickle.loads(pickle.dumps(augmentation)) == augmentation
-        made = [
+        results = [
             augmentation(IMAGE, sample_rng(*key)).tobytes()
             for key in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)]
         ]
-        assert len(set(made)) == 4
-        assert made[0] == made[-1]
+        assert len(set(results)) == 4
+        assert results[0] == results[-1]
 
     def test_half_are_flipped(self) -> None:
         """A flip mirrors the crop in about half of all cases."""
         rows = np.tile(np.arange(0, 240, 2, dtype=np.uint8)[None, :, None], (80, 1, 3))
         image = simplejpeg.encode_jpeg(np.ascontiguousarray(rows), quality=98)
         augmentation = Augmentation(size=32, normalise=False)
-        made = [augmentation(image, sample_rng(0, 0, index)).astype(int) for index in range(400)]
-        assert 150 < sum(bool(one[0, 0, 0] > one[0, 0, -1]) for one in made) < 250
+        results = [augmentation(image, sample_rng(0, 0, index)).astype(int) for index in range(400)]
+        assert (
+            150 < sum(bool(augmented[0, 0, 0] > augmented[0, 0, -1]) for augmented in results) < 250
+        )
 
     def test_evaluation_is_not_random(self) -> None:
         """It is the centre of the image, whatever generator and colour settings."""
-        made = [
+        results = [
             Augmentation(70, random=False, normalise=False, layout="HWC"),
             Augmentation(70, random=False, normalise=False, layout="HWC", jitter=0.4, noise=0.1),
         ]
-        first, second = (each(IMAGE, sample_rng(0, 0, n)) for n, each in enumerate(made))
+        first, second = (
+            augmentation(IMAGE, sample_rng(0, 0, n)) for n, augmentation in enumerate(results)
+        )
         assert np.array_equal(first, second)
         assert np.array_equal(first, simplejpeg.decode_jpeg(IMAGE)[5:75, 25:95])
 
@@ -309,5 +313,7 @@ class Written:
 
 def test_which_transforms_write() -> None:
     """Only those whose ``write`` belongs to their ``__call__``."""
-    assert [has_write(each) for each in (Augmentation(), Written())] == [True, True]
-    assert [has_write(each) for each in (Called(), lambda data, rng: None, None)] == [False] * 3
+    assert [has_write(augmentation) for augmentation in (Augmentation(), Written())] == [True, True]
+    assert [
+        has_write(augmentation) for augmentation in (Called(), lambda data, rng: None, None)
+    ] == [False] * 3

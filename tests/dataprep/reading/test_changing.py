@@ -10,37 +10,39 @@ import pytest
 import dataprep
 from dataprep.errors import DatasetChanged
 from dataprep.stores.local import LocalStore
-from tests.changing import Remade, remade
+from tests.changing import ChangingOutput, make_changing_output
 from tests.dataprep.reading.conftest import in_memory
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Remade:
+def changing_output(tmp_path_factory: pytest.TempPathFactory) -> ChangingOutput:
     """Two data sets whose shards have the same names and sizes, one made in place of the other."""
-    return remade(tmp_path_factory.mktemp("changing"))
+    return make_changing_output(tmp_path_factory.mktemp("changing"))
 
 
 @pytest.fixture
-def store(made: Remade, tmp_path: Path) -> LocalStore:
+def store(changing_output: ChangingOutput, tmp_path: Path) -> LocalStore:
     """The first of them on disk."""
-    found = LocalStore(str(tmp_path / "out"))
-    found.prepare()
-    for key, data in made.before.items():
-        found.put(key, data)
-    return found
+    local_store = LocalStore(str(tmp_path / "out"))
+    local_store.prepare()
+    for key, data in changing_output.before.items():
+        local_store.put(key, data)
+    return local_store
 
 
-def overwrite(store: LocalStore, made: Remade) -> None:
+def overwrite(store: LocalStore, changing_output: ChangingOutput) -> None:
     """All steps of it."""
-    for step in made.steps:
+    for step in changing_output.steps:
         step.apply(store)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("style", ["map", "iterable", "batches"])
-def test_torch(store: LocalStore, made: Remade, style: str, workers: int) -> None:
+def test_torch(
+    store: LocalStore, changing_output: ChangingOutput, style: str, workers: int
+) -> None:
     """Each style in processes of DataLoader ends in DatasetChanged."""
     torch = pytest.importorskip("torch")
     dataset = dataprep.open(store.uri)
@@ -48,10 +50,10 @@ def test_torch(store: LocalStore, made: Remade, style: str, workers: int) -> Non
     images = dataprep.to_torch(dataset, iterable=style != "map", **options)
     loader = torch.utils.data.DataLoader(images, batch_size=None, num_workers=workers)
     before = [image for item in loader for image in _images(item)]
-    assert sorted(before) == sorted(made.images)
-    overwrite(store, made)
+    assert sorted(before) == sorted(changing_output.images)
+    overwrite(store, changing_output)
     if not workers:  # its files are open, and stay what they were
-        assert sorted(i for item in loader for i in _images(item)) == sorted(made.images)
+        assert sorted(i for item in loader for i in _images(item)) == sorted(changing_output.images)
     else:
         with pytest.raises(DatasetChanged):
             list(loader)
@@ -63,13 +65,13 @@ def _images(item: Any) -> list[bytes]:
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
-def test_tf_data(tf: Any, made: Remade) -> None:
+def test_tf_data(tf: Any, changing_output: ChangingOutput) -> None:
     """The next samples that are read raise the error; those before are of the first data set."""
-    memory = in_memory(made.before)
+    memory = in_memory(changing_output.before)
     made_of = dataprep.to_tf(dataprep.open(memory.uri), batch_size=4, decode=False)
-    found = [image for images, _ in made_of for image in images.numpy()]
-    assert sorted(found) == sorted(made.images)
-    for step in made.steps:
+    actual = [image for images, _ in made_of for image in images.numpy()]
+    assert sorted(actual) == sorted(changing_output.images)
+    for step in changing_output.steps:
         step.apply(memory)
     with pytest.raises(tf.errors.OpError, match="the data set changed"):
         next(iter(made_of))
@@ -78,13 +80,13 @@ def test_tf_data(tf: Any, made: Remade) -> None:
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("mx")
-def test_mxnet(made: Remade) -> None:
-    """As tf.data."""
-    memory = in_memory(made.before)
+def test_mxnet(changing_output: ChangingOutput) -> None:
+    """MXNet refuses the changed data as tf.data does."""
+    memory = in_memory(changing_output.before)
     dataset = dataprep.open(memory.uri, format="recordio")
     batches = dataprep.to_mxnet(dataset, batch_size=4)
-    assert sum(batch.data[0].shape[0] for batch in batches) == len(made.images)
-    for step in made.steps:
+    assert sum(batch.data[0].shape[0] for batch in batches) == len(changing_output.images)
+    for step in changing_output.steps:
         step.apply(memory)
     batches.reset()
     with pytest.raises(DatasetChanged):

@@ -125,11 +125,11 @@ class TestContent:
         """Labels are those of the folders from 0, whatever the records add to them."""
         offsets = {name: entry.label_offset for name, entry in dataset.manifest.formats.items()}
         folders = [source.partition("/")[0] for source in dataset.samples["source"]]
-        wanted = [sorted(set(folders)).index(folder) for folder in folders]
+        expected = [sorted(set(folders)).index(folder) for folder in folders]
         assert offsets == {"tfrecord": 1, "recordio": 0, "webdataset": 0}
-        assert [sample.label for sample in dataset] == dataset.labels.tolist() == wanted
+        assert [sample.label for sample in dataset] == dataset.labels.tolist() == expected
         assert dataset.labels.dtype == np.int64
-        assert [dataset.label_space.labels[i].synset for i in wanted] == folders
+        assert [dataset.label_space.labels[i].synset for i in expected] == folders
 
     def test_a_custom_offset(self, tree: Path) -> None:
         """A label offset from the config is subtracted again."""
@@ -144,9 +144,9 @@ class TestContent:
     def test_images(self, dataset: dataprep.Dataset) -> None:
         """Images are uint8 RGB, as Pillow decodes them but for rounding."""
         for sample, pixels in zip(dataset, dataset.images, strict=True):
-            wanted = np.asarray(Image.open(io.BytesIO(sample.image)).convert("RGB"))
-            assert (pixels.dtype, pixels.shape) == (np.dtype(np.uint8), wanted.shape)
-            assert np.abs(pixels.astype(np.int16) - wanted).mean() < 1.0
+            expected = np.asarray(Image.open(io.BytesIO(sample.image)).convert("RGB"))
+            assert (pixels.dtype, pixels.shape) == (np.dtype(np.uint8), expected.shape)
+            assert np.abs(pixels.astype(np.int16) - expected).mean() < 1.0
             assert min(pixels.shape[:2]) <= 256
 
     def test_an_image_that_cannot_be_decoded(self, changeable: MemoryStore) -> None:
@@ -209,11 +209,11 @@ class TestSharing:
 
     def test_threads(self, dataset: dataprep.Dataset) -> None:
         """Eight threads on one instance read what one reads."""
-        wanted = [sample.image for sample in dataset]
+        expected = [sample.image for sample in dataset]
         order = [i * 37 % COUNT for i in range(3 * COUNT)]
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda i: dataset[i].image, order))
-        assert found == [wanted[i] for i in order]
+            images = list(pool.map(lambda i: dataset[i].image, order))
+        assert images == [expected[i] for i in order]
 
 
 class TestOpening:
@@ -226,7 +226,7 @@ class TestOpening:
             dataprep.open(only, format="webdataset")
 
     @pytest.mark.parametrize(
-        ("key", "content", "kind", "said"),
+        ("key", "content", "kind", "message"),
         [
             (MANIFEST, b'{"schema": 2}', SchemaTooNew, "upgrade dataprep-iobench"),
             (MANIFEST, b"{}", DatasetError, "not a manifest"),
@@ -242,29 +242,29 @@ class TestOpening:
         key: str,
         content: bytes | dict[str, object] | None,
         kind: type[Exception],
-        said: str,
+        message: str,
     ) -> None:
         """The error has the object's place, and the command that lists all faults."""
         for info in list(changeable.list(key)):
             if content is None:
                 changeable.delete(info.key)
             elif isinstance(content, dict):
-                whole = {**json.loads(changeable.get(key)), **content}
-                changeable.put(key, json.dumps(whole).encode())
+                changed_manifest = {**json.loads(changeable.get(key)), **content}
+                changeable.put(key, json.dumps(changed_manifest).encode())
             else:
                 changeable.put(key, content)
-        with pytest.raises(kind, match=f"{changeable.uri}/{key}.*{said}"):
+        with pytest.raises(kind, match=f"{changeable.uri}/{key}.*{message}"):
             label_space_and_first(changeable.uri)
 
-    @pytest.mark.parametrize(("lost", "said"), [(0, "4 of 4"), (1, "3 of 4"), (4, "no")])
-    def test_an_unfinished_split(self, changeable: MemoryStore, lost: int, said: str) -> None:
+    @pytest.mark.parametrize(("lost", "message"), [(0, "4 of 4"), (1, "3 of 4"), (4, "no")])
+    def test_an_unfinished_split(self, changeable: MemoryStore, lost: int, message: str) -> None:
         """The error says how many shards are finished, and what finishes the others."""
         with pytest.raises(ManifestMissing, match=r"no complete split 'test' .* it has 'train'"):
             dataprep.open(changeable.uri, "test")
         receipts = sorted(info.key for info in changeable.list("receipts/"))
         for key in [MANIFEST, *receipts[:lost]]:
             changeable.delete(key)
-        with pytest.raises(ManifestMissing, match=f"{said} shards are finished; run .* resume"):
+        with pytest.raises(ManifestMissing, match=f"{message} shards are finished; run .* resume"):
             dataprep.open(changeable.uri)
 
     def test_no_output(self, tmp_path: Path) -> None:
@@ -294,19 +294,19 @@ class Watched(MemoryStore):
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """A buffer of its own for each whole shard, whose end can be seen."""
-        found = super().get_versioned(key, offset, length)
+        versioned = super().get_versioned(key, offset, length)
         if length is not None or not key.startswith(("tfrecord/", "recordio/", "webdataset/")):
-            return found
+            return versioned
         self.asked.append(key)
         if len(self.asked) == 2:
             self.second.set()
         self.threads.add(threading.get_ident())
         if self.meeting is not None and len(self.asked) <= 3:
             self.meeting.wait(60)
-        array = np.frombuffer(bytearray(found.data), np.uint8)
+        array = np.frombuffer(bytearray(versioned.data), np.uint8)
         self.alive.append(weakref.ref(array))
         self.most_alive = max(self.most_alive, sum(ref() is not None for ref in self.alive))
-        return Versioned(array.data, found.version)  # type: ignore[arg-type]
+        return Versioned(array.data, versioned.version)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=FORMATS)
@@ -333,9 +333,9 @@ class TestShards:
         """``iterate`` reads the given shards, each in one request; so does a shard itself."""
         dataset, store = watched
         first, *_, last = dataset.shards()
-        found = [sample.image for sample in dataset.iterate([last, first])]
-        assert found == [dataset[i].image for i in (*last.samples, *first.samples)]
-        assert [sample.image for sample in last] == found[: len(last)]
+        actual = [sample.image for sample in dataset.iterate([last, first])]
+        assert actual == [dataset[i].image for i in (*last.samples, *first.samples)]
+        assert [sample.image for sample in last] == actual[: len(last)]
         assert store.asked == [last.key, first.key, last.key]
         assert list(dataset.iterate([])) == []
 
@@ -373,7 +373,9 @@ class TestShards:
         assert set(threading.enumerate()) > before
         del samples
         assert set(threading.enumerate()) == before
-        assert all(one.image == other.image for one, other in zip(dataset, dataset, strict=True))
+        assert all(
+            sample.image == other.image for sample, other in zip(dataset, dataset, strict=True)
+        )
 
     def test_a_missing_shard(self, changeable: MemoryStore) -> None:
         """The samples before it are read, then the error names it."""
@@ -404,11 +406,11 @@ class TestShards:
         dataset = dataprep.open(changeable.uri)
         shard = dataset.shards()[0]
         changeable.put(shard.key, changeable.get(shard.key) * times)
-        found = iter(shard)
+        samples = iter(shard)
         kept = min(times, 1) * len(shard)
-        assert len(list(itertools.islice(found, kept))) == kept
+        assert len(list(itertools.islice(samples, kept))) == kept
         with pytest.raises(CorruptRecord, match=rf"{shard.key}: not the {len(shard)} records"):
-            next(found)
+            next(samples)
 
 
 class TestSomeShards:
@@ -436,12 +438,15 @@ class TestSomeShards:
         dataset = dataprep.open(uri_of_dataset, format=format)
         part = dataset.of_shards(numbers)
         shards = [shard for shard in dataset.shards() if shard.number in numbers]
-        records, whole = Records(part), Records(dataset)
-        wanted = [number for shard in shards for number in shard.samples]
+        records, all_records = Records(part), Records(dataset)
+        expected = [number for shard in shards for number in shard.samples]
         assert [bytes(image) for image in records.fetch(range(len(part)))] == [
-            bytes(image) for image in whole.fetch(wanted)
+            bytes(image) for image in all_records.fetch(expected)
         ]
-        assert (len(records), records.samples_by_share(Order())) == (len(wanted), (len(wanted),))
+        assert (len(records), records.samples_by_share(Order())) == (
+            len(expected),
+            (len(expected),),
+        )
         entry = part.manifest.formats[format]
         assert (entry.records, entry.bytes) == (len(part), sum(shard.bytes for shard in shards))
         assert sorted(records.samples_of_rank(Order(seed=3), 1).tolist()) == list(range(len(part)))
@@ -505,7 +510,7 @@ class TestSomeShards:
         assert Records(part).order_on_host(order) == order
 
     @pytest.mark.parametrize(
-        ("numbers", "said"),
+        ("numbers", "message"),
         [
             ([], "cannot be read without a shard"),
             ([4], "has no shard 4: .* from 0 to 3"),
@@ -513,10 +518,10 @@ class TestSomeShards:
         ],
     )
     def test_shards_that_are_not_there(
-        self, dataset: dataprep.Dataset, numbers: list[int], said: str
+        self, dataset: dataprep.Dataset, numbers: list[int], message: str
     ) -> None:
         """The error names the number and those that exist."""
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             dataset.of_shards(numbers)
 
 
@@ -537,26 +542,26 @@ def read_all(dataset: dataprep.Dataset, answers: Any) -> None:
 
 class TestOnS3:
     def test_requests(self, remote: dataprep.Dataset, calls: Calls) -> None:
-        """An index requests its record alone, iteration each shard once."""
+        """An index requests only its record; iteration requests each shard once."""
         labels = remote.labels.tolist()
         read = calls(S3Store, "get_versioned")
         assert remote[50].label == labels[50]
-        assert [place for _, *place in read] == [[*remote.place(50)]]
+        assert [location for _, *location in read] == [[*remote.place(50)]]
         read.clear()
         assert [sample.label for sample in remote] == labels
         assert sorted(key for _, key, *_ in read) == [shard.key for shard in remote.shards()]
 
     def test_other_processes(self, remote: dataprep.Dataset) -> None:
         """Forked and new processes read through connections of their own."""
-        wanted = [sample.image for sample in remote]
+        expected = [sample.image for sample in remote]
         context = multiprocessing.get_context("fork")
         answers = context.SimpleQueue()
         child = context.Process(target=read_all, args=(remote, answers))
         child.start()
-        assert [remote[i].image for i in range(COUNT)] == wanted
+        assert [remote[i].image for i in range(COUNT)] == expected
         client, images = answers.get()
         child.join()
-        assert images == wanted
+        assert images == expected
         assert isinstance(remote.store, S3Store)
         assert client != id(remote.store._client())
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:

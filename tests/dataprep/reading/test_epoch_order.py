@@ -45,33 +45,33 @@ def parts(world_size: int, count: int, epoch: int = 2, **options: Any) -> list[l
 def test_ranks_share_everything(
     count: int, seed: int, world_size: int, more: int, start: int
 ) -> None:
-    """With ``keep`` each sample that is left belongs to one rank, whatever the global batch."""
-    whole = world_size + more if more else None
-    found = parts(world_size, count, seed=seed, global_batch=whole, start=start)
+    """``keep`` gives each remaining sample to one rank, whatever the global batch is."""
+    global_batch = world_size + more if more else None
+    orders = parts(world_size, count, seed=seed, global_batch=global_batch, start=start)
     sequence = sequence_by_record(Order(seed=seed), count, 2).tolist()
-    assert sorted(number for part in found for number in part) == sorted(sequence[start:])
-    assert more or max(map(len, found)) - min(map(len, found)) <= 1
+    assert sorted(number for part in orders for number in part) == sorted(sequence[start:])
+    assert more or max(map(len, orders)) - min(map(len, orders)) <= 1
 
 
 @given(st.integers(1, 300), worlds, st.integers(0, 60), st.integers(0, 9))
 def test_equal_steps(count: int, world_size: int, more: int, done: int) -> None:
     """``drop`` leaves out, ``pad`` repeats less than one global batch; all batches are whole."""
-    whole = world_size + more
-    start = min(done * whole, count // whole * whole)
+    global_batch = world_size + more
+    start = min(done * global_batch, count // global_batch * global_batch)
     for even in ("drop", "pad"):
-        found = parts(world_size, count, global_batch=whole, start=start, even=even)
-        given = Counter(number for part in found for number in part)
-        sizes = [per_rank_batch(whole, rank, world_size) for rank in range(world_size)]
-        steps = {len(part) // size for part, size in zip(found, sizes, strict=True)}
-        left = count - start if even == "drop" else count - start + whole - 1
-        assert steps == {left // whole}
-        assert all(len(part) % size == 0 for part, size in zip(found, sizes, strict=True))
+        orders = parts(world_size, count, global_batch=global_batch, start=start, even=even)
+        counted_numbers = Counter(number for part in orders for number in part)
+        sizes = [per_rank_batch(global_batch, rank, world_size) for rank in range(world_size)]
+        steps = {len(part) // size for part, size in zip(orders, sizes, strict=True)}
+        left = count - start if even == "drop" else count - start + global_batch - 1
+        assert steps == {left // global_batch}
+        assert all(len(part) % size == 0 for part, size in zip(orders, sizes, strict=True))
         if even == "drop":
-            assert 0 <= count - start - given.total() < whole
-            assert set(given.values()) <= {1}
+            assert 0 <= count - start - counted_numbers.total() < global_batch
+            assert set(counted_numbers.values()) <= {1}
         else:
-            assert 0 <= given.total() - (count - start) < whole
-            assert {*sequence_by_record(Order(), count, 2)[start:].tolist()} <= {*given}
+            assert 0 <= counted_numbers.total() - (count - start) < global_batch
+            assert {*sequence_by_record(Order(), count, 2)[start:].tolist()} <= {*counted_numbers}
 
 
 @given(counts, worlds, worlds, st.integers(1, 40), st.integers(0, 9), st.integers(0, 9))
@@ -79,24 +79,26 @@ def test_another_number_of_ranks_goes_on(
     count: int, before: int, after: int, more: int, first: int, second: int
 ) -> None:
     """After any steps of two worlds and the rest of a third, each sample was read once."""
-    whole = max(before, after) + more
+    global_batch = max(before, after) + more
     read = Counter[int]()
     start = 0
     for world_size, steps in ((before, first), (after, second), (1, None)):
-        for rank, part in enumerate(parts(world_size, count, global_batch=whole, start=start)):
-            size = per_rank_batch(whole, rank, world_size)
-            full = max(0, count - start) // whole
-            taken = None if steps is None or steps > full else steps * size
-            read.update(part[:taken])
-        start = count if steps is None or steps > full else start + steps * whole
+        for rank, part in enumerate(
+            parts(world_size, count, global_batch=global_batch, start=start)
+        ):
+            size = per_rank_batch(global_batch, rank, world_size)
+            full = max(0, count - start) // global_batch
+            taken_count = None if steps is None or steps > full else steps * size
+            read.update(part[:taken_count])
+        start = count if steps is None or steps > full else start + steps * global_batch
     assert read == Counter(range(count))
 
 
 @given(st.integers(1, 10_000), worlds)
-def test_a_global_batch_stays_the_same(whole: int, world_size: int) -> None:
+def test_a_global_batch_stays_the_same(global_batch: int, world_size: int) -> None:
     """The ranks' batches add up to it, and differ by one at most."""
-    sizes = [per_rank_batch(whole, rank, world_size) for rank in range(world_size)]
-    assert sum(sizes) == whole
+    sizes = [per_rank_batch(global_batch, rank, world_size) for rank in range(world_size)]
+    assert sum(sizes) == global_batch
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -122,28 +124,28 @@ def test_by_shard(samples: list[int], seed: int, run: int) -> None:
 def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -> None:
     """Ranks of a host read its share, in equal steps if asked, and go on where they were."""
     world = local * len(samples)
-    whole = world + more
+    global_batch = world + more
     steps, seen = set(), 0
     of_hosts: list[set[int]] = [set() for _ in samples]
     for rank in range(world):
         host = rank // local
-        asked = Order(rank=rank, world_size=world, even=even, global_batch=whole)
-        order = order_in_share(asked, host, samples)
-        assert order.rank_batch == asked.rank_batch
+        requested_order = Order(rank=rank, world_size=world, even=even, global_batch=global_batch)
+        order = order_in_share(requested_order, host, samples)
+        assert order.rank_batch == requested_order.rank_batch
         sequence = sequence_by_record(order, samples[host], 0)
         part = samples_of_rank(order, sequence, 0).tolist()
         assert set(part) <= set(range(samples[host]))
         seen += len(part)
         of_hosts[host] |= set(part)
         if even != "keep":
-            assert asked.rank_batch
-            assert len(part) % asked.rank_batch == 0
-            steps.add(len(part) // asked.rank_batch)
+            assert requested_order.rank_batch
+            assert len(part) % requested_order.rank_batch == 0
+            steps.add(len(part) // requested_order.rank_batch)
         later = samples_of_rank(
-            order_in_share(replace(asked, start=whole), host, samples), sequence, 0
+            order_in_share(replace(requested_order, start=global_batch), host, samples), sequence, 0
         ).tolist()
         if even != "keep" or samples[host] >= order.step_samples:
-            assert part[asked.rank_batch :] == later or even == "pad"
+            assert part[requested_order.rank_batch :] == later or even == "pad"
     assert len(steps) == (even != "keep")
     assert even != "keep" or seen == sum(samples)
     assert even == "drop" or [*map(len, of_hosts)] == samples
@@ -153,11 +155,11 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
 def test_the_end_of_an_epoch(samples: list[int], local: int, more: int, even: Any) -> None:
     """A start is the next epoch exactly if no rank of any host has anything left."""
     world = local * len(samples)
-    whole = world + more
-    asked = Order(world_size=world, even=even, global_batch=whole, epoch=3)
-    end = end_of_epoch(asked, samples)
-    for start in range(whole, end + 1, whole):
-        order = replace(asked, start=start)
+    global_batch = world + more
+    requested_order = Order(world_size=world, even=even, global_batch=global_batch, epoch=3)
+    end = end_of_epoch(requested_order, samples)
+    for start in range(global_batch, end + 1, global_batch):
+        order = replace(requested_order, start=start)
         left = 0
         for rank in range(world):
             own_order = replace(order, rank=rank)
@@ -171,11 +173,11 @@ def test_the_end_of_an_epoch(samples: list[int], local: int, more: int, even: An
         except ConfigError:
             assert even == "drop"
             continue
-        assert following == (order if left else replace(asked, epoch=4))
+        assert following == (order if left else replace(requested_order, epoch=4))
     if even != "drop":
-        assert order_from_start(replace(asked, start=end), samples).epoch == 4
+        assert order_from_start(replace(requested_order, start=end), samples).epoch == 4
     with pytest.raises(ConfigError):
-        order_from_start(replace(asked, start=end + 2 * whole), samples)
+        order_from_start(replace(requested_order, start=end + 2 * global_batch), samples)
 
 
 def test_ranks_that_do_not_fit_the_shares() -> None:
@@ -202,7 +204,7 @@ def test_the_order_depends_on_seed_and_epoch_only() -> None:
 
 
 def test_without_shuffling_the_order_is_that_of_the_data_set() -> None:
-    """In every epoch, by record and by shard."""
+    """This holds in every epoch, by record and by shard."""
     order = Order(shuffle=False, seed=1)
     assert sequence_by_record(order, 9, 4).tolist() == list(range(9))
     assert sequence_by_shard(order, [0, 4, 9], 4).tolist() == list(range(9))
@@ -215,20 +217,20 @@ def test_workers_share_batches(count: int, batch: int, workers: int) -> None:
     shares = [
         samples_of_worker(numbers, batch, worker, workers).tolist() for worker in range(workers)
     ]
-    taken: list[int] = []
+    taken_numbers: list[int] = []
     for step in range(-(-count // batch)):
         share = shares[step % workers]
-        taken += share[:batch]
+        taken_numbers += share[:batch]
         del share[:batch]
-    assert taken == numbers.tolist()
+    assert taken_numbers == numbers.tolist()
 
 
 @given(counts, st.integers(1, 40), seeds, st.integers(0, 3))
 def test_a_buffer_mixes_a_stream(count: int, size: int, seed: int, worker: int) -> None:
     """Each item comes once, and at most ``size`` places early."""
-    found = list(mixed_by_buffer(Order(seed=seed), range(count), size, 0, worker))
-    assert sorted(found) == list(range(count))
-    assert all(number - place <= size for place, number in enumerate(found))
+    orders = list(mixed_by_buffer(Order(seed=seed), range(count), size, 0, worker))
+    assert sorted(orders) == list(range(count))
+    assert all(number - position <= size for position, number in enumerate(orders))
 
 
 def test_streams_of_random_numbers_differ() -> None:
@@ -238,7 +240,7 @@ def test_streams_of_random_numbers_differ() -> None:
     within = [numbers[numbers < 2 * RUN_SAMPLES] for numbers in shuffled]
     within += [numbers[numbers >= 2 * RUN_SAMPLES] - 2 * RUN_SAMPLES for numbers in shuffled]
     buffers = [list(mixed_by_buffer(order, range(30), 9, *key)) for key in ((0, 0), (0, 1), (1, 0))]
-    assert len({*(tuple(each.tolist()) for each in within), *map(tuple, buffers)}) == 7
+    assert len({*(tuple(generator.tolist()) for generator in within), *map(tuple, buffers)}) == 7
     seeds = [framework_seed(order, epoch, part) for epoch in (0, 1) for part in (0, 1)]
     assert len(set(seeds)) == 4
 

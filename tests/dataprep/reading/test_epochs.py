@@ -130,8 +130,8 @@ class Training:
             epoch=first,
             start=start,
         )
-        wanted: list[int] = self._records.samples_of_rank(order, epoch).tolist()
-        return wanted
+        expected: list[int] = self._records.samples_of_rank(order, epoch).tolist()
+        return expected
 
     def _taken(self, batches: Iterator[Any]) -> list[int]:
         return [self._numbers[image] for images, _ in batches for image in images]
@@ -144,12 +144,12 @@ class Training:
         """Read some steps of the next epoch, then leave the loop; 10 steps are all of an epoch."""
         epoch = self._next_epoch()
         for rank, loader in enumerate(self._loaders):
-            wanted = self._wanted(rank, epoch)
+            expected = self._wanted(rank, epoch)
             iterator = iter(loader)
-            taken = self._taken(islice(iterator, steps))
-            assert taken == wanted[: steps * GLOBAL_BATCH // self._world_size]
+            numbers = self._taken(islice(iterator, steps))
+            assert numbers == expected[: steps * GLOBAL_BATCH // self._world_size]
             if steps < len(loader):
-                assert len(loader) == len(wanted) * self._world_size // GLOBAL_BATCH
+                assert len(loader) == len(expected) * self._world_size // GLOBAL_BATCH
             if steps == 10:
                 assert list(iterator) == []
                 assert len(loader) == 10
@@ -164,12 +164,12 @@ class Training:
             return
         first, second = self._next_epoch(), self._next_epoch()
         for rank, loader in enumerate(self._loaders):
-            one = iter(loader)
-            begun = self._taken(islice(one, 1))
+            first_iterator = iter(loader)
+            begun = self._taken(islice(first_iterator, 1))
             other = iter(loader)
-            whole = self._taken(islice(other, 1)) + self._taken(other)
-            assert begun + self._taken(one) == self._wanted(rank, first)
-            assert whole == self._wanted(rank, second)
+            numbers = self._taken(islice(other, 1)) + self._taken(other)
+            assert begun + self._taken(first_iterator) == self._wanted(rank, first)
+            assert numbers == self._wanted(rank, second)
         self._position = (second, SAMPLES)
 
     def set_epoch(self, epoch: int) -> None:
@@ -283,7 +283,7 @@ def test_a_history_in_workers(
 
 
 def epoch_of(
-    dataset: Dataset, taken: list[Any], iterable: bool = True, **options: Any
+    dataset: Dataset, batches_taken: list[Any], iterable: bool = True, **options: Any
 ) -> list[int]:
     """The epochs whose order begins like this."""
     matches = []
@@ -291,7 +291,7 @@ def epoch_of(
         batches = dataprep.to_torch(
             dataset, iterable=iterable, batch_size=4, epoch=epoch, **options
         )
-        if [images for images, _ in islice(batches, len(taken))] == taken:
+        if [images for images, _ in islice(batches, len(batches_taken))] == batches_taken:
             matches.append(epoch)
     return matches
 
@@ -305,8 +305,8 @@ def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
     loader = data_loader(batches, batch_size=None, num_workers=3)
     for epoch in range(4):
         torch.manual_seed(0)
-        taken = [images for images, _ in islice(loader, 1 if epoch % 2 else 9)]
-        assert epoch_of(dataset, taken) == [epoch]
+        batches_taken = [images for images, _ in islice(loader, 1 if epoch % 2 else 9)]
+        assert epoch_of(dataset, batches_taken) == [epoch]
 
 
 def _start_slowly(worker: int) -> None:
@@ -326,8 +326,8 @@ def test_a_loop_that_is_left_before_all_workers_have_begun(
     for epoch in range(3):
         if is_seeded:
             torch.manual_seed(0)
-        taken = [images for images, _ in islice(loader, 5 if epoch == 2 else 1)]
-        assert epoch_of(dataset, taken) == [epoch]
+        batches_taken = [images for images, _ in islice(loader, 5 if epoch == 2 else 1)]
+        assert epoch_of(dataset, batches_taken) == [epoch]
 
 
 def _read_at_own_pace(
@@ -335,14 +335,14 @@ def _read_at_own_pace(
 ) -> None:
     """A rank: read the start of epochs, set before, during and after the pauses of the other."""
     loader = data_loader(batches, batch_size=None, num_workers=workers) if workers else batches
-    taken = [[images for images, _ in islice(loader, 3)] for _ in range(2)]
+    batches_per_epoch = [[images for images, _ in islice(loader, 3)] for _ in range(2)]
     for epoch in (5 + rank, 7 + rank):
         time.sleep(pauses[rank])
         batches.set_epoch(epoch)
         time.sleep(pauses[1 - rank])
-        taken.append([images for images, _ in islice(loader, 3)])
+        batches_per_epoch.append([images for images, _ in islice(loader, 3)])
         assert len(loader) == SAMPLES // 4
-    results.put((rank, taken))
+    results.put((rank, batches_per_epoch))
 
 
 @FEW_CORES
@@ -366,11 +366,11 @@ def test_ranks_that_are_started_with_one_object(
     ]
     for process in ranks:
         process.start()
-    taken = dict(results.get(timeout=120) for _ in ranks)
+    numbers_by_rank = dict(results.get(timeout=120) for _ in ranks)
     for process in ranks:
         process.join()
     for rank in range(2):
-        epochs = [epoch for images in taken[rank] for epoch in epoch_of(dataset, images)]
+        epochs = [epoch for images in numbers_by_rank[rank] for epoch in epoch_of(dataset, images)]
         assert epochs == [1, 2, 5 + rank, 7 + rank]
     assert epoch_of(dataset, [images for images, _ in islice(batches, 3)]) == [1]
 
@@ -511,8 +511,8 @@ def test_iterators_claim_their_epoch_when_they_are_made(dataset: Dataset) -> Non
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
     iterators = [iter(batches) for _ in range(3)]
     for epoch in (2, 0, 1):
-        taken = [images for images, _ in islice(iterators[epoch], 3)]
-        assert epoch_of(dataset, taken) == [epoch]
+        batches_taken = [images for images, _ in islice(iterators[epoch], 3)]
+        assert epoch_of(dataset, batches_taken) == [epoch]
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=str)
@@ -529,11 +529,11 @@ def test_two_iterators_after_a_state_from_the_end(
     iterators = [iter(batches) for _ in range(2)]
     begun = {number: [next(iterators[number])[0]] for number in order}
     for epoch, number in enumerate(order, start=1):
-        taken = begun[number] + [images for images, _ in iterators[number]]
-        assert len(taken) == SAMPLES // 4
-        assert epoch_of(dataset, taken, iterable) == [epoch]
-    taken = [images for images, _ in islice(batches, 3)]
-    assert epoch_of(dataset, taken, iterable) == [3]
+        batches_taken = begun[number] + [images for images, _ in iterators[number]]
+        assert len(batches_taken) == SAMPLES // 4
+        assert epoch_of(dataset, batches_taken, iterable) == [epoch]
+    batches_taken = [images for images, _ in islice(batches, 3)]
+    assert epoch_of(dataset, batches_taken, iterable) == [3]
 
 
 def test_copies_count_for_themselves(dataset: Dataset) -> None:
@@ -541,8 +541,8 @@ def test_copies_count_for_themselves(dataset: Dataset) -> None:
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=2)
     next(iter(batches))
     for clone in (copy.deepcopy(batches), pickle.loads(pickle.dumps(batches))):
-        taken = [images for images, _ in islice(clone, 2)]
-        assert epoch_of(dataset, taken) == [3]
+        batches_taken = [images for images, _ in islice(clone, 2)]
+        assert epoch_of(dataset, batches_taken) == [3]
     assert epoch_of(dataset, [images for images, _ in islice(batches, 2)]) == [3]
 
 
@@ -565,7 +565,7 @@ def test_pad_repeats_the_beginning_of_the_epoch(
 ) -> None:
     """All ranks together read each sample that is left, then the first ones of the epoch again."""
 
-    def taken(even: Any, world_size: int, start: int) -> list[int]:
+    def numbers_read(even: Any, world_size: int, start: int) -> list[int]:
         """What all ranks read, in the order of steps."""
         ranks = [
             dataprep.to_torch(
@@ -584,8 +584,8 @@ def test_pad_repeats_the_beginning_of_the_epoch(
         steps = zip(*ranks, strict=True)
         return [numbers[image] for step in steps for images, _ in step for image in images]
 
-    whole = taken("keep", 1, 0)
-    assert taken("pad", 3, start) == whole[start:] + whole[:5]
+    unpadded = numbers_read("keep", 1, 0)
+    assert numbers_read("pad", 3, start) == unpadded[start:] + unpadded[:5]
 
 
 class TestMapStyleOfRanks:
@@ -594,10 +594,10 @@ class TestMapStyleOfRanks:
     def test_a_start_within_an_epoch_leaves_no_sample_out(self, dataset: Dataset) -> None:
         """It belongs to the sampler; the partition of a rank is the same in every epoch."""
         for rank in range(2):
-            whole = dataprep.to_torch(dataset, rank=rank, world_size=2)
+            batches = dataprep.to_torch(dataset, rank=rank, world_size=2)
             resumed = dataprep.to_torch(dataset, rank=rank, world_size=2, start=50)
             assert len(resumed.sampler) == 35
-            assert [resumed[i] for i in range(len(resumed))] == [whole[i] for i in range(60)]
+            assert [resumed[i] for i in range(len(resumed))] == [batches[i] for i in range(60)]
 
     @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
     @pytest.mark.parametrize("world_size", [1, 2, 7, 8])
@@ -651,7 +651,7 @@ class TestMapStyleOfRanks:
         """Order and augmentation are those of ``set_epoch``, also of two live iterators."""
         images = dataprep.to_torch(dataset, transform=SMALL, rank=1, world_size=2)
 
-        def wanted(epoch: int) -> Any:
+        def expected_images(epoch: int) -> Any:
             images = dataprep.to_torch(dataset, transform=SMALL, rank=1, world_size=2)
             images.set_epoch(epoch)
             return torch.stack([images[i][0] for i in images.sampler])
@@ -660,14 +660,14 @@ class TestMapStyleOfRanks:
             images, 8, sampler=images.sampler, num_workers=2, persistent_workers=persistent
         )
         next(iter(loader))
-        assert torch.equal(torch.cat([batch for batch, _ in loader]), wanted(1))
+        assert torch.equal(torch.cat([batch for batch, _ in loader]), expected_images(1))
         if not persistent:
             old, new = iter(loader), iter(loader)
             next(old)
-            assert torch.equal(torch.cat([batch for batch, _ in new]), wanted(3))
-            assert torch.equal(torch.cat([batch for batch, _ in old]), wanted(2)[8:])
+            assert torch.equal(torch.cat([batch for batch, _ in new]), expected_images(3))
+            assert torch.equal(torch.cat([batch for batch, _ in old]), expected_images(2)[8:])
         images.set_epoch(7)
-        assert torch.equal(torch.cat([batch for batch, _ in loader]), wanted(7))
+        assert torch.equal(torch.cat([batch for batch, _ in loader]), expected_images(7))
 
     @FEW_CORES
     @pytest.mark.process
@@ -688,10 +688,10 @@ class TestMapStyleOfRanks:
         for epoch in (4, 5, 2):
             images.set_epoch(epoch)
             alone = dataprep.to_torch(dataset, transform=SMALL, epoch=epoch)
-            wanted = {alone[i][0].numpy().tobytes() for i in range(SAMPLES)}
+            expected = {alone[i][0].numpy().tobytes() for i in range(SAMPLES)}
             read = [image.numpy().tobytes() for batch, _ in loader for image in batch]
             assert len(read) == SAMPLES
-            is_of_the_epoch = {*read} == wanted  # a failed test need not show all pixels
+            is_of_the_epoch = {*read} == expected  # a failed test need not show all pixels
             assert is_of_the_epoch, f"epoch {epoch}"
 
     def test_frameworks_may_set_the_epoch_of_the_sampler(self, dataset: Dataset) -> None:
@@ -771,14 +771,14 @@ class TestRankOfTheEnvironment:
     ) -> None:
         """What only this package can divide is read by the rank of torch.distributed."""
         caplog.set_level(logging.INFO, "dataprep")
-        taken = list(map(str, dataprep.to_torch(dataset, **options)))
+        actual = list(map(str, dataprep.to_torch(dataset, **options)))
         (line,) = [record.getMessage() for record in caplog.records]
         assert line.startswith("to_torch reads as rank 1 of 3, from torch.distributed")
         stated = dataprep.to_torch(dataset, rank=1, world_size=3, **options)
-        assert taken == list(map(str, stated))
-        whole = dataprep.to_torch(dataset, rank=0, world_size=1, **options)
-        assert whole.state_dict()["samples"] == 0
-        assert sum(1 for _ in whole) > 2 * len(taken)
+        assert actual == list(map(str, stated))
+        batches = dataprep.to_torch(dataset, rank=0, world_size=1, **options)
+        assert batches.state_dict()["samples"] == 0
+        assert sum(1 for _ in batches) > 2 * len(actual)
         assert len(caplog.records) == 1
 
     @pytest.mark.usefixtures("second_of_three")
@@ -793,8 +793,10 @@ class TestRankOfTheEnvironment:
     @pytest.mark.parametrize("reader", ["to_tf", "to_mxnet"])
     def test_readers_of_other_frameworks_warn(self, reader: str) -> None:
         """They take no rank from torch.distributed, and say that they read everything."""
-        said = f"{reader} reads all samples in this process, but torch.distributed has 3 processes"
-        with pytest.warns(UserWarning, match=said):
+        message = (
+            f"{reader} reads all samples in this process, but torch.distributed has 3 processes"
+        )
+        with pytest.warns(UserWarning, match=message):
             assert rank_of(None, None, reader) == (0, 1)
 
     @pytest.mark.parametrize("iterable", [False, True])
@@ -859,8 +861,8 @@ class TestStates:
         resumed = dataprep.to_torch(dataset, **options)
         resumed.load_state_dict(state)
         started = dataprep.to_torch(dataset, epoch=2, start=state["samples"], **options)
-        wanted = list(map(str, dataprep.to_torch(dataset, epoch=3, **options)))
-        assert list(map(str, resumed)) == wanted == list(map(str, started))
+        expected = list(map(str, dataprep.to_torch(dataset, epoch=3, **options)))
+        assert list(map(str, resumed)) == expected == list(map(str, started))
 
     @STYLES
     def test_a_last_batch_that_is_dropped(self, dataset: Dataset, iterable: bool) -> None:
@@ -870,17 +872,17 @@ class TestStates:
         list(batches)
         resumed = dataprep.to_torch(dataset, **options)
         resumed.load_state_dict(batches.state_dict())
-        wanted = dataprep.to_torch(dataset, epoch=1, **options)
-        assert list(map(str, resumed)) == list(map(str, wanted))
+        expected = dataprep.to_torch(dataset, epoch=1, **options)
+        assert list(map(str, resumed)) == list(map(str, expected))
 
-    @pytest.mark.parametrize("taken", range(1, 9))
-    def test_steps_that_have_begun_count(self, dataset: Dataset, taken: int) -> None:
+    @pytest.mark.parametrize("steps_taken", range(1, 9))
+    def test_steps_that_have_begun_count(self, dataset: Dataset, steps_taken: int) -> None:
         """Single samples of a step that all ranks take together are not read twice."""
         images = dataprep.to_torch(dataset, iterable=True, rank=0, world_size=2, global_batch=8)
         iterator = iter(images)
-        for _ in range(taken):
+        for _ in range(steps_taken):
             next(iterator)
-        assert images.state_dict()["samples"] == (8 if taken <= 4 else 16)
+        assert images.state_dict()["samples"] == (8 if steps_taken <= 4 else 16)
 
     @STYLES
     def test_a_last_step_that_is_smaller(self, dataset: Dataset, iterable: bool) -> None:
@@ -897,12 +899,12 @@ class TestStates:
         assert (next_epoch["epoch"], next_epoch["samples"]) == (1, 0)
 
     def test_states_of_earlier_versions(self, dataset: Dataset, numbers: dict[bytes, int]) -> None:
-        """Without the name of the data set they are loaded as before."""
+        """States that lack the name of the data set are loaded as before."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=10)
         batches.load_state_dict({"epoch": 4, "seed": 3, "samples": 30})
-        taken = [numbers[image] for images, _ in batches for image in images]
+        numbers_taken = [numbers[image] for images, _ in batches for image in images]
         order = Order(seed=3, global_batch=10, epoch=4, start=30)
-        assert taken == Records(dataset).samples_of_rank(order, 4).tolist()
+        assert numbers_taken == Records(dataset).samples_of_rank(order, 4).tolist()
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -1041,8 +1043,8 @@ class TestStates:
             for state in states:
                 resumed = dataprep.to_torch(share, rank=host, **options)
                 resumed.load_state_dict(state)
-                wanted = dataprep.to_torch(share, rank=host, epoch=1, **options)
-                assert list(map(str, resumed)) == list(map(str, wanted))
+                expected = dataprep.to_torch(share, rank=host, epoch=1, **options)
+                assert list(map(str, resumed)) == list(map(str, expected))
 
     @pytest.mark.parametrize("options", [{"iterable": True}, {"batch_size": 8}, {}], ids=str)
     def test_a_start_beyond_the_end(self, dataset: Dataset, options: dict[str, Any]) -> None:
@@ -1089,27 +1091,27 @@ def test_stateful_data_loader_over_epochs(
             options["sampler"] = images.sampler
         return stateful(images, num_workers=workers, persistent_workers=persistent, **options)
 
-    def taken(loader: Any, steps: int | None = None) -> list[Any]:
+    def batches_of(loader: Any, steps: int | None = None) -> list[Any]:
         return [tuple(images) for images, _ in islice(loader, steps)]
 
     loader = opened()
-    epochs = [taken(loader) for _ in range(5)]
+    epochs = [batches_of(loader) for _ in range(5)]
     assert len({tuple(epoch) for epoch in epochs}) == 5
     first = opened()
     for epoch in epochs[:2]:
-        assert taken(first) == epoch
-    assert taken(first, 4) == epochs[2][:4]
+        assert batches_of(first) == epoch
+    assert batches_of(first, 4) == epochs[2][:4]
     second = opened()
     second.load_state_dict(first.state_dict())
-    assert taken(second, 1) == epochs[2][4:5]
+    assert batches_of(second, 1) == epochs[2][4:5]
     third = opened()
     third.load_state_dict(second.state_dict())
-    assert taken(third) == epochs[2][5:]
+    assert batches_of(third) == epochs[2][5:]
     fourth = opened()
     fourth.load_state_dict(third.state_dict())
     for loader in (third, fourth):
-        assert taken(loader) == epochs[3]
-        assert taken(loader) == epochs[4]
+        assert batches_of(loader) == epochs[3]
+        assert batches_of(loader) == epochs[4]
 
 
 @STATEFUL
@@ -1125,15 +1127,17 @@ def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None)
             loader.load_state_dict(state)
         return loader
 
-    def taken(loader: Any, steps: int | None = None) -> list[Any]:
+    def batches_of(loader: Any, steps: int | None = None) -> list[Any]:
         return [tuple(images) for images, _ in islice(loader, steps)]
 
     loader = opened()
-    epochs = [taken(loader) for _ in range(3)]
+    epochs = [batches_of(loader) for _ in range(3)]
     first = opened()
-    assert taken(first, 18) == epochs[0]  # the last batch is smaller; nothing asks for the end
+    assert batches_of(first, 18) == epochs[0]  # the last batch is smaller; nothing asks for the end
     second = opened(first.state_dict())
-    rest = taken(second)  # StatefulDataLoader may begin with the rest of the epoch, which is empty
+    rest = batches_of(
+        second
+    )  # StatefulDataLoader may begin with the rest of the epoch, which is empty
     assert rest in ([], epochs[1])
     third = opened(second.state_dict())
-    assert taken(third) == epochs[1 + bool(rest)]
+    assert batches_of(third) == epochs[1 + bool(rest)]

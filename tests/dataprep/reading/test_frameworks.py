@@ -57,14 +57,16 @@ def test_a_broken_framework(monkeypatch: pytest.MonkeyPatch, error: Exception) -
         import_framework("tensorflow")
 
 
-@pytest.mark.parametrize("given", [None, "0"])
-def test_tensorflow_logs_errors_only(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
+@pytest.mark.parametrize("arguments", [None, "0"])
+def test_tensorflow_logs_errors_only(
+    monkeypatch: pytest.MonkeyPatch, arguments: str | None
+) -> None:
     """Unless the environment asks for more."""
     monkeypatch.setitem(sys.modules, "tensorflow", ModuleType("tensorflow"))
-    environment = {} if given is None else {"TF_CPP_MIN_LOG_LEVEL": given}
+    environment = {} if arguments is None else {"TF_CPP_MIN_LOG_LEVEL": arguments}
     monkeypatch.setattr("dataprep.reading.frameworks.os.environ", environment)
     import_framework("tensorflow")
-    assert environment == {"TF_CPP_MIN_LOG_LEVEL": given or "2"}
+    assert environment == {"TF_CPP_MIN_LOG_LEVEL": arguments or "2"}
 
 
 def test_the_library_offers_the_adapters() -> None:
@@ -81,12 +83,12 @@ ADAPTERS: dict[str, tuple[Callable[..., object], str]] = {
 
 
 @pytest.mark.parametrize("format", ADAPTERS)
-@pytest.mark.parametrize("given", ["some/where", Path("some/where"), None], ids=str)
-def test_a_path_is_not_a_data_set(format: str, given: object) -> None:
+@pytest.mark.parametrize("arguments", ["some/where", Path("some/where"), None], ids=str)
+def test_a_path_is_not_a_data_set(format: str, arguments: object) -> None:
     """The TypeError says how to open it, whether the framework is installed or not."""
     adapter, chosen = ADAPTERS[format]
     with pytest.raises(TypeError) as caught:
-        adapter(given)
+        adapter(arguments)
     assert f"dataprep.open(path, 'train'{chosen})" in str(caught.value)
 
 

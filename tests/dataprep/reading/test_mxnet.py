@@ -65,7 +65,7 @@ def test_epochs(dataset: Dataset) -> None:
     for _ in range(3):
         epoch = [(batch.data[0].shape[0], batch.pad, labels([batch])) for batch in batches]
         assert [(size, pad) for size, pad, _ in epoch] == [(50, 0), (50, 0), (20, 0)]
-        seen.append([label for _, _, found in epoch for label in found])
+        seen.append([label for _, _, actual in epoch for label in actual])
         assert sorted(seen[-1]) == sorted(dataset.labels.tolist())
         batches.reset()
     assert seen[0] != seen[1] != seen[2]
@@ -141,23 +141,23 @@ def test_images(dataset: Dataset, tmp_path: Path) -> None:
     batches = dataprep.to_mxnet(
         dataset, batch_size=16, augmentation=PLAIN, shuffle=False, cache_dir=tmp_path
     )
-    copied, place = [], 0
+    copied, position = [], 0
     for batch in batches:
         copied.append(stored_bytes(tmp_path))
         for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True):
-            sample = dataset[place]
+            sample = dataset[position]
             assert int(label) == sample.label
             # Both cut 280 of 320 pixels, so that nothing is interpolated.
-            wanted = PLAIN(sample.image, sample_rng(0, 0, 0)).astype(float)
-            assert np.abs(image - wanted).mean() < 2
-            place += 1
-    assert place == 120
+            expected = PLAIN(sample.image, sample_rng(0, 0, 0)).astype(float)
+            assert np.abs(image - expected).mean() < 2
+            position += 1
+    assert position == 120
     assert max(copied) > 0
     assert list(tmp_path.iterdir()) == []
 
 
 def test_normalised(local: Dataset) -> None:
-    """By ImageNet's mean and deviation."""
+    """Images are normalised by ImageNet's mean and deviation."""
     raw, normalised = (
         dataprep.to_mxnet(
             local, batch_size=120, shuffle=False, augmentation=replace(PLAIN, normalise=normalise)
@@ -168,8 +168,8 @@ def test_normalised(local: Dataset) -> None:
         for normalise in (False, True)
     )
     mean, deviation = np.array(IMAGENET_MEAN), np.array(IMAGENET_STD)
-    wanted = (raw / 255 - mean[:, None, None]) / deviation[:, None, None]
-    assert np.allclose(normalised, wanted, atol=1e-4)
+    expected = (raw / 255 - mean[:, None, None]) / deviation[:, None, None]
+    assert np.allclose(normalised, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("colours", [{"jitter": 0.4}, {"noise": 0.5}], ids=str)
@@ -217,7 +217,7 @@ def churn() -> Iterator[None]:
 def test_several_files(
     on_s3: Callable[[str], Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither other files nor the next one disturb ImageRecordIter."""
+    """Every epoch has all samples if it is read from several local files in turn."""
     dataset = on_s3("recordio")
     monkeypatch.setattr("dataprep.reading.mxnet.LOCAL_FILE_BYTES", 100_000)
     batches = dataprep.to_mxnet(dataset, batch_size=9, augmentation=PLAIN, cache_dir=tmp_path)
@@ -283,8 +283,8 @@ def test_several_labels(tree: Path, tmp_path: Path) -> None:
     )
     dataprep.shard(config)
     dataset = dataprep.open(tmp_path / "out")
-    made = dataprep.to_mxnet(dataset, batch_size=4, augmentation=PLAIN, shuffle=False)
-    assert labels(made) == dataset.labels.tolist()
+    batches = dataprep.to_mxnet(dataset, batch_size=4, augmentation=PLAIN, shuffle=False)
+    assert labels(batches) == dataset.labels.tolist()
     assert sorted(dataset.labels.tolist()) == sorted(i % 3 for i in range(10))
 
 

@@ -55,14 +55,16 @@ def exact(images: Any) -> Any:
 def test_it_gives_what_the_augmentation_gives(
     device: str, layout: Literal["CHW", "HWC"], channels_last: bool
 ) -> None:
-    """The values of ``Augmentation(normalise=True)`` within float32 rounding, channels first."""
+    """Values equal those of ``Augmentation(normalise=True)`` within float32 rounding."""
     pixels = batch(layout, normalised=False).to(device)
     before = pixels.clone()
-    made = dataprep.normalise(pixels, channels_last=channels_last)
-    assert made.dtype == torch.float32
-    assert made.device == pixels.device
+    normalised = dataprep.normalise(pixels, channels_last=channels_last)
+    assert normalised.dtype == torch.float32
+    assert normalised.device == pixels.device
     assert torch.equal(pixels, before)
-    torch.testing.assert_close(made.cpu(), batch("CHW", normalised=True), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        normalised.cpu(), batch("CHW", normalised=True), rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -70,11 +72,11 @@ def test_it_gives_what_the_augmentation_gives(
 def test_every_value_is_rounded_once(device: str, dtype: Any) -> None:
     """No result is further from the exact value than rounding it in float32, then to ``dtype``."""
     pixels = every_value()
-    made = dataprep.normalise(pixels.to(device), dtype=dtype).cpu()
-    assert made.dtype == dtype
-    wanted = exact(pixels)
+    normalised = dataprep.normalise(pixels.to(device), dtype=dtype).cpu()
+    assert normalised.dtype == dtype
+    expected = exact(pixels)
     half_step = torch.finfo(dtype).eps / 2
-    assert ((made.double() - wanted).abs() <= half_step * wanted.abs() + 5e-7).all()
+    assert ((normalised.double() - expected).abs() <= half_step * expected.abs() + 5e-7).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -83,18 +85,18 @@ def test_every_value_is_rounded_once(device: str, dtype: Any) -> None:
 def test_memory_has_the_format_that_was_asked_for(
     device: str, channels_last: bool, dtype: Any
 ) -> None:
-    """Whatever order the pixels have; ``meta`` stands for devices that this machine lacks."""
-    asked = torch.channels_last if channels_last else torch.contiguous_format
+    """The input has no effect on the format; ``meta`` stands for devices missing here."""
+    memory_format = torch.channels_last if channels_last else torch.contiguous_format
     first = torch.zeros((2, 3, 8, 6), dtype=torch.uint8, device=device)
     as_last = first.contiguous(memory_format=torch.channels_last)
     last = torch.zeros((2, 8, 6, 3), dtype=torch.uint8, device=device)
     for pixels in (first, as_last, last, first[:0], first[::2, :, ::2]):
-        made = dataprep.normalise(pixels, dtype=dtype, channels_last=channels_last)
-        assert made.is_contiguous(memory_format=asked)
-        assert made.device.type == device
-        assert made.dtype == dtype
-        assert len(made) == len(pixels)
-        assert made.shape[1] == 3
+        normalised = dataprep.normalise(pixels, dtype=dtype, channels_last=channels_last)
+        assert normalised.is_contiguous(memory_format=memory_format)
+        assert normalised.device.type == device
+        assert normalised.dtype == dtype
+        assert len(normalised) == len(pixels)
+        assert normalised.shape[1] == 3
 
 
 def test_a_cpu_needs_no_memory_beside_the_result() -> None:

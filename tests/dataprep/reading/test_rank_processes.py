@@ -23,13 +23,13 @@ def read(framework: str, output: Path, steps: int | None, **ranks: Any) -> list[
     options = {"batch_size": size, "global_batch": GLOBAL_BATCH, "epoch": 1, **ranks}
     if framework == "tensorflow":
         dataset = dataprep.open(output, format="tfrecord")
-        made = dataprep.to_tf(dataset, decode=False, **options)
-        batches: Iterator[Any] = (labels.numpy() for _, labels in made)
+        all_batches = dataprep.to_tf(dataset, decode=False, **options)
+        batches: Iterator[Any] = (labels.numpy() for _, labels in all_batches)
     else:
         dataset = dataprep.open(output, format="recordio")
         small = Augmentation(size=16)
-        found = dataprep.to_mxnet(dataset, augmentation=small, threads=1, **options)
-        batches = (batch.label[0].asnumpy() for batch in found)
+        batches_read = dataprep.to_mxnet(dataset, augmentation=small, threads=1, **options)
+        batches = (batch.label[0].asnumpy() for batch in batches_read)
     labels: list[int] = []
     for number, batch in enumerate(batches):
         if number == steps:
@@ -49,7 +49,7 @@ def test_another_number_of_ranks_goes_on(
     """Three steps of two processes and the rest on three: each sample was read once."""
     request.getfixturevalue({"tensorflow": "tf", "mxnet": "mx"}[framework])
     context = multiprocessing.get_context("spawn")
-    found: list[int] = []
+    actual: list[int] = []
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         for world_size, steps, start in ((2, 3, 0), (3, None, 3 * GLOBAL_BATCH)):
             ranks = [
@@ -65,5 +65,5 @@ def test_another_number_of_ranks_goes_on(
                 )
                 for rank in range(world_size)
             ]
-            found += [label for rank in ranks for label in rank.result(timeout=120)]
-    assert sorted(found) == sorted(dataprep.open(output).labels.tolist())
+            actual += [label for rank in ranks for label in rank.result(timeout=120)]
+    assert sorted(actual) == sorted(dataprep.open(output).labels.tolist())

@@ -43,8 +43,8 @@ class Scripted:
 @pytest.mark.parametrize("concurrency", [1, 2, 7, 64])
 def test_order(concurrency: int) -> None:
     """Contents come in the order of the names, whatever the number of reads in flight."""
-    found = list(read_files(Scripted(concurrency), ITEMS, 1000))
-    assert found == [bytes([i]) * (i + 1) for i in range(40)]
+    results = list(read_files(Scripted(concurrency), ITEMS, 1000))
+    assert results == [bytes([i]) * (i + 1) for i in range(40)]
 
 
 def test_order_of_reads_that_end_backwards() -> None:
@@ -59,16 +59,16 @@ def test_order_of_reads_that_end_backwards() -> None:
             others.wait(30)
             done.set()
 
-    found = list(read_files(Scripted(4, before), ITEMS, 1000))
-    assert [data[0] for data in found if isinstance(data, bytes)] == list(range(40))
+    results = list(read_files(Scripted(4, before), ITEMS, 1000))
+    assert [data[0] for data in results if isinstance(data, bytes)] == list(range(40))
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 7])
 def test_bounded(concurrency: int) -> None:
     """Never are more files read than were taken, and as many as the source asks for."""
     source = Scripted(concurrency)
-    for taken, _ in enumerate(read_files(source, ITEMS, 1000), start=1):
-        assert taken <= len(source.started) <= taken + concurrency
+    for taken_count, _ in enumerate(read_files(source, ITEMS, 1000), start=1):
+        assert taken_count <= len(source.started) <= taken_count + concurrency
 
 
 def test_reads_are_in_flight_at_once() -> None:
@@ -100,8 +100,8 @@ def test_another_size(concurrency: int, planned: int) -> None:
 def test_too_large_is_not_read(concurrency: int) -> None:
     """A file above the limit is an error in its place, and is never opened."""
     source = Scripted(concurrency)
-    found = list(read_files(source, ITEMS, 38))
-    assert [type(data) for data in found[37:]] == [bytes, ImageTooLarge, ImageTooLarge]
+    results = list(read_files(source, ITEMS, 38))
+    assert [type(data) for data in results[37:]] == [bytes, ImageTooLarge, ImageTooLarge]
     assert sorted(source.started) == list(range(38))
 
 
@@ -113,9 +113,9 @@ def test_an_unreadable_file(concurrency: int) -> None:
         if number == 3:
             raise UnreadableImage("permission denied")
 
-    found = list(read_files(Scripted(concurrency, before), ITEMS, 1000))
-    assert isinstance(found[3], UnreadableImage)
-    assert sum(isinstance(data, bytes) for data in found) == 39
+    results = list(read_files(Scripted(concurrency, before), ITEMS, 1000))
+    assert isinstance(results[3], UnreadableImage)
+    assert sum(isinstance(data, bytes) for data in results) == 39
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -159,27 +159,27 @@ def test_results_come_in_the_order_of_the_items(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [0, 1])
 def test_whose_thread(threads: int) -> None:
-    """With 0 calls run on the caller's thread, with 1 beside it."""
-    found = set(in_order(lambda _: threading.current_thread(), range(5), threads))
-    assert (threading.current_thread() in found) == (threads == 0)
-    assert len(found) == 1
+    """Calls run on the caller's thread with 0 threads, and on another one with 1."""
+    threads_used = set(in_order(lambda _: threading.current_thread(), range(5), threads))
+    assert (threading.current_thread() in threads_used) == (threads == 0)
+    assert len(threads_used) == 1
 
 
 @pytest.mark.parametrize("ahead", [0, 5])
 def test_no_more_items_are_taken_than_threads_and_one(ahead: int) -> None:
-    """And as many ahead as asked: memory does not grow with the number of items."""
-    taken = []
+    """Memory does not grow with the number of items, only with the requested read-ahead."""
+    taken_items = []
 
     def items() -> Iterator[int]:
         for item in range(100):
-            taken.append(item)
+            taken_items.append(item)
             yield item
 
     results = in_order(lambda item: item, items(), 3, ahead=ahead)
     assert next(results) == 0
-    assert len(taken) == 4 + ahead
+    assert len(taken_items) == 4 + ahead
     assert next(results) == 1
-    assert len(taken) == 5 + ahead
+    assert len(taken_items) == 5 + ahead
     assert list(results) == list(range(2, 100))
 
 
@@ -198,8 +198,8 @@ def test_a_fed_result_does_not_wait_for_later_items() -> None:
     assert list(results) == [item * item for item in range(1, 20)]
 
 
-@pytest.mark.parametrize("taken", [0, 1, 5])
-def test_fed_items_are_bounded_and_closed(taken: int) -> None:
+@pytest.mark.parametrize("taken_items", [0, 1, 5])
+def test_fed_items_are_bounded_and_closed(taken_items: int) -> None:
     """No more are taken than threads and as many ahead, and the items are closed at the end."""
     started = []
     closed = threading.Event()
@@ -213,11 +213,11 @@ def test_fed_items_are_bounded_and_closed(taken: int) -> None:
             closed.set()
 
     results = fed_in_order(lambda item: item, items(), 2, ahead=3)
-    for expected in range(taken):
+    for expected in range(taken_items):
         assert next(results) == expected
         assert len(started) <= expected + 2 + 2 + 3
     results.close()
-    assert closed.is_set() == (taken > 0)
+    assert closed.is_set() == (taken_items > 0)
 
 
 @pytest.mark.parametrize("where", ["call", "items"])
@@ -259,19 +259,19 @@ def test_an_error_is_raised_where_its_result_would_stand() -> None:
 
 def test_heavy_items_come_fewer_at_a_time() -> None:
     """What is in flight weighs no more than the budget, or is one item alone."""
-    taken: list[int] = []
+    taken_items: list[int] = []
 
     def items() -> Iterator[int]:
         for item in (3, 3, 3, 3, 9, 20, 1, 1):
-            taken.append(item)
+            taken_items.append(item)
             yield item
 
     results = in_order(lambda item: item, items(), 4, weight=lambda item: item, budget=9)
     held = []
-    found = []
+    actual = []
     for result in results:
-        found.append(result)
-        held.append(taken[len(found) : -1])
-    assert found == [3, 3, 3, 3, 9, 20, 1, 1]
+        actual.append(result)
+        held.append(taken_items[len(actual) : -1])
+    assert actual == [3, 3, 3, 3, 9, 20, 1, 1]
     assert all(sum(part) <= 9 or len(part) == 1 for part in held)
     assert max(len(part) for part in held) == 2

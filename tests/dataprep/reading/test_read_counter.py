@@ -24,7 +24,7 @@ READS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 2**40)), max_si
 
 @given(st.lists(READS, max_size=5))
 def test_totals_are_the_sum_of_all_reads(rounds: list[list[tuple[int, int]]]) -> None:
-    """However often they are asked for, and from any moment on."""
+    """Totals can be read at any time and as often as needed."""
     counter = ReadCounter()
     expected = ReadTotals()
     for reads in rounds:
@@ -86,7 +86,7 @@ def test_a_counter_leaves_no_descriptor_open() -> None:
 
 
 def test_reads_of_a_data_set_are_counted(dataset: Dataset) -> None:
-    """By every reader that is made afterwards; neighbours that are read together count each."""
+    """Each reader made afterwards counts; neighbours that are read together count each."""
     earlier = Records(dataset)
     counter = dataset.count_reads()
     records, other = Records(dataset), Records(dataset)
@@ -171,6 +171,6 @@ def test_a_pickled_reader_does_not_count(dataset: Dataset, protocol: int) -> Non
 
 
 def test_without_a_counter_nothing_is_counted(dataset: Dataset) -> None:
-    """Training loops of users pay nothing for it."""
+    """Training loops of users do not pay for counting."""
     assert dataset.read_counter is None
     assert Records(dataset).counter is None

@@ -142,11 +142,11 @@ def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:
 def test_one_request_confirms_the_shards_of_a_window(output: Path, calls: Calls) -> None:
     """Each shard is confirmed once, and shards that are read together share the request for it."""
     records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
-    asked = calls(MemoryStore, "version")
+    requests = calls(MemoryStore, "version")
     records.fetch(range(120))
-    assert [key for _, key in asked] == ["train.manifest.json"]
+    assert [key for _, key in requests] == ["train.manifest.json"]
     records.fetch(range(120))
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 def test_the_next_window_is_requested_before_the_first_is_confirmed(
@@ -199,8 +199,8 @@ def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_MAX_OPEN_FILES", 2)
     records = Records(dataset)
     with ThreadPoolExecutor(8) as pool:
-        found = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
-    assert found == images_of(dataset) * 3
+        actual = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
+    assert actual == images_of(dataset) * 3
     assert 2 <= open_shards() < len(dataset.shards())
     del records
     gc.collect()
@@ -259,9 +259,9 @@ def test_a_damaged_shard(
 def test_a_flipped_byte(copied: tuple[Records, Path], dataset: Dataset, check: bool) -> None:
     """It is found by the record's own checksum, or by the one in the table of samples."""
     _, path = copied
-    place = dataset.place(5)
+    location = dataset.place(5)
     data = bytearray(path.read_bytes())
-    data[place.offset + place.length // 2] ^= 1
+    data[location.offset + location.length // 2] ^= 1
     path.write_bytes(data)
     opened = dataprep.open(path.parents[1], format=dataset.format, check=check)
     records = Records(opened)

@@ -54,16 +54,16 @@ def folder(tmp_path: Path) -> str:
 
 def sources(uri: str) -> list[str]:
     """The files whose images a data set has, each read and decoded."""
-    with dataprep.open(uri) as found:
-        assert len(list(found)) == len(found) == len(found.written)
-        assert all(found[number].image == one.image for number, one in enumerate(found))
-        return list(found.written["source"])
+    with dataprep.open(uri) as status:
+        assert len(list(status)) == len(status) == len(status.written)
+        assert all(status[number].image == sample.image for number, sample in enumerate(status))
+        return list(status.written["source"])
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3])
 def test_shares_have_each_sample_once(uri_of_dataset: str, folder: str, hosts: int) -> None:
     """Each is a data set of its own that is verified in full, with the counts of all."""
-    found, counts = [], set()
+    status, counts = [], set()
     for number in range(hosts):
         share = f"{folder}{number}"
         (staged,) = stage(uri_of_dataset, share, host=Part(number, hosts))
@@ -74,8 +74,8 @@ def test_shares_have_each_sample_once(uri_of_dataset: str, folder: str, hosts: i
         assert staged.bytes == staged.copied_bytes == verified.bytes
         assert dataprep.inspect(share).ok
         counts.add(staged.share.samples)
-        found += sources(share)
-    assert sorted(found) == sorted(sources(uri_of_dataset))
+        status += sources(share)
+    assert sorted(status) == sorted(sources(uri_of_dataset))
     assert len(counts) == 1
 
 
@@ -137,12 +137,12 @@ def test_a_copy_that_stopped_goes_on(
 def test_a_damaged_shard_is_not_taken(changeable: MemoryStore, folder: str) -> None:
     """Its name and what to do are said; once it is mended the copy goes on."""
     key = next(info.key for info in changeable.list("recordio/"))
-    whole = changeable.get(key)
-    changeable.put(key, bytes([whole[0] ^ 1]) + whole[1:])
+    content = changeable.get(key)
+    changeable.put(key, bytes([content[0] ^ 1]) + content[1:])
     with pytest.raises(DatasetError, match=rf"{key} is damaged.*dataprep verify"):
         stage(changeable.uri, folder)
     assert not Path(folder, "train.manifest.json").exists()
-    changeable.put(key, whole)
+    changeable.put(key, content)
     stage(changeable.uri, folder)
     assert dataprep.verify(folder)[0].ok
 
@@ -291,8 +291,8 @@ def submitted(config: str, children: int = 3) -> tuple[str, str]:
 def commands(client: Any, *jobs: str) -> list[list[str]]:
     """The command of each job's container."""
     described = client.describe_jobs(jobs=list(jobs))["jobs"]
-    found = {job["jobId"]: job["container"]["command"] for job in described}
-    return [found[job] for job in jobs]
+    status = {job["jobId"]: job["container"]["command"] for job in described}
+    return [status[job] for job in jobs]
 
 
 def test_what_is_submitted(queue: Any, tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_what_is_submitted(queue: Any, tmp_path: Path) -> None:
         *("--parts", "3", "--max-failures", "3"),
     ]
     (described,) = queue.describe_jobs(jobs=[finalizing])["jobs"]
-    assert [one["jobId"] for one in described["dependsOn"]] == [array]
+    assert [dependency["jobId"] for dependency in described["dependsOn"]] == [array]
 
 
 @pytest.mark.parametrize(
@@ -345,8 +345,8 @@ def test_status_of_what_is_done(queue: Any, tmp_path: Path) -> None:
     """Both jobs have succeeded: exit code 0."""
     path = config_file(tmp_path, source="s3://b/in", output="s3://b/out")
     for job in submitted(path):
-        found = aws_batch.wait(job, lambda seen: None)
-        assert (found.state, found.exit_code, found.failed) == ("SUCCEEDED", 0, ())
+        status = aws_batch.wait(job, lambda seen: None)
+        assert (status.state, status.exit_code, status.failed) == ("SUCCEEDED", 0, ())
 
 
 def test_status_of_what_failed(queue: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,8 +356,8 @@ def test_status_of_what_failed(queue: Any, tmp_path: Path, monkeypatch: pytest.M
         config_file(tmp_path, source="s3://b/in", output="s3://b/out"), children=2
     )
     for job in (array, finalizing):
-        found = aws_batch.status(job)
-        assert (found.job, found.state, found.exit_code) == (array, "FAILED", 1)
-        assert [one.child for one in found.failed] == [0, 1]
-        assert all(one.log_stream != "none" for one in found.failed)
-        assert f"child 1: {found.failed[1].reason}; log stream" in str(found)
+        status = aws_batch.status(job)
+        assert (status.job, status.state, status.exit_code) == (array, "FAILED", 1)
+        assert [failure.child for failure in status.failed] == [0, 1]
+        assert all(failure.log_stream != "none" for failure in status.failed)
+        assert f"child 1: {status.failed[1].reason}; log stream" in str(status)

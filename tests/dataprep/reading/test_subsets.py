@@ -98,15 +98,15 @@ class TestSelect:
         random.shuffle(shuffled)
         numbers = sorted(chosen)
         part = dataset.select(shuffled)
-        wanted = [dataset[number] for number in numbers]
+        expected = [dataset[number] for number in numbers]
         copy = pickle.loads(pickle.dumps(part))
-        assert list(copy) == list(part) == wanted
+        assert list(copy) == list(part) == expected
         assert copy.subset == part.subset
         records = Records(part)
         images = [bytes(image) for image in records.fetch(range(len(part)))]
-        assert images == [sample.image for sample in wanted]
+        assert images == [sample.image for sample in expected]
         by_shard = [sample for shard in part.shards() for sample in shard]
-        assert by_shard == wanted
+        assert by_shard == expected
         assert sum(len(shard) for shard in part.shards()) == len(part)
         assert all(len(shard) for shard in part.shards())
 
@@ -177,10 +177,10 @@ class TestSelect:
     def test_numbers_are_those_of_inspect(self, dataset: dataprep.Dataset) -> None:
         """The number of a sample in the split is that of ``inspect --record``."""
         part = dataset.select([17, 81])
-        for place, number in enumerate(part.numbers.tolist()):
-            shown = dataprep.inspect(dataset.store.uri, record=number, format=dataset.format)
-            assert shown.content["known"]["source"] == part.written["source"].iloc[place]
-            assert shown.content["offset"] == part.place(place).offset
+        for position, number in enumerate(part.numbers.tolist()):
+            inspection = dataprep.inspect(dataset.store.uri, record=number, format=dataset.format)
+            assert inspection.content["known"]["source"] == part.written["source"].iloc[position]
+            assert inspection.content["offset"] == part.place(position).offset
 
     def test_samples_that_were_not_written_have_no_number(self, tree: Path, tmp_path: Path) -> None:
         """Numbers are those of written samples, and queries see these only."""
@@ -214,7 +214,7 @@ class TestSelect:
             list(part)
 
     def test_a_subset_is_named_by_its_numbers(self, opened: dataprep.Dataset) -> None:
-        """However it was chosen; the whole data set has no such name."""
+        """The name does not depend on how the subset was chosen; the whole data set has none."""
         by_query = opened.where("label == 3")
         assert by_query.subset == opened.select(by_query.numbers[::-1]).subset
         assert by_query.subset != opened.select(by_query.numbers[1:]).subset
@@ -225,9 +225,9 @@ class TestSelect:
         """Changing them changes no subset."""
         part = opened.select([4, 5])
         part.numbers[:] = 0
-        given = np.array([7, 8])
-        other = opened.select(given)
-        given[:] = 0
+        numbers_given = np.array([7, 8])
+        other = opened.select(numbers_given)
+        numbers_given[:] = 0
         assert (part.numbers.tolist(), other.numbers.tolist()) == ([4, 5], [7, 8])
 
 
@@ -273,10 +273,10 @@ class TestReading:
         for part in (opened, opened.select(range(0, COUNT, 3))):
             records = Records(part)
             numbers = np.arange(len(part))[: records.window_samples]
-            places = part.places
-            end = int(places.offsets[numbers[-1]] + places.lengths[numbers[-1]])
-            assert places.shards[numbers[-1]] == 0
-            window_bytes.append(end - int(places.offsets[0]))
+            locations = part.places
+            end = int(locations.offsets[numbers[-1]] + locations.lengths[numbers[-1]])
+            assert locations.shards[numbers[-1]] == 0
+            window_bytes.append(end - int(locations.offsets[0]))
         assert max(window_bytes) < 2 * min(window_bytes)
 
     @pytest.mark.parametrize("check", [True, False])
@@ -284,10 +284,10 @@ class TestReading:
         """A record of a subset is compared with its own checksum in the table."""
         dataset = dataprep.open(changeable.uri, format="recordio", check=check)
         part = dataset.select([5, 60])
-        place = dataset.place(60)
-        data = bytearray(changeable.get(place.key))
-        data[place.offset + place.length // 2] ^= 1
-        changeable.put(place.key, bytes(data))
+        location = dataset.place(60)
+        data = bytearray(changeable.get(location.key))
+        data[location.offset + location.length // 2] ^= 1
+        changeable.put(location.key, bytes(data))
         assert part[0].image == dataset[5].image
         reads: list[Callable[[], object]] = [
             lambda: part[1],
@@ -305,8 +305,8 @@ class TestReading:
         """Subsets of it are refused, and those made before it can no longer be read."""
         dataset = dataprep.open(changeable.uri)
         part = dataset.select([1, 2])
-        stored = changeable.get(MANIFEST)
-        changeable.put(MANIFEST, stored.replace(b'"created": "2', b'"created": "3'))
+        manifest = changeable.get(MANIFEST)
+        changeable.put(MANIFEST, manifest.replace(b'"created": "2', b'"created": "3'))
         for read in (
             lambda: dataset.select([1]),
             lambda: dataset.where("label < 3"),

@@ -20,7 +20,7 @@ from dataprep.errors import ConfigError, DatasetError
 from dataprep.reading.dataset import Dataset
 from dataprep.reading.staging import stage
 from tests.commandline import FORMATS
-from tests.dataprep.reading.conftest import images_of, stored
+from tests.dataprep.reading.conftest import images_of, stored_samples
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
@@ -40,7 +40,7 @@ def part(dataset: Dataset) -> Dataset:
     return dataset.where(QUERY)
 
 
-def taken(batches: Any, steps: int | None = None) -> list[bytes]:
+def images_of_batches(batches: Any, steps: int | None = None) -> list[bytes]:
     """The images of some batches, or of all."""
     return [image for images, _ in islice(batches, steps) for image in images]
 
@@ -69,7 +69,7 @@ def test_each_sample_once_and_the_rest_after_a_resume(
 ) -> None:
     """Ranks and workers divide the samples of a subset; a resume gives exactly the rest."""
     part = dataset.select(chosen)
-    wanted = sorted(images_of(part))
+    expected = sorted(images_of(part))
 
     def opened(rank: int, world_size: int, size: int) -> Any:
         options: dict[str, Any] = {"iterable": iterable, "batch_size": size, "seed": 3}
@@ -89,13 +89,13 @@ def test_each_sample_once_and_the_rest_after_a_resume(
     states = []
     for reader in readers:
         iterator = iter(reader)
-        first += taken(iterator, steps)
+        first += images_of_batches(iterator, steps)
         states.append(reader.state_dict())
         iterator.close()
     resumed = opened(0, 1, ranks * batch)
     resumed.load_state_dict(states[0])
-    rest = taken(resumed) if resumed.state_dict()["epoch"] == epoch else []
-    assert sorted(first + rest) == wanted
+    rest = images_of_batches(resumed) if resumed.state_dict()["epoch"] == epoch else []
+    assert sorted(first + rest) == expected
 
 
 @FEW_CORES
@@ -111,7 +111,7 @@ def test_workers(part: Dataset, context: str, style: str) -> None:
     if style == "map":
         options["sampler"] = images.sampler
     loader = data_loader(images, num_workers=2, multiprocessing_context=context, **options)
-    assert sorted(taken(loader)) == sorted(images_of(part))
+    assert sorted(images_of_batches(loader)) == sorted(images_of(part))
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
@@ -129,18 +129,18 @@ def test_states_of_workers(output: Path, format: str, iterable: bool) -> None:
         sampler = {} if iterable else {"sampler": samples.sampler}
         return stateful(samples, num_workers=2, batch_size=8, **sampler)
 
-    whole = taken(opened(QUERY))
-    assert sorted(whole) == sorted(images_of(dataset.where(QUERY)))
+    all_batches = images_of_batches(opened(QUERY))
+    assert sorted(all_batches) == sorted(images_of(dataset.where(QUERY)))
     loader = opened(QUERY)
-    before = taken(loader, 3)
+    before = images_of_batches(loader, 3)
     state = loader.state_dict()
     resumed = opened(QUERY)
     resumed.load_state_dict(state)
-    assert before + taken(resumed) == whole
+    assert before + images_of_batches(resumed) == all_batches
     other = opened("label < 5")
     other.load_state_dict(state)
     with pytest.raises(ConfigError, match="belongs to the subset"):
-        taken(other)
+        images_of_batches(other)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -150,7 +150,7 @@ def test_a_subset_of_an_output_on_s3(
     """It has the samples, and the order, of the subset of a copy on a disk."""
     local = dataprep.open(output, format=format).where(QUERY)
     remote = on_s3(format).where(QUERY)
-    assert stored(remote) == stored(local)
+    assert stored_samples(remote) == stored_samples(local)
     assert remote.subset == local.subset
     for options in ({"iterable": False}, {"iterable": True}, {"iterable": True, "batch_size": 8}):
         ours, theirs = (dataprep.to_torch(part, **options) for part in (remote, local))
@@ -168,13 +168,13 @@ def read_once(samples: Any) -> list[Any]:
 def test_a_state_names_its_subset(dataset: Dataset, part: Dataset, iterable: bool) -> None:
     """A state of another subset, or of the whole, is refused; the same subset goes on."""
     options: dict[str, Any] = {"iterable": iterable, "batch_size": 4}
-    whole = dataprep.to_torch(dataset, **options).state_dict()
+    saved_state = dataprep.to_torch(dataset, **options).state_dict()
     state = dataprep.to_torch(part, **options).state_dict()
-    assert "subset" not in whole
+    assert "subset" not in saved_state
     assert state["subset"] == part.subset
     dataprep.to_torch(dataset.where(QUERY), **options).load_state_dict(state)
     other = dataprep.to_torch(part.select(range(9)), **options)
-    for refused in (state, whole, {"epoch": 0, "seed": 0, "samples": 4}):
+    for refused in (state, saved_state, {"epoch": 0, "seed": 0, "samples": 4}):
         with pytest.raises(ConfigError, match=r"select the same samples by dataset\.where"):
             other.load_state_dict(refused)
     with pytest.raises(ConfigError, match="the samples are those of the whole data set"):
@@ -188,9 +188,9 @@ def test_a_state_of_a_sampler_names_its_subset(dataset: Dataset, part: Dataset) 
     again: Any = iter(dataprep.to_torch(part).sampler)
     again.load_state_dict(iterator.state_dict())
     assert list(again) == list(iterator)
-    whole: Any = iter(dataprep.to_torch(dataset).sampler)
+    sampler: Any = iter(dataprep.to_torch(dataset).sampler)
     with pytest.raises(ConfigError, match="belongs to the subset"):
-        whole.load_state_dict(iterator.state_dict())
+        sampler.load_state_dict(iterator.state_dict())
 
 
 @pytest.fixture(scope="module")
@@ -222,30 +222,33 @@ class TestShares:
     ) -> None:
         """Each sample is read once, or all ranks have as many steps, also after a resume."""
         parts = [host.where("label < 5").where("source_width >= 400") for host in hosts]
-        wanted = sorted(images_of(dataset.where("label < 5 and source_width >= 400")))
+        expected = sorted(images_of(dataset.where("label < 5 and source_width >= 400")))
         assert len(parts[0]) != len(parts[1])
         readers = self.readers(parts, even=even, iterable=iterable)
         iterators = [iter(reader) for reader in readers]
-        first = [taken(iterator, 1) for iterator in iterators]
+        first = [images_of_batches(iterator, 1) for iterator in iterators]
         states = [reader.state_dict() for reader in readers]
         assert all(state == states[0] for state in states)
-        rest = [taken(iterator) for iterator in iterators]
+        rest = [images_of_batches(iterator) for iterator in iterators]
         resumed = self.readers(parts, even=even, iterable=iterable)
         for reader in resumed:
             reader.load_state_dict(states[3])
-        assert [taken(reader) for reader in resumed] == rest
-        lengths = {len(one) + len(others) for one, others in zip(first, rest, strict=True)}
+        assert [images_of_batches(reader) for reader in resumed] == rest
+        lengths = {
+            len(part_of_first) + len(others)
+            for part_of_first, others in zip(first, rest, strict=True)
+        }
         read = [image for images in (*first, *rest) for image in images]
         if even == "keep":
-            assert sorted(read) == wanted
+            assert sorted(read) == expected
             return
         (length,) = lengths
         assert length % 3 == 0
-        assert {*read} <= {*wanted}
+        assert {*read} <= {*expected}
         if even == "drop":
             assert len({*read}) == len(read)
         else:
-            assert {*read} == {*wanted}
+            assert {*read} == {*expected}
 
     def test_a_state_of_another_subset_is_refused(self, hosts: list[Dataset]) -> None:
         """Though the samples on this host may be the same."""
@@ -258,7 +261,7 @@ class TestShares:
     def test_one_rank_reads_the_samples_of_its_share(self, hosts: list[Dataset]) -> None:
         """Nothing is known, nor needed, of other hosts."""
         part = hosts[0].where("label < 5").select(range(4))
-        assert sorted(dataprep.to_torch(part, iterable=True)) == sorted(stored(part))
+        assert sorted(dataprep.to_torch(part, iterable=True)) == sorted(stored_samples(part))
 
     def test_workers_divide_what_a_rank_reads(self, hosts: list[Dataset]) -> None:
         """The reader can be pickled, and knows the steps afterwards."""
@@ -266,7 +269,7 @@ class TestShares:
         reader = self.readers(parts, even="drop", iterable=True)[2]
         copy = pickle.loads(pickle.dumps(reader))
         assert copy.state_dict() == reader.state_dict()
-        assert taken(copy) == taken(reader)
+        assert images_of_batches(copy) == images_of_batches(reader)
 
     def test_numbers_are_refused(self, hosts: list[Dataset]) -> None:
         """``select`` counts within the share, so that other hosts' samples are not known."""
@@ -301,8 +304,8 @@ class TestShares:
         (staged,) = stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
         assert staged.copied_bytes == 0
         mended = [dataprep.open(folder).where("label < 5"), hosts[1].where("label < 5")]
-        whole = dataset.where("label < 5")
-        assert sum(len(taken(reader)) for reader in self.readers(mended)) == len(whole)
+        subset = dataset.where("label < 5")
+        assert sum(len(images_of_batches(reader)) for reader in self.readers(mended)) == len(subset)
 
     @pytest.mark.parametrize("damage", ["missing", "changed"])
     def test_a_damaged_table_is_noticed(
@@ -312,10 +315,10 @@ class TestShares:
         folder = tmp_path / "share"
         shutil.copytree(hosts[0].store.uri, folder)
         table = folder / "train.whole-samples.parquet"
-        whole = table.read_bytes()
+        content = table.read_bytes()
         table.unlink()
         if damage == "changed":
-            table.write_bytes(whole[:-1] + b"x")
+            table.write_bytes(content[:-1] + b"x")
         part = dataprep.open(folder).where("label < 5")
         with pytest.raises(
             DatasetError, match=r"train\.whole-samples\.parquet: missing or damaged"
@@ -325,8 +328,8 @@ class TestShares:
         assert [fault.key for fault in verification.faults] == [table.name]
         table.unlink(missing_ok=True)
         stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
-        assert table.read_bytes() == whole
-        assert all(found.ok for found in dataprep.verify(folder))
+        assert table.read_bytes() == content
+        assert all(verified.ok for verified in dataprep.verify(folder))
 
 
 @pytest.mark.frameworks
@@ -334,10 +337,10 @@ class TestShares:
 @pytest.mark.usefixtures("tf")
 def test_tensorflow(part: Dataset) -> None:
     """``to_tf`` reads the subset and nothing else, with its length."""
-    made = dataprep.to_tf(part, decode=False)
-    samples = [(image, int(label)) for image, label in made.as_numpy_iterator()]
-    assert sorted(samples) == sorted(stored(part))
-    assert len(made) == len(part)
+    batches = dataprep.to_tf(part, decode=False)
+    samples = [(image, int(label)) for image, label in batches.as_numpy_iterator()]
+    assert sorted(samples) == sorted(stored_samples(part))
+    assert len(batches) == len(part)
 
 
 @pytest.mark.frameworks

@@ -18,7 +18,7 @@ from dataprep.reading.dataset import Dataset
 from dataprep.reading.epoch_order import Order
 from dataprep.reading.record_reader import Records
 from tests.commandline import FORMATS
-from tests.dataprep.reading.conftest import stored
+from tests.dataprep.reading.conftest import stored_samples
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -42,9 +42,9 @@ def dataset(local: Dataset, request: pytest.FixtureRequest) -> Dataset:
     return opened("tfrecord")
 
 
-def samples(made: Any) -> list[tuple[Any, int]]:
+def samples(batches: Any) -> list[tuple[Any, int]]:
     """Everything that came out."""
-    return [(image, int(label)) for image, label in made.as_numpy_iterator()]
+    return [(image, int(label)) for image, label in batches.as_numpy_iterator()]
 
 
 def images(dataset: Dataset, **options: Any) -> Any:
@@ -54,26 +54,26 @@ def images(dataset: Dataset, **options: Any) -> Any:
 
 def test_unshuffled(dataset: Dataset) -> None:
     """Encoded images are the data set, labels counted from 0."""
-    made = dataprep.to_tf(dataset, decode=False, shuffle=False, parallel_calls=0)
-    assert samples(made) == stored(dataset)
+    batches = dataprep.to_tf(dataset, decode=False, shuffle=False, parallel_calls=0)
+    assert samples(batches) == stored_samples(dataset)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 3, None])
 def test_each_sample_once(dataset: Dataset, calls: int | None) -> None:
     """Shuffled, with any number of threads, every sample comes once an epoch."""
-    made = dataprep.to_tf(dataset, decode=False, parallel_calls=calls)
-    first, second = samples(made), samples(made)
-    assert sorted(first) == sorted(second) == sorted(stored(dataset))
+    batches = dataprep.to_tf(dataset, decode=False, parallel_calls=calls)
+    first, second = samples(batches), samples(batches)
+    assert sorted(first) == sorted(second) == sorted(stored_samples(dataset))
     assert first != second
-    assert first != stored(dataset)
+    assert first != stored_samples(dataset)
 
 
 def test_each_iteration_is_an_epoch(dataset: Dataset) -> None:
     """Order and augmentation depend on seed and epoch; any epoch can be the first."""
     options: dict[str, Any] = {"augmentation": Augmentation(size=16), "batch_size": 120}
-    made = dataprep.to_tf(dataset, epoch=3, **options)
-    assert len(made) == 1
-    passes = [next(iter(made.as_numpy_iterator())) for _ in range(2)]
+    batches = dataprep.to_tf(dataset, epoch=3, **options)
+    assert len(batches) == 1
+    passes = [next(iter(batches.as_numpy_iterator())) for _ in range(2)]
     for number, (pixels, labels) in enumerate(passes):
         again = dataprep.to_tf(dataset, epoch=3 + number, **options)
         expected = next(iter(again.as_numpy_iterator()))
@@ -86,8 +86,8 @@ def test_each_iteration_is_an_epoch(dataset: Dataset) -> None:
 
 def test_whole_epochs_after_a_resume(local: Dataset) -> None:
     """The first epoch is what is left of it, the following ones are whole."""
-    made = dataprep.to_tf(local, epoch=2, start=40, decode=False)
-    assert [len(samples(made)) for _ in range(3)] == [80, 120, 120]
+    batches = dataprep.to_tf(local, epoch=2, start=40, decode=False)
+    assert [len(samples(batches)) for _ in range(3)] == [80, 120, 120]
     after_end = dataprep.to_tf(local, epoch=2, start=120, decode=False)
     assert samples(after_end) == samples(dataprep.to_tf(local, epoch=3, decode=False))
 
@@ -106,20 +106,20 @@ def test_epochs_and_ranks_that_are_refused(local: Dataset, monkeypatch: pytest.M
 def test_epoch_by_variable(tf: Any, local: Dataset) -> None:
     """A variable that is assigned before an iteration selects its epoch."""
     epoch = tf.Variable(0, dtype=tf.int64)
-    made = dataprep.to_tf(local, epoch=epoch, decode=False)
+    batches = dataprep.to_tf(local, epoch=epoch, decode=False)
     for number in (2, 0, 5):
         epoch.assign(number)
-        assert samples(made) == samples(dataprep.to_tf(local, epoch=number, decode=False))
+        assert samples(batches) == samples(dataprep.to_tf(local, epoch=number, decode=False))
 
 
 def test_a_buffer_mixes_shards(local: Dataset) -> None:
-    """Without one they come one after the other."""
-    place = {image: number for number, (image, _) in enumerate(stored(local))}
+    """Shards come one after the other if there is no buffer."""
+    positions = {image: number for number, (image, _) in enumerate(stored_samples(local))}
     changes = []
     for buffer in (0, 60):
-        made = samples(dataprep.to_tf(local, decode=False, shuffle_buffer=buffer))
-        assert sorted(made) == sorted(stored(local))
-        shards = [int(local.places.shards[place[image]]) for image, _ in made]
+        mixed = samples(dataprep.to_tf(local, decode=False, shuffle_buffer=buffer))
+        assert sorted(mixed) == sorted(stored_samples(local))
+        shards = [int(local.places.shards[positions[image]]) for image, _ in mixed]
         changes.append(sum(a != b for a, b in pairwise(shards)))
     assert changes[0] == len(local.shards()) - 1 < changes[1]
 
@@ -130,24 +130,24 @@ def test_ranks(output: Path, even: Any) -> None:
     for format in FORMATS:
         dataset = dataprep.open(output, format=format)
         every = Records(dataset)
-        images = stored(dataset)
+        images = stored_samples(dataset)
         for rank in range(3):
             options: dict[str, Any] = {"rank": rank, "world_size": 3, "even": even, "start": 21}
-            made = dataprep.to_tf(dataset, batch_size=7, decode=False, epoch=2, **options)
+            batches = dataprep.to_tf(dataset, batch_size=7, decode=False, epoch=2, **options)
             order = Order(global_batch=21, epoch=2, **options)
-            wanted = [images[number] for number in every.samples_of_rank(order, 2)]
-            found = [
+            expected = [images[number] for number in every.samples_of_rank(order, 2)]
+            actual = [
                 (image, int(label))
-                for batch in made.as_numpy_iterator()
+                for batch in batches.as_numpy_iterator()
                 for image, label in zip(*batch, strict=True)
             ]
-            assert found == wanted
-            assert len(samples(made.unbatch())) == len(every.samples_of_rank(order, 3))
+            assert actual == expected
+            assert len(samples(batches.unbatch())) == len(every.samples_of_rank(order, 3))
 
 
 @pytest.mark.parametrize("global_seed", [0, 7])
 def test_the_global_seed_has_no_effect(tf: Any, local: Dataset, global_seed: int) -> None:
-    """Whatever seed the program sets for other purposes."""
+    """The order does not depend on the seed that the program sets for other purposes."""
     expected = samples(dataprep.to_tf(local, decode=False))
     tf.random.set_seed(global_seed)
     try:
@@ -161,11 +161,11 @@ def test_the_global_seed_has_no_effect(tf: Any, local: Dataset, global_seed: int
 def test_batches(local: Dataset, normalise: bool, random: bool) -> None:
     """Batches are (N, size, size, 3) with int64 labels; the last one is short."""
     augmentation = Augmentation(size=40, random=random, jitter=0.4, noise=0.1, normalise=normalise)
-    made = list(dataprep.to_tf(local, batch_size=50, augmentation=augmentation))
-    assert [tuple(pixels.shape) for pixels, _ in made] == [
+    batches = list(dataprep.to_tf(local, batch_size=50, augmentation=augmentation))
+    assert [tuple(pixels.shape) for pixels, _ in batches] == [
         (count, 40, 40, 3) for count in (50, 50, 20)
     ]
-    pixels, labels = made[0]
+    pixels, labels = batches[0]
     assert pixels.dtype.name == ("float32" if normalise else "uint8")
     assert labels.dtype.name == "int64"
     low, high = float(pixels.numpy().min()), float(pixels.numpy().max())
@@ -175,8 +175,8 @@ def test_batches(local: Dataset, normalise: bool, random: bool) -> None:
 def test_evaluation_is_that_of_the_other_adapters(local: Dataset) -> None:
     """The centre is cut, scaled and normalised as by ``Augmentation``, but for rounding."""
     augmentation = Augmentation(size=280, random=False, layout="HWC")
-    made = images(local, augmentation=augmentation, shuffle=False)
-    for image, sample in zip(made[:20], local, strict=False):
+    evaluated = images(local, augmentation=augmentation, shuffle=False)
+    for image, sample in zip(evaluated[:20], local, strict=False):
         # Both cut 280 of 320 pixels, so that nothing is interpolated.
         assert np.abs(image - augmentation(sample.image, sample_rng(0, 0, 0))).mean() < 0.06
 
@@ -205,15 +205,15 @@ def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> No
     )
     dataprep.shard(config)
     dataset = dataprep.open(output)
-    made = dataprep.to_tf(dataset, decode=False, shuffle=False, parallel_calls=0)
-    assert samples(made) == stored(dataset)
+    batches = dataprep.to_tf(dataset, decode=False, shuffle=False, parallel_calls=0)
+    assert samples(batches) == stored_samples(dataset)
     assert min(dataset.labels) == 0
 
 
 @pytest.mark.parametrize("encoding", ["png", "webp"])
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
 def test_other_encodings(tf: Any, tmp_path: Path, encoding: str, mode: str) -> None:
-    """TensorFlow resizes the pixels of the library: three channels, transparent ones white."""
+    """TensorFlow resizes the library's pixels: three channels, with transparent ones white."""
     (tmp_path / "photos" / "a").mkdir(parents=True)
     colours, alpha = np.mgrid[0:256, 0:256].astype(np.uint8)
     pixels = np.dstack([colours, 255 - colours, colours, alpha])
@@ -228,11 +228,13 @@ def test_other_encodings(tf: Any, tmp_path: Path, encoding: str, mode: str) -> N
     dataset = dataprep.open(tmp_path / "out")
     assert dataset.manifest.encoding == encoding.upper()
     plain = Augmentation(size=100, random=False, normalise=False)
-    (found,) = images(dataset, augmentation=plain)
+    (decoded_image,) = images(dataset, augmentation=plain)
     side = round(256 * EVALUATION_SHARE)
     top = (256 - side) // 2
     part = dataset.images[0][top : top + side, top : top + side]
-    assert np.array_equal(found, np.round(tf.image.resize(part, (100, 100))).astype(np.uint8))
+    assert np.array_equal(
+        decoded_image, np.round(tf.image.resize(part, (100, 100))).astype(np.uint8)
+    )
     random = Augmentation(size=32, normalise=False)
     first, again, other = (images(dataset, augmentation=random, epoch=e) for e in (0, 0, 1))
     assert np.array_equal(first, again)

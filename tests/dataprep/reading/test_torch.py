@@ -17,7 +17,7 @@ import dataprep
 from dataprep.errors import ConfigError, CorruptImage
 from dataprep.reading.augment import Augmentation, sample_rng
 from dataprep.reading.dataset import Dataset
-from tests.dataprep.reading.conftest import stored
+from tests.dataprep.reading.conftest import stored_samples
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
@@ -52,7 +52,7 @@ class TestMapStyle:
         """Item i is sample i as bytes, with its 0-based label."""
         images = dataprep.to_torch(dataset)
         assert isinstance(images, torch.utils.data.Dataset)
-        assert [images[i] for i in range(len(images))] == stored(dataset)
+        assert [images[i] for i in range(len(images))] == stored_samples(dataset)
         for index in (120, -1):
             with pytest.raises(IndexError, match=f"sample {index} of 120"):
                 images[index]
@@ -92,7 +92,7 @@ class TestMapStyle:
             list(dataprep.to_torch(dataset, iterable=True, rank=rank, world_size=9))
             for rank in range(9)
         ]
-        assert sorted(pair for part in streams for pair in part) == sorted(stored(dataset))
+        assert sorted(pair for part in streams for pair in part) == sorted(stored_samples(dataset))
         assert {len(part) for part in streams} == {13, 14}
 
 
@@ -101,19 +101,19 @@ class TestIterableStyle:
         """It is the data set, also with a buffer."""
         images = dataprep.to_torch(dataset, iterable=True, shuffle=False)
         assert isinstance(images, torch.utils.data.IterableDataset)
-        assert list(images) == stored(dataset)
+        assert list(images) == stored_samples(dataset)
         options: dict[str, Any] = {"shuffle": False, "shuffle_buffer": 20}
-        assert list(dataprep.to_torch(dataset, iterable=True, **options)) == stored(dataset)
+        assert list(dataprep.to_torch(dataset, iterable=True, **options)) == stored_samples(dataset)
 
     def test_order(self, dataset: Dataset) -> None:
         """Shards come one after the other, shuffled and shuffled within, by seed and epoch."""
         images = dataprep.to_torch(dataset, iterable=True, seed=1)
         first = list(images)
-        assert sorted(first) == sorted(stored(dataset))
+        assert sorted(first) == sorted(stored_samples(dataset))
         images.set_epoch(0)
         assert list(images) == first
         assert list(images) != first
-        place = {image: number for number, (image, _) in enumerate(stored(dataset))}
+        place = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
         numbers = [place[image] for image, _ in first]
         shards = dataset.places.shards[numbers].tolist()
         assert sum(a != b for a, b in pairwise(shards)) == len(set(shards)) - 1
@@ -145,7 +145,7 @@ class TestIterableStyle:
         """Together they give every sample once, each as many as announced."""
         images = dataprep.to_torch(dataset, iterable=True, seed=2, shuffle_buffer=buffer)
         found = Counter(map(tuple, loader(images, None, workers)))
-        assert found == Counter(stored(dataset))
+        assert found == Counter(stored_samples(dataset))
         sizes = list(loader(images, 7, workers, collate_fn=len))
         counts = [images.samples_in_epoch(w, workers or 1) for w in range(workers or 1)]
         assert Counter(sizes)[7] == sum(count // 7 for count in counts)
@@ -156,7 +156,7 @@ class TestIterableStyle:
         """Every sample comes once, in an order of seed and epoch, also in batches."""
         options: dict[str, Any] = {"iterable": True, "shuffle_buffer": buffer, "seed": 1}
         found = list(dataprep.to_torch(dataset, **options))
-        assert Counter(found) == Counter(stored(dataset))
+        assert Counter(found) == Counter(stored_samples(dataset))
         images = dataprep.to_torch(dataset, **options)
         assert list(images) == found
         with pytest.raises(ConfigError, match="has to be 0 to resume"):
@@ -164,7 +164,7 @@ class TestIterableStyle:
         assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
         assert [image for images, _ in batches for image in images] == [image for image, _ in found]
-        place = {image: number for number, (image, _) in enumerate(stored(dataset))}
+        place = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
         shards = [int(dataset.places.shards[place[image]]) for image, _ in found]
         assert buffer == 1 or sum(a != b for a, b in pairwise(shards)) > 30
 
@@ -332,7 +332,7 @@ class TestBatches:
     def test_it_goes_on(self, dataset: Dataset, iterable: bool, even: Any, world_size: int) -> None:
         """After two steps on three ranks other ranks have what is left, and whole batches."""
         options: dict[str, Any] = {"iterable": iterable, "even": even, "epoch": 2, "seed": 3}
-        numbers = {image: number for number, (image, _) in enumerate(stored(dataset))}
+        numbers = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
 
         def made(rank: int, world_size: int, **more: Any) -> Any:
             size = dataprep.per_rank_batch(25, rank, world_size)

@@ -123,7 +123,7 @@ def test_a_function_that_can_be_meant_in_two_ways_is_refused(
 
 
 def test_the_types_say_what_is_returned(dataset: dataprep.Dataset) -> None:
-    """Batches, a stream of samples, or samples by number."""
+    """The type tells batches, a stream of samples and samples by number apart."""
     flag: bool = len(dataset) > 0
     batches = assert_type(dataprep.to_torch(dataset, batch_size=2), BatchedRecords)
     streamed = assert_type(dataprep.to_torch(dataset, iterable=True, batch_size=2), BatchedRecords)
@@ -132,7 +132,7 @@ def test_the_types_say_what_is_returned(dataset: dataprep.Dataset) -> None:
     either = assert_type(
         dataprep.to_torch(dataset, iterable=flag), MapRecords | IterableRecords | BatchedRecords
     )
-    assert [type(each) for each in (batches, streamed, stream, samples, either)] == [
+    assert [type(iterable) for iterable in (batches, streamed, stream, samples, either)] == [
         *(BatchedRecords, BatchedRecords, IterableRecords, MapRecords, IterableRecords)
     ]
 

@@ -70,5 +70,5 @@ def test_a_uri_without_a_file_is_refused(uri: str) -> None:
     ],
 )
 def test_a_file_has_a_folder_and_a_name(uri: str, parts: tuple[str, str]) -> None:
-    """Paths and URIs alike."""
+    """Paths and URIs are split alike."""
     assert split_uri(uri) == parts

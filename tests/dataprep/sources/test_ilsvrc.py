@@ -81,7 +81,7 @@ def put(folder: Path, data: bytes, name: str = "archive") -> str:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def tar_folder(tmp_path: Path) -> Path:
     """An empty folder for tars."""
     folder = tmp_path / "tars"
     folder.mkdir()
@@ -145,13 +145,13 @@ def test_on_s3(
 
 
 @pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR"])
-def test_a_folder_of_tars(ending: str, place: Path, folders: Listing) -> None:
+def test_a_folder_of_tars(ending: str, tar_folder: Path, folders: Listing) -> None:
     """Who unpacked the outer tar only names the folder of the inner ones."""
     for group in ("n01440764", "n01443537"):
         data = tar_of({n[10:]: d for n, d in TREE.items() if n.startswith(group)})
-        put(place, zipped(data) if "gz" in ending else data, group + ending)
-    put(place, b"d41d8cd9  n01440764.tar", "MD5SUMS")
-    source = ILSVRC(str(place))
+        put(tar_folder, zipped(data) if "gz" in ending else data, group + ending)
+    put(tar_folder, b"d41d8cd9  n01440764.tar", "MD5SUMS")
+    source = ILSVRC(str(tar_folder))
     listing = source.list()
     assert listing.names[0] == "MD5SUMS"
     assert listing.problems[0].status == "skipped"
@@ -182,24 +182,27 @@ NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
 @pytest.mark.parametrize("what", NO_CLASS_TARS)
-def test_no_class_vanishes(what: str, shape: str, place: Path) -> None:
+def test_no_class_vanishes(what: str, shape: str, tar_folder: Path) -> None:
     """A tar beside those of classes that gives no sample is an error with its name."""
-    data, words = NO_CLASS_TARS[what]
+    data, message = NO_CLASS_TARS[what]
     if what == "of gzip" and shape == "folder":
         pytest.skip("a folder may have compressed tars")
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": data}
     for name, content in tars.items():
-        put(place, content, name)
-    path = str(place)
+        put(tar_folder, content, name)
+    path = str(tar_folder)
     if shape != "folder":
         packed = tar_of(tars)
-        path = put(place.parent, zipped(packed) if shape == "gzipped" else packed)
-    with pytest.raises(SourceError, match=words) as caught:
+        path = put(tar_folder.parent, zipped(packed) if shape == "gzipped" else packed)
+    with pytest.raises(SourceError, match=message) as caught:
         ILSVRC(path).list()
-    said = [path, "n01443537.TAR"]
+    lines = [path, "n01443537.TAR"]
     if "damaged" not in what:
-        said += ["A class would be missing", "move it els" if shape == "folder" else "tar --delete"]
-    assert all(part in str(caught.value) for part in said)
+        lines += [
+            "A class would be missing",
+            "move it els" if shape == "folder" else "tar --delete",
+        ]
+    assert all(part in str(caught.value) for part in lines)
 
 
 EMPTY_TARS = {
@@ -212,63 +215,63 @@ EMPTY_TARS = {
 
 @pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
 @pytest.mark.parametrize("what", EMPTY_TARS)
-def test_an_empty_class_tar_is_named_and_no_class(what: str, shape: str, place: Path) -> None:
+def test_an_empty_class_tar_is_named_and_no_class(what: str, shape: str, tar_folder: Path) -> None:
     """The others are listed, and nothing fails."""
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": EMPTY_TARS[what]}
     for name, content in tars.items():
-        put(place, content, name)
-    path = str(place)
+        put(tar_folder, content, name)
+    path = str(tar_folder)
     if shape != "folder":
         packed = tar_of(tars)
-        path = put(place.parent, zipped(packed) if shape == "gzipped" else packed)
+        path = put(tar_folder.parent, zipped(packed) if shape == "gzipped" else packed)
     listing = ILSVRC(path).list()
     assert {*listing.classes} - {""} == {"n01440764"}
     assert {problem.status for problem in listing.problems.values()} == {"skipped"}
     assert listing.notes == ("1 archive without images, which make no class: 'n01443537.TAR'",)
 
 
-def test_odd_files_in_a_folder_of_tars(place: Path) -> None:
+def test_odd_files_in_a_folder_of_tars(tar_folder: Path) -> None:
     """Of what is no file, that which is called a tar is an error, the rest fails by name."""
-    put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
-    put(place, b"d41d8cd9  n01443537.tar", "n01443537.tar.md5")
-    put(place, b"clutter", "._n01440764.tar")
-    os.mkfifo(place / "pipe")
-    (place / "loop").symlink_to("loop")
-    listing = ILSVRC(str(place)).list()
+    put(tar_folder, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
+    put(tar_folder, b"d41d8cd9  n01443537.tar", "n01443537.tar.md5")
+    put(tar_folder, b"clutter", "._n01440764.tar")
+    os.mkfifo(tar_folder / "pipe")
+    (tar_folder / "loop").symlink_to("loop")
+    listing = ILSVRC(str(tar_folder)).list()
     assert {listing.names[row]: problem for row, problem in listing.problems.items()} == {
         "._n01440764.tar": ("skipped", "hidden or system file"),
         "loop": ("failed", "broken symlink"),
         "n01443537.tar.md5": ("skipped", "no tar archive: its content begins otherwise"),
         "pipe": ("failed", "not a regular file"),
     }
-    (place / "pipe").rename(place / "n01443537.tar")
+    (tar_folder / "pipe").rename(tar_folder / "n01443537.tar")
     with pytest.raises(SourceError, match=r"n01443537\.tar: not a regular file\. A class"):
-        ILSVRC(str(place)).list()
-    (place / "loop").rename(place / "a.tgz")
+        ILSVRC(str(tar_folder)).list()
+    (tar_folder / "loop").rename(tar_folder / "a.tgz")
     with pytest.raises(SourceError, match=r"a\.tgz: broken symlink \(and 1 more\)\. A class"):
-        ILSVRC(str(place)).list()
+        ILSVRC(str(tar_folder)).list()
 
 
 def test_a_tar_that_may_not_be_read() -> None:
     """It is an error of the source, alone and in a folder, and is named."""
-    with reachable_folder() as place:
-        put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
-        put(place, tar_of({"n2.JPEG": b"\xff\xd8"}), "n01443537.tar")
-        (place / "n01443537.tar").chmod(0)
-        section = ILSVRCOptions(cache=str(place / "cache"))
+    with reachable_folder() as folder:
+        put(folder, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
+        put(folder, tar_of({"n2.JPEG": b"\xff\xd8"}), "n01443537.tar")
+        (folder / "n01443537.tar").chmod(0)
+        section = ILSVRCOptions(cache=str(folder / "cache"))
         with unprivileged():
             with pytest.raises(SourceError, match=r"permission denied: '.*n01443537\.tar'"):
-                ILSVRC(str(place), None, section).list()
+                ILSVRC(str(folder), None, section).list()
             with pytest.raises(SourceError, match=r"permission denied: '.*n01443537\.tar'"):
-                ILSVRC(str(place / "n01443537.tar"), None, section).list()
+                ILSVRC(str(folder / "n01443537.tar"), None, section).list()
 
 
-def test_a_tar_beside_its_compressed_self(place: Path) -> None:
+def test_a_tar_beside_its_compressed_self(tar_folder: Path) -> None:
     """What bunzip2 --keep and gunzip --keep leave does no harm: the class is there."""
     data = tar_of({"n1.JPEG": b"\xff\xd8"})
     for ending, content in (("", data), (".bz2", bz2.compress(data)), (".gz", zipped(data))):
-        put(place, content, f"n01440764.tar{ending}")
-    listing = ILSVRC(str(place)).list()
+        put(tar_folder, content, f"n01440764.tar{ending}")
+    listing = ILSVRC(str(tar_folder)).list()
     samples = [name for row, name in enumerate(listing.names) if row not in listing.problems]
     assert samples == ["n01440764/n1.JPEG"]
 
@@ -352,28 +355,28 @@ def test_hostile_members_fail_by_name(tmp_path: Path) -> None:
 
 def listed(path: str) -> tuple[Listing, list[str]]:
     """A listing by a new source, and what it said."""
-    said: list[str] = []
+    lines: list[str] = []
     source = ILSVRC(path)
-    source.announce_to(said.append)
-    return source.list(), said
+    source.announce_to(lines.append)
+    return source.list(), lines
 
 
-def test_what_decompression_costs_is_said_once(place: Path) -> None:
-    """Of compressed tars in a folder one line says what they cost; later none."""
+def test_what_decompression_costs_is_said_once(tar_folder: Path) -> None:
+    """One line names the cost of all compressed tars in a folder; later runs print none."""
     for group in range(5):
-        put(place, zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group})), f"n{group:08}.tar.gz")
-    (line,) = listed(str(place))[1]
+        put(tar_folder, zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group})), f"n{group:08}.tar.gz")
+    (line,) = listed(str(tar_folder))[1]
     assert "decompressed once" in line
     assert "up to 1 MB before it" in line
-    assert listed(str(place))[1] == []
+    assert listed(str(tar_folder))[1] == []
 
 
 class TestCache:
     def test_an_index_is_made_once(self, tmp_path: Path) -> None:
         """A second source finds the index, and reads none of a compressed archive to list it."""
         path = put(tmp_path, zipped(nested(TREE)))
-        first, (said,) = listed(path)
-        assert "decompressed once" in said
+        first, (message,) = listed(path)
+        assert "decompressed once" in message
         again, silent = listed(path)
         assert (silent, again.digest()) == ([], first.digest())
 
@@ -459,7 +462,7 @@ class TestRefused:
             assert f"byte {int(len(data) * cut):,}" in str(caught.value)
 
     @pytest.mark.parametrize(
-        ("data", "words"),
+        ("data", "text"),
         [
             (b"PK\x03\x04 a zip file" * 100, "no tar archive"),
             (b"", "no tar archive"),
@@ -470,23 +473,23 @@ class TestRefused:
         ],
         ids=["zip", "empty", "text.gz", "bzip2", "xz", "zstd"],
     )
-    def test_no_tars(self, data: bytes, words: str, tmp_path: Path) -> None:
+    def test_no_tars(self, data: bytes, text: str, tmp_path: Path) -> None:
         """What is no tar is refused by its content, with what to do."""
-        with pytest.raises(NotAnArchive, match=words):
+        with pytest.raises(NotAnArchive, match=text):
             ILSVRC(put(tmp_path, data, "train.tar")).list()
 
-    def test_nothing_there(self, place: Path) -> None:
+    def test_nothing_there(self, tar_folder: Path) -> None:
         """No file, an empty folder, and folders of other files each say what to do."""
         with pytest.raises(SourceNotFound, match="no such file or directory"):
-            ILSVRC(str(place / "nowhere.tar")).list()
+            ILSVRC(str(tar_folder / "nowhere.tar")).list()
         with pytest.raises(SourceNotFound, match="no archive at"):
-            ILSVRC(str(place)).list()
-        put(place, b"\xff\xd8", "a.jpg")
+            ILSVRC(str(tar_folder)).list()
+        put(tar_folder, b"\xff\xd8", "a.jpg")
         with pytest.raises(SourceNotFound, match="for class folders leave --kind out"):
-            ILSVRC(str(place)).list()
-        put(place, nested(TREE), "ILSVRC2012_img_train.tar")
+            ILSVRC(str(tar_folder)).list()
+        put(tar_folder, nested(TREE), "ILSVRC2012_img_train.tar")
         with pytest.raises(SourceError, match=r"--source .*/tars/ILSVRC2012_img_train\.tar"):
-            ILSVRC(str(place)).list()
+            ILSVRC(str(tar_folder)).list()
 
     @pytest.mark.parametrize("shape", ["tar of tars", "gzipped"])
     def test_an_archive_changed_between_listing_and_reading(
@@ -506,12 +509,12 @@ class TestRefused:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_many_archives_share_few_descriptors(packed: bool, place: Path) -> None:
+def test_many_archives_share_few_descriptors(packed: bool, tar_folder: Path) -> None:
     """Reading from more archives than may be kept open at once works, and closes them."""
     for i in range(150):
         data = tar_of({"x.JPEG": b"\xff\xd8%d" % i})
-        put(place, zipped(data) if packed else data, f"n{i:08}.tar")
-    source = ILSVRC(str(place))
+        put(tar_folder, zipped(data) if packed else data, f"n{i:08}.tar")
+    source = ILSVRC(str(tar_folder))
     listing = source.list()
     for _ in range(2):
         assert len(contents(source, listing)) == 150

@@ -82,8 +82,8 @@ class TestSynsetsInNames:
         path = tmp_path / "whole.tar"
         held = images(f"a/{CAT}_1.jpg", f"a/{DOG}_1.jpg", f"b/{CAT}_2.jpg")
         path.write_bytes(tar_of(held))
-        found = classes(ILSVRC(str(path)).list())
-        assert found == {f"{CAT}_1.jpg": CAT, f"{DOG}_1.jpg": DOG, f"{CAT}_2.jpg": CAT}
+        classes_found = classes(ILSVRC(str(path)).list())
+        assert classes_found == {f"{CAT}_1.jpg": CAT, f"{DOG}_1.jpg": DOG, f"{CAT}_2.jpg": CAT}
 
     def test_leave_class_folders_as_they_are(self, tmp_path: Path) -> None:
         """Folders that have one synset each are the classes, as they are outside of archives."""
@@ -92,7 +92,7 @@ class TestSynsetsInNames:
         assert {*classes(ILSVRC(str(path)).list()).values()} == {f"{CAT}-tabby", f"{DOG}-pug"}
 
     @pytest.mark.parametrize(
-        ("archives", "said"),
+        ("archives", "message"),
         [
             ({"a.tar": [f"{CAT}_1.jpg", "x.jpg"], "b.tar": [f"{DOG}_1.jpg"]}, "'a/x.jpg' has none"),
             ({f"{CAT}.tar": [f"{CAT}_1.jpg", f"{DOG}_1.jpg"]}, "another one above it"),
@@ -101,18 +101,18 @@ class TestSynsetsInNames:
         ids=["some", "another above", "two"],
     )
     def test_that_contradict_are_refused(
-        self, tmp_path: Path, archives: Mapping[str, list[str]], said: str
+        self, tmp_path: Path, archives: Mapping[str, list[str]], message: str
     ) -> None:
         """Names that are not the rule for all images are refused with the settings to choose."""
         packed = {name: tar_of(images(*held)) for name, held in archives.items()}
-        with pytest.raises(SourceError, match=said) as refusal:
+        with pytest.raises(SourceError, match=message) as refusal:
             listed(tmp_path, packed)
         assert "ilsvrc.classes=archives" in str(refusal.value)
         chosen = classes(listed(tmp_path, packed, classes="archives"))
         assert {*chosen.values()} == {name.removesuffix(".tar") for name in archives}
 
     def test_can_be_chosen(self, tmp_path: Path) -> None:
-        """With ``names`` an image whose name has no synset is skipped with that reason."""
+        """``names`` skips an image whose name has no synset, and gives that reason."""
         archives = {"a.tar": tar_of(images(f"{CAT}_1.jpg", "x.jpg"))}
         listing = listed(tmp_path, archives, classes="names")
         assert classes(listing) == {f"{CAT}_1.jpg": CAT}
@@ -205,8 +205,8 @@ class TestArchivesOfSeveralClasses:
             "part_0.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")),
             "part_1.tar": tar_of(images("cat/3.jpg")),
         }
-        found = classes(listed(tmp_path, archives))
-        assert found == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
+        classes_found = classes(listed(tmp_path, archives))
+        assert classes_found == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
 
     def test_are_refused_where_folders_could_be_the_classes(self, tmp_path: Path) -> None:
         """Archives with several folders each can be read in two ways; both can be chosen."""
@@ -218,8 +218,8 @@ class TestArchivesOfSeveralClasses:
             listed(tmp_path, archives)
         folders = classes(listed(tmp_path, archives, classes="folders"))
         assert folders == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
-        whole = classes(listed(tmp_path, archives, classes="archives"))
-        assert whole == {"1.jpg": "a", "2.jpg": "a", "3.jpg": "b"}
+        classes_of_archives = classes(listed(tmp_path, archives, classes="archives"))
+        assert classes_of_archives == {"1.jpg": "a", "2.jpg": "a", "3.jpg": "b"}
 
     def test_are_not_chosen_where_there_is_one(self, tmp_path: Path) -> None:
         """A folder with a single archive is refused with the address of the archive."""
@@ -269,8 +269,8 @@ class TestSplits:
             ]
             (tmp_path / "parts").mkdir(exist_ok=True)
             (tmp_path / "parts" / f"data_{part}.tar").write_bytes(tar_of(images(*names)))
-        place = ("--source", tmp_path / "parts", "--output", tmp_path / "out")
-        refused = in_process("plan", *place, "--kind", "ilsvrc", code=2)
+        arguments_of_job = ("--source", tmp_path / "parts", "--output", tmp_path / "out")
+        refused = in_process("plan", *arguments_of_job, "--kind", "ilsvrc", code=2)
         commands = [line.strip() for line in refused.err.splitlines() if " --split " in line]
         for split, command in zip(("train", "test"), commands, strict=True):
             arguments = shlex.split(command.replace("OUTPUT", str(tmp_path / "out")))[2:]

@@ -269,8 +269,8 @@ def test_a_source_of_links_alone(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / "subset" / name).symlink_to(Path("..") / "full" / name)
     (tmp_path / "link").symlink_to("subset")
-    for place in ("subset", "link"):
-        listing = ImageFolder(str(tmp_path / place)).list()
+    for folder_name in ("subset", "link"):
+        listing = ImageFolder(str(tmp_path / folder_name)).list()
         assert classes(listing) == {f"{g}/{n}.jpg": g for g in "ab" for n in range(2)}
 
 
@@ -324,7 +324,7 @@ def test_a_broken_link_in_the_place_of_a_folder_is_refused(
 
 
 def test_broken_links_among_images_without_extensions_fail(tmp_path: Path) -> None:
-    """In a class nothing tells a folder from an image; beside the classes it may be one of them."""
+    """A broken link in a class may be an image; beside the classes it may be a class."""
     draw(tmp_path, ["cats/1", "dogs/2"])
     (tmp_path / "cats" / "3").symlink_to("nowhere")
     assert problems(ImageFolder(str(tmp_path)).list()) == {
@@ -497,12 +497,12 @@ def test_folders_that_look_like_splits_are_refused_with_the_way_out(
         ImageFolder(str(root)).list()
     assert caught.value.exit_code == 2
     commands = [line.split() for line in str(caught.value).splitlines() if line.startswith("  ")]
-    *one_each, whole = [shlex.split(" ".join(command)) for command in commands]
-    found = {command[3]: command[command.index("--split") + 1] for command in one_each}
-    assert found == {f"{root}/{folder}": split for folder, split in splits.items()}
-    for folder in found:
+    *one_each, command_of_all = [shlex.split(" ".join(command)) for command in commands]
+    actual = {command[3]: command[command.index("--split") + 1] for command in one_each}
+    assert actual == {f"{root}/{folder}": split for folder, split in splits.items()}
+    for folder in actual:
         assert len(ImageFolder(folder).list()) > 0
-    assert whole[2:6] == ["--source", str(root), "--set", "labels.split_folders=classes"]
+    assert command_of_all[2:6] == ["--source", str(root), "--set", "labels.split_folders=classes"]
     source = ImageFolder(str(root))
     source.read_splits_as_classes()
     assert any(source.list().classes)
@@ -534,7 +534,7 @@ def test_different_splits_are_not_read_as_one_folder_of_images(
     draw(tmp_path, images)
     with pytest.raises(SourceError) as caught:
         open_source(str(tmp_path), "flat").list()
-    *commands, whole = [
+    *commands, command_of_all = [
         shlex.split(line)
         for line in str(caught.value).splitlines()
         if line.startswith("  dataprep shard")
@@ -543,7 +543,7 @@ def test_different_splits_are_not_read_as_one_folder_of_images(
     for command in commands:
         assert command[4:7] == ["--kind", "flat", "--unlabelled"]
         assert len(open_source(command[3], "flat").list()) > 0
-    assert whole[3:] == [
+    assert command_of_all[3:] == [
         *(str(tmp_path), "--kind", "flat", "--set", "labels.split_folders=classes"),
         *("--output", "OUTPUT"),
     ]
@@ -663,9 +663,9 @@ def test_splits_inside_each_class_are_refused_with_a_command_each(tmp_path: Path
     lines = [line for line in str(caught.value).splitlines() if line.startswith("  ")]
     globs = {}
     for line in lines[:-1]:
-        words = shlex.split(line)
-        globs[words[words.index("--split") + 1]] = tuple(
-            after for word, after in pairwise(words) if word == "--exclude"
+        arguments = shlex.split(line)
+        globs[arguments[arguments.index("--split") + 1]] = tuple(
+            after for word, after in pairwise(arguments) if word == "--exclude"
         )
     assert globs == {
         "train": ("objects/*/ground_truth", "objects/*/test"),
@@ -833,5 +833,5 @@ def test_files_and_folders_that_may_not_be_read() -> None:
     ],
 )
 def test_extensions_promise_images(name: str, promises: bool) -> None:
-    """That of the file alone, in any case."""
+    """Only the extension of the file itself counts, in any case."""
     assert bool(promises_image(name)) is promises

@@ -348,8 +348,8 @@ def test_rows_are_paths_and_class_names() -> None:
 @pytest.mark.parametrize("label", ["label", "Class", "synset"])
 def test_customary_columns_are_found(path: str, label: str) -> None:
     """Their names may have any case and any place, and a byte order mark before them."""
-    found = rows(f"\ufeffwidth,{label},{path}\n9,cat,a.jpg\n")
-    assert found[:2] == (["a.jpg"], [["cat"]])
+    table_rows = rows(f"\ufeffwidth,{label},{path}\n9,cat,a.jpg\n")
+    assert table_rows[:2] == (["a.jpg"], [["cat"]])
 
 
 @pytest.mark.parametrize(

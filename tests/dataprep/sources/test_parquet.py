@@ -106,7 +106,7 @@ class TestColumns:
         assert reasons(listing) == {"00000003": "no label"}
 
     @pytest.mark.parametrize(
-        ("columns", "options", "said"),
+        ("columns", "options", "message"),
         [
             ({"a": DATA, "b": DATA}, {}, "images is not clear: 'a', 'b' could.*parquet.image"),
             ({"a": ["x"] * 10, "n": [1] * 10}, {}, "no column of images.*columns are 'a', 'n'"),
@@ -131,14 +131,14 @@ class TestColumns:
         ],
     )
     def test_what_is_not_clear_is_refused(
-        self, tmp_path: Path, columns: Mapping[str, Any], options: Mapping[str, str], said: str
+        self, tmp_path: Path, columns: Mapping[str, Any], options: Mapping[str, str], message: str
     ) -> None:
         """The refusal names the columns, and the key that chooses."""
-        with pytest.raises(SourceError, match=said):
+        with pytest.raises(SourceError, match=message):
             listed(tmp_path, columns, **options)
 
     def test_metadata_choose(self, tmp_path: Path) -> None:
-        """Of several columns those that the schema calls Image and ClassLabel are read."""
+        """The columns that the schema calls Image and ClassLabel are read if there are several."""
         features = {"b": {"_type": "Image"}, "y": {"_type": "ClassLabel", "names": ["u", "v"]}}
         columns = {"a": DATA[::-1], "b": DATA, "label": [7] * 10, "y": [n % 2 for n in range(10)]}
         source = source_of(tmp_path, {"a.parquet": parquet_of(columns, features=features)})
@@ -314,7 +314,7 @@ class TestFiles:
         assert len(in_order(source.list())) == 10
 
     @pytest.mark.parametrize(
-        ("other", "said"),
+        ("other", "message"),
         [
             (parquet_of(labelled(), names=("a", "c", "b")), "the names of the classes"),
             (parquet_of(labelled(label=["a"] * 10)), "the type of 'label'"),
@@ -322,10 +322,10 @@ class TestFiles:
             (parquet_of({"image": images(*DATA)}), "their column of classes"),
         ],
     )
-    def test_that_differ_are_refused(self, tmp_path: Path, other: bytes, said: str) -> None:
+    def test_that_differ_are_refused(self, tmp_path: Path, other: bytes, message: str) -> None:
         """Files of different columns or class names are not merged."""
         first = parquet_of(labelled(), names=("a", "b", "c"))
-        with pytest.raises(SourceError, match=f"a.parquet and b.parquet differ in {said}"):
+        with pytest.raises(SourceError, match=f"a.parquet and b.parquet differ in {message}"):
             source_of(tmp_path, {"a.parquet": first, "b.parquet": other}).list()
 
     def test_of_several_splits_are_refused(self, tmp_path: Path) -> None:

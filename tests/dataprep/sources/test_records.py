@@ -42,9 +42,9 @@ def source_of(folder: Path, files: Mapping[str, bytes], **options: Any) -> Recor
     """A folder with these files as a source."""
     for name, data in files.items():
         (folder / name).write_bytes(data)
-    found = open_source(str(folder), "records", None, RecordsOptions(**options))
-    assert isinstance(found, RecordsSource)
-    return found
+    source = open_source(str(folder), "records", None, RecordsOptions(**options))
+    assert isinstance(source, RecordsSource)
+    return source
 
 
 def intact(source: RecordsSource, listing: Listing) -> dict[str, bytes]:
@@ -82,9 +82,9 @@ def test_one_request_reads_a_record(tmp_path: Path, calls: Calls) -> None:
     rows = [*FIVE, customary(5, a__note=b"x" * 100_000)]
     source = source_of(tmp_path, {SHARD: examples(rows)[0]})
     listing = source.list()
-    asked = calls(source._store, "get_range")
+    requests = calls(source._store, "get_range")
     assert source.read(listing.located(3)) == image(3)
-    ((_, _, length),) = asked
+    ((_, _, length),) = requests
     assert length < len(image(3)) + 4096
     assert source.read(listing.located(5)) == image(5)
 
@@ -169,16 +169,18 @@ def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) 
 
 def test_image_records_by_their_flag(tmp_path: Path) -> None:
     """One label or several: the first is the class, all are values; most records decide."""
-    one = source_of(tmp_path, {"val.rec": image_records([([i], image(i)) for i in (1, 0)])[0]})
-    listing = one.list()
+    one_label = source_of(
+        tmp_path, {"val.rec": image_records([([i], image(i)) for i in (1, 0)])[0]}
+    )
+    listing = one_label.list()
     assert list(listing.classes) == ["1", "0"]
-    assert list(intact(one, listing).values()) == [image(1), image(0)]
+    assert list(intact(one_label, listing).values()) == [image(1), image(0)]
     assert listing.values is None
     rows = [*(([float(i), 0.5, -2.0], image(i)) for i in (1, 0)), ([1.0, 2.0], image(2))]
-    several = source_of(tmp_path, {"val.rec": image_records(rows)[0]})
-    listing = several.list()
+    several_labels = source_of(tmp_path, {"val.rec": image_records(rows)[0]})
+    listing = several_labels.list()
     assert list(listing.classes)[:2] == ["1", "0"]
-    assert list(intact(several, listing).values()) == [image(1), image(0)]
+    assert list(intact(several_labels, listing).values()) == [image(1), image(0)]
     assert listing.values is not None
     assert listing.values[:2].tolist() == [[1, 0.5, -2], [0, 0.5, -2]]
     assert reasons(listing) == {"val.rec/00000002": "2 labels, where most have 3"}
@@ -293,9 +295,9 @@ def test_names_and_classes_of_records(
     listing = source.list()
     assert spaces(listing) == space
     assert sorted(intact(source, listing)) == names
-    found = list(reasons(listing).values())
-    assert len(found) == len(failed)
-    assert all(part in reason for part, reason in zip(failed, found, strict=True))
+    reasons_found = list(reasons(listing).values())
+    assert len(reasons_found) == len(failed)
+    assert all(part in reason for part, reason in zip(failed, reasons_found, strict=True))
 
 
 def test_keys_that_are_not_known_are_refused(tmp_path: Path) -> None:
@@ -340,8 +342,8 @@ def test_the_order_of_records_is_kept_beside_that_of_names(tmp_path: Path) -> No
     """An unshuffled job writes records as they came."""
     listing = listed(tmp_path, *(customary(number) for number in (3, 1, 2)))
     assert listing.order is not None
-    found = [listing.classes[row] for row in listing.order]
-    assert found == ["n00000003", "n00000001", "n00000002"]
+    actual = [listing.classes[row] for row in listing.order]
+    assert actual == ["n00000003", "n00000001", "n00000002"]
 
 
 def test_the_same_images_twice_need_a_choice(tmp_path: Path) -> None:
@@ -368,8 +370,8 @@ def test_a_set_of_shards_has_to_be_whole(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"has 2 of 3 shards 'train-\*-of-00003'"):
         source_of(tmp_path, files).list()
     assert len(source_of(tmp_path, files, incomplete=True).list()) == 2
-    one = open_source(str(tmp_path / names[2]), "records", None, RecordsOptions())
-    assert list(one.list().classes) == ["n00000002"]
+    single_shard = open_source(str(tmp_path / names[2]), "records", None, RecordsOptions())
+    assert list(single_shard.list().classes) == ["n00000002"]
     assert len(source_of(tmp_path, {names[1]: b""}).list()) == 2
 
 
@@ -469,22 +471,22 @@ def test_a_shard_is_read_whole_or_refused(
         rows = [([1.0, 2.0][: 1 + i % 2], image(i) + MAGIC * (i % 3)) for i in range(count)]
         shard, spans = image_records(rows)
     data = bytearray(shard[: len(shard) - cut])
-    for place, bits in damage:
-        data[place % len(data)] ^= bits
+    for position, bits in damage:
+        data[position % len(data)] ^= bits
     store = MemoryStore("memory://damaged")
     info = store.put("x", data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shard_reader, "_BLOCK_BYTES", block)
         try:
-            found = scan(store, info, None)
+            scanned = scan(store, info, None)
         except SourceError as error:
             assert damage or cut
             assert str(error).startswith("x: damaged at byte ")  # noqa: PT017
             return
-    assert [one.name for one in found] == [f"x/{number:08}" for number in range(len(found))]
-    assert all(one.problem or one.bytes <= len(data) for one in found)
+    assert [entry.name for entry in scanned] == [f"x/{number:08}" for number in range(len(scanned))]
+    assert all(entry.problem or entry.bytes <= len(data) for entry in scanned)
     if not damage and not cut:
-        assert [(one.offset, one.problem) for one in found] == [(at, "") for at, _ in spans]
+        assert [(entry.offset, entry.problem) for entry in scanned] == [(at, "") for at, _ in spans]
 
 
 drawn_records = st.builds(
@@ -505,15 +507,15 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
     drawn: list[ScannedRecord], given_names: LabelSpace | None
 ) -> None:
     """Whatever records say, nothing crashes and nothing goes without one or the other."""
-    found = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
-    problems = {row: record.problem for row, record in enumerate(found) if record.problem}
-    numbers, values = first_labels([record.labels for record in found], problems)
+    actual = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
+    problems = {row: record.problem for row, record in enumerate(actual) if record.problem}
+    numbers, values = first_labels([record.labels for record in actual], problems)
     if given_names:
-        classes = by_number(numbers, len(found), given_names, problems, "records")
+        classes = by_number(numbers, len(actual), given_names, problems, "records")
     else:
-        synsets, texts = [one.synset for one in found], [one.text for one in found]
+        synsets, texts = [entry.synset for entry in actual], [entry.text for entry in actual]
         classes = by_name_or_number(synsets, texts, numbers, problems)
-    assert len(classes.names) == len(found)
+    assert len(classes.names) == len(actual)
     for row, name in enumerate(classes.names):
         if row in problems:
             continue
@@ -522,9 +524,9 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
             assert numbers.get(row, -1) == -1
         else:
             assert name in classes.space.index
-    assert values is None or len(values) == len(found)
-    names = sample_names(found, classes.names)
-    assert len(set(names)) == len(names) == len(found)
+    assert values is None or len(values) == len(actual)
+    names = sample_names(actual, classes.names)
+    assert len(set(names)) == len(names) == len(actual)
 
 
 def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:
@@ -546,7 +548,7 @@ def test_several_values_are_all_labels(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def output_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The drawn tree resized, in both formats, a fifth held out. Read only."""
     output = tmp_path_factory.mktemp("made") / "out"
     config = {
@@ -563,9 +565,9 @@ def made(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copied(made: Path, tmp_path: Path) -> Path:
+def copied(output_folder: Path, tmp_path: Path) -> Path:
     """A copy of it that a test may damage."""
-    return Path(shutil.copytree(made, tmp_path / "copy"))
+    return Path(shutil.copytree(output_folder, tmp_path / "copy"))
 
 
 class TestOwnOutput:
@@ -574,13 +576,13 @@ class TestOwnOutput:
     @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
     @pytest.mark.parametrize("split", ["train", "validation"])
     def test_it_is_what_the_data_set_is(
-        self, made: Path, form: str, split: str, monkeypatch: pytest.MonkeyPatch
+        self, output_folder: Path, form: str, split: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Names, classes and images are those of the data set, and no shard is gone through."""
         monkeypatch.setattr("dataprep.sources.records.scan", None)
-        source = source_of(made, {}, split=split, format=form)
+        source = source_of(output_folder, {}, split=split, format=form)
         listing = source.list()
-        data = dataprep.open(made, split, format=form)
+        data = dataprep.open(output_folder, split, format=form)
         written = data.samples[data.samples["status"] == "written"]
         assert intact(source, listing) == {
             name: bytes(sample.image) for name, sample in zip(written["source"], data, strict=True)

@@ -61,8 +61,8 @@ def indexed(data: bytes, tar: str = "") -> Indexed:
             if row["problem"]:
                 refused[name] = row["problem"]
             else:
-                place = container_of(container, archive)
-                files[name] = place.read(row["offset"], row["bytes"])
+                location = container_of(container, archive)
+                files[name] = location.read(row["offset"], row["bytes"])
     return Indexed(files, refused, notes)
 
 
@@ -112,8 +112,8 @@ def test_archives_of_tar_programs(program: str, form: str, tmp_path: Path) -> No
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    found = indexed(pack(program, folder, tmp_path / "out.tar", f"--format={form}"))
-    assert (found.files, found.refused, found.notes) == (files, {}, [])
+    index = indexed(pack(program, folder, tmp_path / "out.tar", f"--format={form}"))
+    assert (index.files, index.refused, index.notes) == (files, {}, [])
 
 
 @pytest.mark.parametrize("form", ["gnu", "0.0", "0.1", "1.0"])
@@ -130,9 +130,9 @@ def test_sparse_members_are_refused(form: str, tmp_path: Path) -> None:
     options = ["--format=gnu"] if form == "gnu" else ["--format=pax", f"--sparse-version={form}"]
     data = pack("gnu", folder, tmp_path / "s.tar", "--sort=name", "--sparse", *options)
     assert len(data) < 2_000_000, "the file system keeps no holes, so that this tests nothing"
-    found = indexed(data)
-    assert found.refused == {"holes.jpg": "sparse file in the archive"}
-    assert found.files == {"zz.jpg": b"after"}
+    index = indexed(data)
+    assert index.refused == {"holes.jpg": "sparse file in the archive"}
+    assert index.files == {"zz.jpg": b"after"}
 
 
 def odd_members(names: tuple[str, ...], kinds: tuple[bytes, ...]) -> bytes:
@@ -153,10 +153,10 @@ def test_members_that_must_not_be_opened(inner: bool) -> None:
     """Paths that lead out, absolute ones, links, devices and FIFOs are listed with the reason."""
     names = ("../../x", "/etc/passwd", "a/../../y", "a..b/ok.jpg", ".//ok//2.jpg")
     data = odd_members(names, (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"Q", b"V"))
-    found = indexed(tar_of({"in.tar": data}) if inner else data)
+    index = indexed(tar_of({"in.tar": data}) if inner else data)
     before = "in/" if inner else ""
     leads_out = "member whose path leads out of the archive"
-    assert found.refused == {
+    assert index.refused == {
         f"{before}../../x": leads_out,
         f"{before}/etc/passwd": leads_out,
         f"{before}../y": leads_out,
@@ -167,7 +167,7 @@ def test_members_that_must_not_be_opened(inner: bool) -> None:
         f"{before}kind 6": "FIFO in the archive",
         f"{before}kind Q": "member of unknown type 'Q' in the archive",
     }
-    assert found.files.keys() == {f"{before}{n}" for n in ("a..b/ok.jpg", "ok/2.jpg", "kind 7")}
+    assert index.files.keys() == {f"{before}{n}" for n in ("a..b/ok.jpg", "ok/2.jpg", "kind 7")}
 
 
 def test_sizes_of_pax_headers_win() -> None:
@@ -224,9 +224,9 @@ def test_a_missing_end_marker_is_noted(packed: Callable[[bytes], bytes]) -> None
     """Archives that stop between members are read, and named: they may lack some."""
     data = tar_of({"a.jpg": b"a"})[:1024]
     for archive, title in ((data, "t.tar"), (tar_of({"n1.tar": data}), "t.tar: n1.tar")):
-        found = indexed(packed(archive))
-        assert [*found.files.values()] == [b"a"]
-        assert f"{title}: no end marker" in found.notes[-1]
+        index = indexed(packed(archive))
+        assert [*index.files.values()] == [b"a"]
+        assert f"{title}: no end marker" in index.notes[-1]
 
 
 @pytest.mark.parametrize("tail", [b"junk", bytes(5000) + tar_of({"b.jpg": b"b"})])
@@ -243,18 +243,20 @@ def test_what_follows_the_end_marker_is_refused(
     assert both.files == {"n1/a.jpg": b"a", "n2/a.jpg": b"a"}
 
 
-@given(data=st.binary(max_size=3000), cut=st.integers(0, 20_000), place=st.integers(0, 20_000))
-def test_damage_ends_in_an_error_of_the_archive(data: bytes, cut: int, place: int) -> None:
+@given(data=st.binary(max_size=3000), cut=st.integers(0, 20_000), position=st.integers(0, 20_000))
+def test_damage_ends_in_an_error_of_the_archive(data: bytes, cut: int, position: int) -> None:
     """An archive with bytes overwritten or cut off is read, or refused as that, nothing else."""
-    whole = tar_of({"a.jpg": bytes(700), "b" * 150: bytes(10)}, tarfile.PAX_FORMAT)
-    place %= len(whole)
-    damaged = (whole[:place] + data + whole[place + len(data) :])[: len(whole) - cut % len(whole)]
+    archive = tar_of({"a.jpg": bytes(700), "b" * 150: bytes(10)}, tarfile.PAX_FORMAT)
+    position %= len(archive)
+    damaged = (archive[:position] + data + archive[position + len(data) :])[
+        : len(archive) - cut % len(archive)
+    ]
     with contextlib.suppress(CorruptArchive, NotAnArchive):
         assert all(len(content) <= len(damaged) for content in indexed(damaged).files.values())
 
 
 def test_the_content_says_what_is_a_tar(packed: Callable[[bytes], bytes]) -> None:
-    """Whatever it is called; one level of nesting is looked into."""
+    """The name of the file does not matter; one level of nested tars is read."""
     deepest = tar_of({"deep.jpg": b"d"})
     inner = tar_of({"in.jpg": b"\xff\xd8i", "b.tar": deepest})
     data = tar_of(
@@ -271,8 +273,8 @@ def test_the_content_says_what_is_a_tar(packed: Callable[[bytes], bytes]) -> Non
 
 def test_other_compressions_are_refused_with_the_program_to_use() -> None:
     """So is a compressed tar in another tar."""
-    found = indexed(tar_of({"n1.tar.xz": b"\xfd7zXZ\x00" + bytes(100)}))
-    assert "unxz" in found.refused["n1.tar.xz"]
+    index = indexed(tar_of({"n1.tar.xz": b"\xfd7zXZ\x00" + bytes(100)}))
+    assert "unxz" in index.refused["n1.tar.xz"]
     inside = nested({"n1/a.jpg": b"a"}, packed=True)
     for archive in (inside, zipped(inside)):
         (reason,) = indexed(archive).refused.values()
@@ -332,8 +334,8 @@ def test_a_store_that_gives_up_is_not_a_damaged_archive(packed: bool, tmp_path: 
 def noise(count: int) -> bytes:
     """Something between noise and words, so that blocks begin at any bit."""
     rng = np.random.default_rng(0)
-    words = [rng.bytes(int(n)) for n in rng.integers(1, 12, 500)]
-    return b"".join(words[i] for i in rng.integers(0, 500, count // 5))[:count]
+    chunks = [rng.bytes(int(n)) for n in rng.integers(1, 12, 500)]
+    return b"".join(chunks[i] for i in rng.integers(0, 500, count // 5))[:count]
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -347,25 +349,25 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def test_gzip_content_is_read_at_any_place(store: Store, tmp_path: Path) -> None:
-    """By threads and by copies in workers, with ranges of the gzip file alone."""
+    """Threads and copies in workers read it by ranges of the gzip file only."""
     content = noise(6_000_000)
     packed = zipped(tar_of({"n1/a.jpg": content, "n1/b.jpg": b"b"}))
     store.put("key!gzip@", packed)
     source = ILSVRC(f"{store.uri}/key!gzip@", None, ILSVRCOptions(cache=str(tmp_path / "c")))
     listing = source.list()
-    whole = listing.located(listing.names.index("n1/a.jpg"))
+    member = listing.located(listing.names.index("n1/a.jpg"))
     rng = np.random.default_rng(1)
-    places = [(int(rng.integers(len(content))), int(rng.integers(0, 9) ** 6)) for _ in range(40)]
-    places += [(0, 10), (len(content) - 3, 3), (0, len(content)), (7, 0)]
+    ranges = [(int(rng.integers(len(content))), int(rng.integers(0, 9) ** 6)) for _ in range(40)]
+    ranges += [(0, 10), (len(content) - 3, 3), (0, len(content)), (7, 0)]
     copy = pickle.loads(pickle.dumps(source))
 
-    def same(place: tuple[int, int]) -> bool:
-        at, length = place[0], min(place[1], len(content) - place[0])
-        item = whole._replace(offset=whole.offset + at, bytes=length)
+    def same(position: tuple[int, int]) -> bool:
+        at, length = position[0], min(position[1], len(content) - position[0])
+        item = member._replace(offset=member.offset + at, bytes=length)
         return bool(copy.read(item) == content[at : at + length])
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(same, places))
+        assert all(pool.map(same, ranges))
 
 
 def test_damage_in_gzip_data_is_found_when_it_is_indexed() -> None:

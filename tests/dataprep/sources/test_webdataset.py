@@ -67,7 +67,7 @@ def labelled(*labels: object, ending: str = "cls") -> dict[str, bytes]:
 
 def with_json(*facts: object) -> dict[str, bytes]:
     """A sample for each object."""
-    return labelled(*[json.dumps(each) for each in facts], ending="json")
+    return labelled(*[json.dumps(fact) for fact in facts], ending="json")
 
 
 def classes(listing: Listing) -> list[str]:

@@ -62,7 +62,7 @@ def open_s3(s3_server: MotoServer, bucket: str) -> OpenS3:
     """Opens the test's bucket, or another, with options."""
 
     def open_(prefix: str = "prefix", *, into: str = bucket, **options: object) -> S3Store:
-        given = {"endpoint_url": s3_server.url, "max_attempts": 2, **options}
-        return S3Store(f"s3://{into}/{prefix}", StoreOptions.model_validate(given))
+        settings = {"endpoint_url": s3_server.url, "max_attempts": 2, **options}
+        return S3Store(f"s3://{into}/{prefix}", StoreOptions.model_validate(settings))
 
     return open_

@@ -33,9 +33,9 @@ def reachable() -> Iterator[Path]:
 
 def entries(store: LocalStore) -> dict[str, str | None]:
     """The problem of each listed key, None for those that can be read."""
-    found = [(info.key, info.problem) for info in store.list()]
-    assert len(found) == len(dict(found))
-    return dict(found)
+    actual = [(info.key, info.problem) for info in store.list()]
+    assert len(actual) == len(dict(actual))
+    return dict(actual)
 
 
 def files_below(folder: Path) -> set[str]:
@@ -386,9 +386,12 @@ LINKS: dict[str, tuple[list[str], dict[str, str], dict[str, str | None]]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "links", "found"), LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize(("files", "links", "expected_entries"), LINKS.values(), ids=LINKS)
 def test_symbolic_links(
-    store: LocalStore, files: list[str], links: dict[str, str], found: dict[str, str | None]
+    store: LocalStore,
+    files: list[str],
+    links: dict[str, str],
+    expected_entries: dict[str, str | None],
 ) -> None:
     """Followed within the root, also where that is a link; any other is listed as a problem."""
     outside = store.root.parent / "outside"
@@ -398,12 +401,12 @@ def test_symbolic_links(
         store.put(key, b"data")
     for name, target in links.items():
         (store.root / name).symlink_to(target)
-    assert entries(store) == found
+    assert entries(store) == expected_entries
     assert [info for info in store.list() if info.key.startswith("a/b")] == [*store.list("a/b")]
-    for key, problem in found.items():
+    for key, problem in expected_entries.items():
         assert problem or store.get(key) == b"data"
     (outside / "link").symlink_to(store.root)
-    assert entries(LocalStore(str(outside / "link"))) == found
+    assert entries(LocalStore(str(outside / "link"))) == expected_entries
 
 
 def test_files_that_vanish_while_listing_are_left_out(
@@ -416,16 +419,16 @@ def test_files_that_vanish_while_listing_are_left_out(
 
     def scanned(folder: str) -> Any:
         with real(folder) as entries:
-            found = list(entries)
+            remaining = list(entries)
         (store.root / "b").unlink(missing_ok=True)
-        return nullcontext(found)
+        return nullcontext(remaining)
 
     monkeypatch.setattr(os, "scandir", scanned)
     assert [info.key for info in store.list()] == ["a", "c"]
 
 
 def test_listing_is_in_the_order_of_bytes(store: LocalStore) -> None:
-    """Not of the locale; dots within a name are part of it."""
+    """The locale has no effect; dots within a name are part of it."""
     names = ["B", "a", "\udcff", "ü", "Z", "c..", "d/..b"]
     for name in names:
         store.put(name, b"x")
@@ -448,16 +451,16 @@ def pages() -> Iterator[memoryview]:
 @pytest.fixture
 def modes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
     """Each write that is tried: whether past the cache, and of how many bytes."""
-    found = []
+    actual = []
     write = os.write
 
     def seen(descriptor: int, data: memoryview) -> int:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        found.append((bool(flags & os.O_DIRECT), len(data)))
+        actual.append((bool(flags & os.O_DIRECT), len(data)))
         return write(descriptor, data)
 
     monkeypatch.setattr(os, "write", seen)
-    return found
+    return actual
 
 
 def written(store: LocalStore, data: memoryview | bytes) -> bytes:
@@ -472,9 +475,11 @@ def test_whole_blocks_go_past_the_cache_and_the_rest_the_usual_way(
 ) -> None:
     """Page-aligned memory is offered to the disk but for its last bytes, which are no block."""
     assert written(store, pages) == pages
-    whole = SIZE // 4096 * 4096
-    assert modes[0] == (True, whole)
-    assert modes[-1] == (False, SIZE - whole) or (False, SIZE) in modes  # no file system for it
+    whole_blocks_bytes = SIZE // 4096 * 4096
+    assert modes[0] == (True, whole_blocks_bytes)
+    assert (
+        modes[-1] == (False, SIZE - whole_blocks_bytes) or (False, SIZE) in modes
+    )  # no file system for it
 
 
 @pytest.mark.parametrize("start", [1, 512, 4095])
@@ -497,7 +502,7 @@ def test_a_file_system_that_takes_less_gets_the_rest_the_usual_way(
 def test_a_disk_that_fills_up_is_reported(
     store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever way the bytes go."""
+    """Each way of writing reports it."""
     monkeypatch.setattr(os, "write", failing(os_error(errno.ENOSPC)))
     with pytest.raises(StoreFull, match="no space left while writing 'key'"):
         store.put("key", pages)

@@ -165,7 +165,7 @@ def test_paths_and_keys_may_look_odd(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("message", "secret_free"),
     [
         (
             'Could not connect to the endpoint URL: "http://me:hunter2@127.0.0.1:9/bucket"',
@@ -179,17 +179,17 @@ def test_paths_and_keys_may_look_odd(address: str) -> None:
         ("mail me@example.org, key=1", "mail me@example.org, key=1"),
     ],
 )
-def test_messages_of_others_are_told_without_credentials(said: str, told: str) -> None:
+def test_messages_of_others_are_told_without_credentials(message: str, secret_free: str) -> None:
     """Everything else of them stays."""
-    assert without_credentials(said) == told
+    assert without_credentials(message) == secret_free
 
 
 @given(st.from_regex(r"[a-z0-9:%]{1,9}", fullmatch=True), st.text(max_size=5), st.text(max_size=5))
 def test_no_user_of_an_address_is_told(user: str, before: str, after: str) -> None:
     """Whatever stands around it, and once is enough."""
-    told = without_credentials(f"{before} http://{user}@host {after}")
-    assert f"http://{user}@" not in told
-    assert without_credentials(told) == told
+    secret_free = without_credentials(f"{before} http://{user}@host {after}")
+    assert f"http://{user}@" not in secret_free
+    assert without_credentials(secret_free) == secret_free
 
 
 @pytest.fixture

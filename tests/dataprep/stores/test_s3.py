@@ -140,8 +140,8 @@ def test_keys_lie_below_the_prefix(
     boto.put_object(Bucket=bucket, Key="prefix-of-another/key", Body=b"x")
     store = open_s3(prefix)
     store.put("a/key", DATA)
-    stored = f"{prefix.strip('/')}/a/key".lstrip("/")
-    assert boto.get_object(Bucket=bucket, Key=stored)["Body"].read() == DATA
+    full_key = f"{prefix.strip('/')}/a/key".lstrip("/")
+    assert boto.get_object(Bucket=bucket, Key=full_key)["Body"].read() == DATA
     listed = {info.key for info in store.list()}
     assert listed == ({"a/key"} if prefix else {"a/key", "prefix-of-another/key"})
 
@@ -223,7 +223,7 @@ def test_a_server_that_refuses_every_if_match_is_asked_and_written(
 def test_the_age_of_an_object_is_between_two_times_of_the_server(
     open_s3: OpenS3, s3_server: MotoServer
 ) -> None:
-    """Whatever clock this machine has."""
+    """The clock of this machine has no effect."""
     open_s3().put("key", DATA)
     times = {
         "Last-Modified": "Fri, 02 Jan 2026 03:04:05 GMT",
@@ -243,14 +243,14 @@ PAGES: list[tuple[dict[str, object], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("page", "whole"), PAGES, ids=str)
+@pytest.mark.parametrize(("page", "complete"), PAGES, ids=str)
 def test_a_listing_that_breaks_off_is_refused(
-    open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, page: dict[str, object], whole: bool
+    open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, page: dict[str, object], complete: bool
 ) -> None:
     """A server that knows only ListObjects does not lose the pages that follow."""
     monkeypatch.setattr(Paginator, "paginate", lambda self, **_: iter([page]))
     store = open_s3()
-    if whole:
+    if complete:
         assert len(list(store.list())) == page.get("KeyCount", 0)
     else:
         with pytest.raises(StoreError, match="a listing breaks off"):

@@ -90,15 +90,15 @@ def test_a_refused_request(open_s3: OpenS3, s3_server: MotoServer) -> None:
 def test_nobody_at_the_endpoint(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch) -> None:
     """An endpoint where nobody listens is unreachable, and named with its option."""
     monkeypatch.setattr("time.sleep", lambda duration_s: None)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
         messages = refused_always(StoreUnreachable, open_s3(endpoint_url=url, max_attempts=1))
     assert all(url in message and "--endpoint-url" in message for message in messages.values())
 
 
 def test_no_credentials(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without credentials the message says how to give them."""
+    """The message says how to give credentials."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -222,7 +222,11 @@ def _classes(kind: type[Exception]) -> Iterator[type[Exception]]:
 @pytest.mark.parametrize(
     "name",
     sorted(
-        {one.__name__ for one in _classes(boto.BotoCoreError) if one.__module__ == boto.__name__}
+        {
+            error_class.__name__
+            for error_class in _classes(boto.BotoCoreError)
+            if error_class.__module__ == boto.__name__
+        }
     ),
 )
 def test_no_error_of_botocore_is_forgotten(name: str) -> None:

@@ -157,8 +157,8 @@ def test_a_job_sends_a_shard_twenty_four_times(
     display = Notes()
     with pytest.raises(StoreError, match="InternalError"):
         dataprep.shard(dataprep.ShardConfig.model_validate(config), display=display)
-    asked = [r for r in proxy.requests if r.method == "PUT" and "/tfrecord/" in r.path]
-    assert len(asked) == 24
+    requests = [r for r in proxy.requests if r.method == "PUT" and "/tfrecord/" in r.path]
+    assert len(requests) == 24
     repeated = [line for line in display.lines if "is made again" in line]
     assert len(repeated) == 2
     assert all("InternalError" in line for line in repeated)
@@ -186,10 +186,10 @@ def test_a_damaged_object_is_removed_only_with_the_lock(
     open_store: OpenStore, proxy: FaultProxy, has_lock: bool
 ) -> None:
     """Another run may have stored its own object under that name since the last attempt."""
-    store, asked = open_store(max_attempts=2), iter([None])
+    store, answers = open_store(max_attempts=2), iter([None])
 
     def check_lock() -> None:
-        if next(asked, "again") and not has_lock:
+        if next(answers, "again") and not has_lock:
             raise LeaseLost("another run has taken over")
 
     own_etag = Rule(Match(), SetHeader("ETag", '"opaque-1"'))

@@ -24,15 +24,15 @@ def done(
     kind: str, params: dict[str, Any], cold: Cold | None, repeats: int = 6, **metrics: Any
 ) -> list[Trial]:
     """Repeats that differ by 1 %, around the rates that are given."""
-    made = []
+    results = []
     for repeat in range(repeats):
         factor = 1 + 0.01 * (repeat - (repeats - 1) / 2) / max(repeats - 1, 1)
         rates = {k: v * factor for k, v in metrics.items() if k in ("samples_per_s", "mb_per_s")}
         spec = TrialSpec(kind, params, repeat)
-        made.append(
+        results.append(
             Trial(spec.id, kind, params, repeat, "done", {**metrics, **rates}, cold, seconds=1.0)
         )
-    return made
+    return results
 
 
 def loader(
@@ -46,11 +46,11 @@ def loader(
     **params: Any,
 ) -> list[Trial]:
     """A loader alone."""
-    told = {"loader": loader, "data": data, "cache": cache, "workers": workers}
-    told |= {"prefetch": 2, "batch_size": 64, **params, "seconds": 1.0}
+    settings = {"loader": loader, "data": data, "cache": cache, "workers": workers}
+    settings |= {"prefetch": 2, "batch_size": 64, **params, "seconds": 1.0}
     cold = REMOTE if data.endswith("@s3") else LABELS[cache]
     return done(
-        *("loader", told, cold, repeats),
+        *("loader", settings, cold, repeats),
         samples_per_s=rate,
         mb_per_s=rate * SAMPLE_BYTES / 1e6,
         objects=100,
@@ -72,19 +72,25 @@ def loop(
 ) -> list[Trial]:
     """A training loop with one input, on an emulated device unless ``metrics`` say otherwise."""
     reads = source in ("warm", "cold", "store")
-    place = "s3" if source == "store" else "disk"
-    told: dict[str, Any] = {"group": group, "input": source, "consumer": "paced"}
-    told |= {"loader": loader, "data": f"{form}@{place}" if reads else ""}
-    told |= {"model": "resnet50", "batch_size": 64, "image_size": 224, "workers": 1, "prefetch": 2}
-    told |= {"augment": True, "normalise": True, "colour_jitter": False, "pca_noise": False}
-    told |= {"pin_memory": False, **params}
-    found = {"device": "emulated device", "emulated": True, "au_mlperf": 0.5, **(metrics or {})}
-    if found["device"] != "emulated device":
-        found["emulated"] = False
+    location = "s3" if source == "store" else "disk"
+    settings: dict[str, Any] = {"group": group, "input": source, "consumer": "paced"}
+    settings |= {"loader": loader, "data": f"{form}@{location}" if reads else ""}
+    settings |= {
+        "model": "resnet50",
+        "batch_size": 64,
+        "image_size": 224,
+        "workers": 1,
+        "prefetch": 2,
+    }
+    settings |= {"augment": True, "normalise": True, "colour_jitter": False, "pca_noise": False}
+    settings |= {"pin_memory": False, **params}
+    actual = {"device": "emulated device", "emulated": True, "au_mlperf": 0.5, **(metrics or {})}
+    if actual["device"] != "emulated device":
+        actual["emulated"] = False
     read = {"mb_per_s": rate * SAMPLE_BYTES / 1e6, "objects": 100, "mean_object_bytes": 4e6}
     return done(
-        *("train", told, cold or LABELS.get(source), repeats),
-        **{"samples_per_s": rate, **(read if reads else {}), **found},
+        *("train", settings, cold or LABELS.get(source), repeats),
+        **{"samples_per_s": rate, **(read if reads else {}), **actual},
     )
 
 
@@ -109,9 +115,9 @@ def run(*parts: Sequence[Trial], processors: int | None = 2, **config: Any) -> R
     environment = {"processors": processors} if processors else {}
     environment |= config.pop("environment", {})
     trials = together(*parts)
-    made = {"repeats": 6, "data": data, **config}
+    results = {"repeats": 6, "data": data, **config}
     started = "2026-11-21T12:00:00+00:00"
-    return Result("made", started, environment, made, trials, rates=STEADY_STATE)
+    return Result("made", started, environment, results, trials, rates=STEADY_STATE)
 
 
 def analysed(*parts: Sequence[Trial], **how: Any) -> Analysis:
@@ -126,5 +132,5 @@ def by_code(*parts: Sequence[Trial], **how: Any) -> dict[str, Finding]:
 
 def primary(*parts: Sequence[Trial], **how: Any) -> str:
     """The code of the finding to begin with."""
-    (found,) = [f.code for f in analysed(*parts, **how).findings if f.primary]
-    return found
+    (actual,) = [f.code for f in analysed(*parts, **how).findings if f.primary]
+    return actual

@@ -42,53 +42,55 @@ def followed(rate: float, **params: Any) -> Result:
 
 def test_a_recommendation_that_was_followed() -> None:
     """What changed is listed, and the predicted gain stands beside the one that was found."""
-    found = compared(run(ONE_WORKER), followed(1390, workers=2))
-    (one,) = found.loops
-    assert one.changed == ("workers: 1 -> 2",)
-    assert one.applied == ("Use 2 loader workers instead of 1",)
-    assert one.predicted is not None
-    assert one.rate_change is not None
-    assert one.predicted.median == pytest.approx(1.6, rel=0.02)
-    assert one.rate_change.ratio.ratio == pytest.approx(1390 / 880, rel=0.01)
-    assert found.sentence.startswith("The loop 'g' is faster: 1.58 times the base rate")
-    assert found.exit_code == 0
+    comparison = compared(run(ONE_WORKER), followed(1390, workers=2))
+    (loop,) = comparison.loops
+    assert loop.changed == ("workers: 1 -> 2",)
+    assert loop.applied == ("Use 2 loader workers instead of 1",)
+    assert loop.predicted is not None
+    assert loop.rate_change is not None
+    assert loop.predicted.median == pytest.approx(1.6, rel=0.02)
+    assert loop.rate_change.ratio.ratio == pytest.approx(1390 / 880, rel=0.01)
+    assert comparison.sentence.startswith("The loop 'g' is faster: 1.58 times the base rate")
+    assert comparison.exit_code == 0
 
 
 def test_a_change_that_was_not_recommended_has_no_prediction() -> None:
     """Prefetch was not measured in the base."""
-    (one,) = compared(run(ONE_WORKER), followed(900, prefetch=4)).loops
-    assert one.changed == ("prefetch: 2 -> 4",)
-    assert one.predicted is None
+    (loop,) = compared(run(ONE_WORKER), followed(900, prefetch=4)).loops
+    assert loop.changed == ("prefetch: 2 -> 4",)
+    assert loop.predicted is None
 
 
 def test_the_number_of_hosts_is_a_difference() -> None:
     """One host has more of a store to itself."""
-    several = replace(run(ONE_WORKER), hosts=(HostFacts(0), HostFacts(1)))
-    assert [str(one) for one in compared(run(ONE_WORKER), several).config] == ["hosts: none -> 2"]
+    several_hosts = replace(run(ONE_WORKER), hosts=(HostFacts(0), HostFacts(1)))
+    assert [str(difference) for difference in compared(run(ONE_WORKER), several_hosts).config] == [
+        "hosts: none -> 2"
+    ]
 
 
 def test_loops_are_paired_by_group_whatever_else_differs() -> None:
     """Another loader, and data on a local disk instead of a store: the farthest inputs."""
     staged = run(loop("synthetic", 2000, loader="torch-map"), loop("warm", 860, loader="torch-map"))
-    (one,) = compared(run(FAR_STORE), staged).loops
-    assert "input: store -> warm" in one.changed
-    assert one.rate_change is not None
-    assert one.rate_change.ratio.ratio > 50
+    (one_loop,) = compared(run(FAR_STORE), staged).loops
+    assert "input: store -> warm" in one_loop.changed
+    assert one_loop.rate_change is not None
+    assert one_loop.rate_change.ratio.ratio > 50
     other_name = followed(1390, workers=2, group="other")
     assert compared(run(ONE_WORKER), other_name).loops[0].rate_change is not None
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"model": "resnet18"}, "model resnet50 -> resnet18"),
         ({"image_size": 160}, "image_size 224 -> 160"),
         ({"batch_size": 256}, "batch_size 64 -> 256"),
     ],
 )
-def test_other_work_is_refused(params: dict[str, Any], said: str) -> None:
+def test_other_work_is_refused(params: dict[str, Any], message: str) -> None:
     """The difference is named."""
-    assert said in refused(run(ONE_WORKER), followed(1390, **params))
+    assert message in refused(run(ONE_WORKER), followed(1390, **params))
 
 
 def test_other_images_are_refused() -> None:
@@ -108,18 +110,18 @@ def test_unlike_machines_are_refused() -> None:
 
 
 def test_nothing_in_common_is_refused() -> None:
-    """Also with force."""
+    """Two runs without a common trial are refused, also with force."""
     with pytest.raises(NotComparable, match="no figure in common"):
         compared(run(loader(100, 1)), run(loader(100, 1, batch_size=9)), force=True)
 
 
 def test_a_regression_is_exit_code_1() -> None:
-    """Of any figure that decides; an improvement elsewhere does not make up for it."""
+    """Any figure that decides sets it; an improvement elsewhere does not make up for it."""
     base = run(loader(100, 1), loader(200, 2))
-    found = compared(base, run(loader(80, 1), loader(300, 2)))
-    assert found.exit_code == 1
-    (worse,) = with_verdict(found.deciding, "regression")
-    (better,) = with_verdict(found.deciding, "improvement")
+    comparison = compared(base, run(loader(80, 1), loader(300, 2)))
+    assert comparison.exit_code == 1
+    (worse,) = with_verdict(comparison.deciding, "regression")
+    (better,) = with_verdict(comparison.deciding, "improvement")
     assert worse.log_worse > 0 > better.log_worse
 
 
@@ -140,10 +142,10 @@ def test_a_lower_figure_may_be_the_better_one() -> None:
     before, after = (
         with_metrics(loader(100, 1), time_to_first_batch_s=seconds) for seconds in (1.0, 3.0)
     )
-    found = compared(run(before), run(after))
-    (change,) = with_verdict(found.listed, "regression")
+    comparison = compared(run(before), run(after))
+    (change,) = with_verdict(comparison.listed, "regression")
     assert change.figure.name == "time to first batch"
-    assert found.exit_code == 0
+    assert comparison.exit_code == 0
 
 
 def test_the_rate_of_the_loop_decides() -> None:
@@ -157,15 +159,15 @@ def test_the_rate_of_the_loop_decides() -> None:
             done("disk", {"target": "t"}, WARM, mb_per_s=other_rate),
         )
 
-    found = compared(measured(100, 100), measured(100, 50))
-    assert [change.name for change in found.deciding] == ["g, cold"]
-    assert len(with_verdict(found.listed, "regression")) == 3
-    assert found.exit_code == 0
+    comparison = compared(measured(100, 100), measured(100, 50))
+    assert [change.name for change in comparison.deciding] == ["g, cold"]
+    assert len(with_verdict(comparison.listed, "regression")) == 3
+    assert comparison.exit_code == 0
     assert compared(measured(100, 100), measured(50, 100)).exit_code == 1
 
 
 def test_without_a_loop_in_both_runs_loaders_and_probes_decide() -> None:
-    """By the rate of each; a loop that only one run has does not decide."""
+    """The rate of each decides; a loop that only one run has does not."""
 
     def measured(loader_rate: float, disk_rate: float) -> list[Trial]:
         disk = done("disk", {"target": "t"}, WARM, mb_per_s=disk_rate)
@@ -174,24 +176,24 @@ def test_without_a_loop_in_both_runs_loaders_and_probes_decide() -> None:
     base = run(measured(100, 100), loop("warm", 100))
     assert compared(base, run(measured(100, 100))).exit_code == 0
     for rates in ((50, 100), (100, 50)):
-        found = compared(base, run(measured(*rates)))
-        assert len(found.deciding) == 2
-        assert found.exit_code == 1
+        comparison = compared(base, run(measured(*rates)))
+        assert len(comparison.deciding) == 2
+        assert comparison.exit_code == 1
 
 
 def test_the_time_to_the_first_batch_decides_where_no_run_has_a_rate() -> None:
-    """As with data so short that they fit into what a loader reads ahead."""
+    """A run has no rate if its data fit into what a loader reads ahead."""
     before, after = (
         with_metrics(loader(100, 1), samples_per_s=None, time_to_first_batch_s=seconds)
         for seconds in (1.0, 3.0)
     )
-    found = compared(run(before), run(after))
-    assert [change.figure.name for change in found.deciding] == ["time to first batch"]
-    assert found.exit_code == 1
+    comparison = compared(run(before), run(after))
+    assert [change.figure.name for change in comparison.deciding] == ["time to first batch"]
+    assert comparison.exit_code == 1
 
 
 def test_the_start_of_later_epochs_is_compared_and_decides_nothing() -> None:
-    """Of loops and of loaders; a shorter one is better."""
+    """Loops and loaders have this figure; a shorter time is better."""
     later: dict[str, Any] = {"time_to_first_batch_s": 2.0, "epoch_start_s": 0.4}
     sooner = {**later, "epoch_start_s": 0.1}
     base = run(
@@ -202,8 +204,8 @@ def test_the_start_of_later_epochs_is_compared_and_decides_nothing() -> None:
         loop("warm", 500, metrics=sooner),
         done("loader", {"loader": "a", "data": "b@disk"}, WARM, samples_per_s=900.0, **sooner),
     )
-    found = compared(base, new, force=True)
-    starts = [change for change in found.listed if change.figure.metric == "epoch_start_s"]
+    comparison = compared(base, new, force=True)
+    starts = [change for change in comparison.listed if change.figure.metric == "epoch_start_s"]
     assert [change.kind for change in starts] == ["train", "loader"]
     assert {change.verdict for change in starts} == {"improvement"}
 
@@ -213,9 +215,9 @@ def test_loaders_do_not_answer_for_a_loop_without_a_rate() -> None:
     base = run(loop("warm", 100), loader(100, 1))
     new = run(with_metrics(loop("warm", 100), samples_per_s=None), loader(100, 1))
     assert "g, warm: samples/s is missing in repeats of new" in refused(base, new)
-    found = compared(base, new, force=True)
-    assert [change.kind for change in found.deciding] == ["loader"]
-    assert "g, warm: samples/s is missing in repeats of new" in found.unpaired
+    comparison = compared(base, new, force=True)
+    assert [change.kind for change in comparison.deciding] == ["loader"]
+    assert "g, warm: samples/s is missing in repeats of new" in comparison.unpaired
 
 
 def points(sort: str, count: int, repeats: int = 6) -> list[list[Trial]]:
@@ -242,9 +244,9 @@ def share_of_alarms(sort: str, count: int, comparisons: int) -> float:
     planned = run(*points(sort, count))
     alarms = 0
     for _ in range(comparisons):
-        found = compared(scattered(planned, source), scattered(planned, source))
-        assert len(found.changes) == count
-        alarms += found.exit_code
+        comparison = compared(scattered(planned, source), scattered(planned, source))
+        assert len(comparison.changes) == count
+        alarms += comparison.exit_code
     return alarms / comparisons
 
 
@@ -293,17 +295,17 @@ def test_a_slower_one_of_twenty_is_noticed(sort: str) -> None:
 def test_too_many_figures_for_the_repeats_are_underpowered(
     count: int, repeats: int, more: int
 ) -> None:
-    """At 6 against 6 the smallest p-value is 2/924: of more than 23 figures none can change."""
+    """The smallest p-value of 6 against 6 is 2/924: of more than 23 figures none can change."""
     base, new = points("loaders", count, repeats), points("loaders", count, repeats)
     new[0] = loader(50, 1, repeats=repeats)
-    found = compared(run(*base), run(*new))
-    assert found.more_repeats == more
-    assert found.exit_code == (0 if more else 1)
-    underpowered = with_verdict(found.deciding, "underpowered")
+    comparison = compared(run(*base), run(*new))
+    assert comparison.more_repeats == more
+    assert comparison.exit_code == (0 if more else 1)
+    underpowered = with_verdict(comparison.deciding, "underpowered")
     assert len(underpowered) == (count if more else 0)
-    assert ("underpowered: with" in found.sentence) == bool(more)
+    assert ("underpowered: with" in comparison.sentence) == bool(more)
     if more:
-        assert f"run at least {more} more repeat." in found.sentence
+        assert f"run at least {more} more repeat." in comparison.sentence
         halved = next(change for change in underpowered if change.log_worse > 0.5)
         assert halved.verdict_words == f"underpowered, {more} more repeat"
 
@@ -334,19 +336,19 @@ def test_rates_of_the_former_rule_are_not_compared_with_new_ones(trials: list[Tr
 def test_probes_of_both_rules_are_compared() -> None:
     """The rule is of loops and loaders; those that only one run has do not matter."""
     disk = done("disk", {"target": "t"}, WARM, mb_per_s=100.0)
-    found = compared(former(run(disk, loader(100, 1))), run(disk))
-    assert [change.kind for change in found.changes] == ["disk"]
-    assert not found.rule_note
+    comparison = compared(former(run(disk, loader(100, 1))), run(disk))
+    assert [change.kind for change in comparison.changes] == ["disk"]
+    assert not comparison.rule_note
 
 
 def test_points_of_one_run_alone_are_listed() -> None:
     """So are trials that did not end well."""
     base = run(loader(100, 1), loader(200, 2))
     failed = [replace(t, status="failed", reason="it fell over") for t in loader(200, 2)]
-    found = compared(base, run(loader(100, 1), failed, loader(50, 4)))
-    assert any(said.startswith("only in base: loader") for said in found.unpaired)
-    assert any(said.startswith("only in new: loader") for said in found.unpaired)
-    assert "failed or skipped in new: it fell over" in found.unpaired
+    comparison = compared(base, run(loader(100, 1), failed, loader(50, 4)))
+    assert any(line.startswith("only in base: loader") for line in comparison.unpaired)
+    assert any(line.startswith("only in new: loader") for line in comparison.unpaired)
+    assert "failed or skipped in new: it fell over" in comparison.unpaired
 
 
 def test_cold_is_not_compared_with_warm() -> None:
@@ -359,8 +361,8 @@ def test_cold_is_not_compared_with_warm() -> None:
 
 def test_the_device_is_named() -> None:
     """Both, where they differ."""
-    (one,) = compared(run(ONE_WORKER), followed(900, metrics=GPU)).loops
-    assert one.device == "emulated device -> NVIDIA H100"
+    (loop,) = compared(run(ONE_WORKER), followed(900, metrics=GPU)).loops
+    assert loop.device == "emulated device -> NVIDIA H100"
 
 
 def judged(base: Sequence[float], new: Sequence[float], *, higher: bool) -> Judgement:

@@ -15,12 +15,12 @@ STARTS = {"epoch_start_share": 0.3, "epoch_start_s": 0.1, "time_to_first_batch_s
 
 def side_by_side(count: int, slowest: float, *, rate: float = 150, **params: Any) -> list[Trial]:
     """A loop of ``count`` accelerators of 200 img/s, one of which is slower than the others."""
-    each = [*[min(1.0, slowest + 0.02)] * (count - 1), slowest]
+    shares = [*[min(1.0, slowest + 0.02)] * (count - 1), slowest]
     metrics = {
         "devices": count,
-        "rank_au_mlperf": each,
+        "rank_au_mlperf": shares,
         "rank_samples_per_s": [rate / count] * count,
-        "au_mlperf": sum(each) / count,
+        "au_mlperf": sum(shares) / count,
         "au_mlperf_slowest": slowest,
         **STARTS,
     }
@@ -35,9 +35,9 @@ def side_by_side(count: int, slowest: float, *, rate: float = 150, **params: Any
 
 def measured(*trials: list[Trial]) -> list[FeedsRow]:
     """The measured rows of the table of accelerators."""
-    found = analysed(*trials).feeds
-    assert found is not None
-    return [row for row in found.rows if row.how == "measured"]
+    feeds = analysed(*trials).feeds
+    assert feeds is not None
+    return [row for row in feeds.rows if row.how == "measured"]
 
 
 def test_the_largest_number_that_is_kept_busy_is_a_measured_row() -> None:
@@ -63,14 +63,14 @@ def test_the_slowest_rank_decides_not_the_mean() -> None:
 
 def test_more_may_be_fed_than_the_largest_number_measured() -> None:
     """The row says so, and the terminal too."""
-    found = analysed(
+    feeds = analysed(
         side_by_side(1, 0.97, preset="A100"), side_by_side(3, 0.95, rate=580, preset="A100")
     ).feeds
-    assert found is not None
-    row = found.rows[0]
+    assert feeds is not None
+    row = feeds.rows[0]
     assert (dict(row.feeds), row.at_least) == ({"A100": 3}, True)
     assert row.basis.endswith("No larger number was measured.")
-    assert feeds_line(found) == "This host feeds, for ResNet-50:  3 or more A100  (measured)"
+    assert feeds_line(feeds) == "This host feeds, for ResNet-50:  3 or more A100  (measured)"
 
 
 def test_no_number_is_fed_where_one_alone_is_not() -> None:
@@ -94,9 +94,9 @@ def test_each_loader_has_its_own_numbers() -> None:
 
 
 def test_every_number_is_in_the_summary() -> None:
-    """With the figures of each rank."""
-    found = analysed(side_by_side(1, 0.97), side_by_side(2, 0.93, rate=370))
-    entries = found.summary["accelerators"]
+    """The summary also has the figures of each rank."""
+    result = analysed(side_by_side(1, 0.97), side_by_side(2, 0.93, rate=370))
+    entries = result.summary["accelerators"]
     assert [entry["accelerators"] for entry in entries] == [1, 2]
     assert entries[1]["rank_au"] == pytest.approx([0.95, 0.93])
     assert entries[1]["rank_samples_per_s"] == [185, 185]
@@ -106,6 +106,6 @@ def test_every_number_is_in_the_summary() -> None:
 
 def test_loops_on_real_devices_are_no_row() -> None:
     """Several GPUs that train one model are not accelerators side by side."""
-    found = analysed(loop("synthetic", 1000), loop("warm", 900)).feeds
-    assert found is not None
-    assert all(row.how == "computed" for row in found.rows)
+    feeds = analysed(loop("synthetic", 1000), loop("warm", 900)).feeds
+    assert feeds is not None
+    assert all(row.how == "computed" for row in feeds.rows)

@@ -55,13 +55,13 @@ def watched(**metrics: Any) -> list[Trial]:
 
 @pytest.mark.parametrize(("rung", "code"), CODES.items())
 def test_the_rung_that_costs_most_is_the_primary_finding(rung: str, code: str) -> None:
-    """With its share of the step, and in the verdict."""
-    found = analysed(ladder(rung))
-    (first,) = [finding for finding in found.findings if finding.primary]
+    """The finding has the rung's share of the step, and the verdict names it."""
+    result = analysed(ladder(rung))
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert (first.code, first.severity) == (code, "problem")
     assert first.share is not None
     assert 0.4 < first.share < 0.6
-    assert "bottleneck" in found.verdict
+    assert "bottleneck" in result.verdict
 
 
 STARTS = {"epoch_start_share": 0.4, "epoch_start_s": 0.1, "time_to_first_batch_s": 2.0}
@@ -74,8 +74,8 @@ def test_the_starts_of_epochs_are_a_cause_of_their_own() -> None:
         loop("warm", 250, metrics=STARTS),
         loop("cold", 200, metrics={**STARTS, "epoch_start_share": 0.5}),
     )
-    found = analysed(trials)
-    by_name = {finding.code: finding for finding in found.findings}
+    result = analysed(trials)
+    by_name = {finding.code: finding for finding in result.findings}
     starts = by_name["epoch-starts"]
     # A sample takes 1 ms, 4 ms of which 1.6 ms are starts, and 5 ms.
     assert starts.share == pytest.approx(0.32, rel=0.05)
@@ -84,12 +84,12 @@ def test_the_starts_of_epochs_are_a_cause_of_their_own() -> None:
     )
     assert by_name["slow-preparation"].share == pytest.approx(0.28, rel=0.05)
     assert by_name["slow-disk"].share == pytest.approx(0.2, rel=0.05)
-    assert found.loop is not None
-    assert found.loop.loss is not None
+    assert result.loop is not None
+    assert result.loop.loss is not None
     causes = [
         by_name[code].share or 0.0 for code in by_name if RULES[by_name[code].code].kind == "cause"
     ]
-    assert sum(causes) == pytest.approx(found.loop.loss.median, rel=0.02)
+    assert sum(causes) == pytest.approx(result.loop.loss.median, rel=0.02)
 
 
 def test_starts_of_epochs_that_take_little_are_no_cause() -> None:
@@ -103,11 +103,11 @@ def test_starts_of_epochs_that_take_little_are_no_cause() -> None:
 def test_a_device_is_the_limit_where_starts_and_the_rest_are_each_little() -> None:
     """A loss of 7 %, of which starts of epochs are 4 %, has no cause to remove."""
     metrics = {**STARTS, "epoch_start_share": 0.04}
-    found = analysed(loop("synthetic", 1000), loop("warm", 930, metrics=metrics))
-    (first,) = [finding for finding in found.findings if finding.primary]
+    result = analysed(loop("synthetic", 1000), loop("warm", 930, metrics=metrics))
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert first.code == "slow-device"
-    assert "The device is the limit" in found.verdict
-    assert found.advice.changes == ()
+    assert "The device is the limit" in result.verdict
+    assert result.advice.changes == ()
 
 
 def test_the_start_of_an_epoch_behind_a_store_is_part_of_the_store() -> None:
@@ -144,8 +144,8 @@ def test_a_store_is_slow_by_latency_or_by_bandwidth(
     rates: dict[tuple[int, int], float], code: str
 ) -> None:
     """The growth with connections or object size decides, whatever the share of the first byte."""
-    found = analysed(STORE_LOOP, probe(rates), **PROBED)
-    (first,) = [finding for finding in found.findings if finding.primary]
+    result = analysed(STORE_LOOP, probe(rates), **PROBED)
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert first.code == code
     assert "the probe gives" in first.evidence or "it gives" in first.evidence
 
@@ -153,12 +153,12 @@ def test_a_store_is_slow_by_latency_or_by_bandwidth(
 def test_the_first_byte_decides_nothing() -> None:
     """Without points of the probe the result says so, and how to measure them."""
     seen = {"store_first_byte_s": 0.4, "store_get_s": 0.5}
-    found = analysed(loop("synthetic", 1000), loop("warm", 990), loop("store", 300, metrics=seen))
-    (first,) = [finding for finding in found.findings if finding.primary]
+    result = analysed(loop("synthetic", 1000), loop("warm", 990), loop("store", 300, metrics=seen))
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert first.code == "slow-store"
     assert "whether latency or bandwidth limits was not measured" in first.evidence
     assert "object_store.targets, .connections and .object_bytes" in first.evidence
-    commands = [change.command for change in found.advice.changes]
+    commands = [change.command for change in result.advice.changes]
     assert any("connections: [1, 4, 16, 64]" in command for command in commands)
 
 
@@ -166,8 +166,8 @@ def test_a_probe_of_another_store_says_nothing_of_this_one() -> None:
     """The bucket of the data is another one."""
     elsewhere = {"object_store": {"targets": [{"label": "s3", "uri": "s3://elsewhere/x"}]}}
     assert "slow-store" in by_code(STORE_LOOP, probe(FLAT), **elsewhere)
-    given = {"data": {"shards": "s3://elsewhere/imagenet"}, **elsewhere}
-    assert "slow-store-bandwidth" in by_code(STORE_LOOP, probe(FLAT), **given)
+    settings = {"data": {"shards": "s3://elsewhere/imagenet"}, **elsewhere}
+    assert "slow-store-bandwidth" in by_code(STORE_LOOP, probe(FLAT), **settings)
 
 
 def test_a_store_that_refuses_comes_before_its_latency() -> None:
@@ -201,20 +201,20 @@ def test_without_a_warm_loop_the_loader_or_the_processors_tell(
     alone: float | None, busy: float | None, code: str
 ) -> None:
     """What the loader gives from memory decides, else how busy the CPUs were."""
-    told = [] if alone is None else loader(alone, 1)
+    loaders = [] if alone is None else loader(alone, 1)
     metrics = {} if busy is None else {"cpu_busy_share": busy}
-    trials = [*told, *loop("synthetic", 1000), *loop("cold", 300, metrics=metrics)]
+    trials = [*loaders, *loop("synthetic", 1000), *loop("cold", 300, metrics=metrics)]
     assert primary(trials) == code
 
 
 def test_other_programs_that_take_the_processors() -> None:
     """They leave less than the loop would use."""
     seen = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
-    found = analysed(loop("synthetic", 1000), loop("warm", 300, metrics=seen))
-    (first,) = [finding for finding in found.findings if finding.primary]
+    result = analysed(loop("synthetic", 1000), loop("warm", 300, metrics=seen))
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert first.code == "other-programs"
-    assert "Other programs" in found.verdict
-    assert "other_programs" in {change.setting for change in found.advice.changes}
+    assert "Other programs" in result.verdict
+    assert "other_programs" in {change.setting for change in result.advice.changes}
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_other_programs_that_take_the_processors() -> None:
 )
 def test_a_watched_loop_that_waits(metrics: dict[str, float], code: str) -> None:
     """For what, as far as the machine's use tells."""
-    found = by_code(watched(**metrics))
-    assert code in found
-    assert found[code].advice
+    findings = by_code(watched(**metrics))
+    assert code in findings
+    assert findings[code].advice
 
 
 def test_a_watched_loop_whose_device_computes_meanwhile_loses_nothing() -> None:
@@ -243,24 +243,24 @@ def test_a_watched_loop_whose_device_computes_meanwhile_loses_nothing() -> None:
 
 def test_loss_and_waiting_are_two_figures() -> None:
     """The loss compares with data in device memory; the device waits for less than that."""
-    found = analysed(loop("synthetic", 1000), loop("warm", 500, metrics={"wait_share": 0.3}))
-    assert found.summary["stall_fraction"] == pytest.approx(0.5, abs=0.01)
-    assert found.summary["waiting_fraction"] == pytest.approx(0.3)
-    (stored,) = found.summary["training"]
-    assert stored["waiting_fraction"]["median"] == pytest.approx(0.3)
-    said = front(found).lead
-    assert "Loss 50" in said
-    assert "Waiting 30" in said
-    assert "device waits" not in said
+    result = analysed(loop("synthetic", 1000), loop("warm", 500, metrics={"wait_share": 0.3}))
+    assert result.summary["stall_fraction"] == pytest.approx(0.5, abs=0.01)
+    assert result.summary["waiting_fraction"] == pytest.approx(0.3)
+    (summary,) = result.summary["training"]
+    assert summary["waiting_fraction"]["median"] == pytest.approx(0.3)
+    lead = front(result).lead
+    assert "Loss 50" in lead
+    assert "Waiting 30" in lead
+    assert "device waits" not in lead
 
 
 def test_ranks_that_wait_for_a_slower_one_are_the_cause() -> None:
-    """Where that is half of the loss or more, and not what the slowest rank prepares."""
+    """They are the cause if that is half of the loss or more."""
     seen = {"devices": 2, "rank_uneven_share": 0.3, "rank_wait_s": [0.01, 0.05]}
-    found = analysed(loop("synthetic", 1000), loop("warm", 550, metrics=seen))
-    (first,) = [finding for finding in found.findings if finding.primary]
+    result = analysed(loop("synthetic", 1000), loop("warm", 550, metrics=seen))
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert first.code == "uneven-ranks"
-    assert found.advice.changes[0].setting == "even_ranks"
+    assert result.advice.changes[0].setting == "even_ranks"
 
 
 def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
@@ -271,22 +271,22 @@ def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
         "rank_wait_s": [0.01, 0.05],
         "ranks_agree": False,
     }
-    found = by_code(loop("synthetic", 1000), loop("warm", 700, metrics=seen))
-    assert "rank 1 waits 50 ms" in found["uneven-ranks"].evidence
-    assert found["ranks-differ"].severity == "problem"
+    findings = by_code(loop("synthetic", 1000), loop("warm", 700, metrics=seen))
+    assert "rank 1 waits 50 ms" in findings["uneven-ranks"].evidence
+    assert findings["ranks-differ"].severity == "problem"
 
 
 def test_steps_that_stand_out_and_a_late_first_batch() -> None:
-    """By the highest quantile that there is; of all points the latest."""
+    """The highest available quantile decides, and the latest first batch of all points."""
     seen = {"step_s_p50": 0.1, "step_s_p90": 0.5, "time_to_first_batch_s": 30.0}
     more = {"first_batch_listing_s": 25.0}
-    found = by_code(loop("synthetic", 1000), loop("warm", 900, metrics={**seen, **more}))
-    assert "5.0 times the median" in found["step-outliers"].evidence
-    assert "25 s of it listing" in found["late-first-batch"].evidence
+    findings = by_code(loop("synthetic", 1000), loop("warm", 900, metrics={**seen, **more}))
+    assert "5.0 times the median" in findings["step-outliers"].evidence
+    assert "25 s of it listing" in findings["late-first-batch"].evidence
 
 
 def test_probes_find_small_files_and_refusals() -> None:
-    """Without a loop they are what to begin with."""
+    """Probes give the first finding if no loop was measured."""
     layouts = [
         done(
             "layout",
@@ -299,8 +299,8 @@ def test_probes_find_small_files_and_refusals() -> None:
     params: dict[str, Any] = {"store": "s", "client": "boto3", "operation": "get"}
     params |= {"object_bytes": 10**6, "connections": 4}
     refusing = done("object", params, None, mb_per_s=10.0, refused=5, requests=95)
-    found = by_code(*layouts, refusing)
-    assert {"tiny-files", "store-throttles"} <= found.keys()
+    findings = by_code(*layouts, refusing)
+    assert {"tiny-files", "store-throttles"} <= findings.keys()
     assert "tiny-files" in by_code(*layouts, loader(900, 1, data="files@disk"))
     assert "tiny-files" not in by_code(*layouts, loader(900, 1))
 
@@ -312,25 +312,25 @@ def test_what_qualifies_a_run_is_said_of_the_loop_that_it_is_about() -> None:
         *(loop("synthetic", 1000), loop("cold", 500, cold=UNPROVED)),
         loop("warm", 600, cold=resident, metrics={"stood_still_s": 9.0}),
     )
-    found = by_code(trials, repeats=3)
+    findings = by_code(trials, repeats=3)
     for code in ("not-shown-cold", "cache-resident", "emulated"):
-        assert found[code].of == "g", code
-    assert "half was resident" in found["not-shown-cold"].evidence
-    assert found["few-repeats"].of == found["stood-still"].of == ""
+        assert findings[code].of == "g", code
+    assert "half was resident" in findings["not-shown-cold"].evidence
+    assert findings["few-repeats"].of == findings["stood-still"].of == ""
 
 
 def test_repeats_that_scatter_are_flagged() -> None:
-    """With their range; the confidence is low."""
+    """The finding has their range; its confidence is low."""
     trials = [*loop("synthetic", 1000), *loop("warm", 500)]
     wild = [
         replace(t, metrics={**t.metrics, "samples_per_s": rate})
         for t, rate in zip(trials[6:], (226, 1900, 6449, 1936, 300, 2000), strict=True)
     ]
-    found = analyse(run([*trials[:6], *wild]))
-    (scattered,) = [finding for finding in found.findings if finding.code == "scattered"]
+    result = analyse(run([*trials[:6], *wild]))
+    (scattered,) = [finding for finding in result.findings if finding.code == "scattered"]
     assert "226 to 6,449" in scattered.evidence
-    assert found.confidence is not None
-    assert found.confidence.level == "low"
+    assert result.confidence is not None
+    assert result.confidence.level == "low"
 
 
 def spread(source: str, rate: float, width: float, repeats: int = 6, **params: Any) -> list[Trial]:
@@ -359,15 +359,15 @@ def spread(source: str, rate: float, width: float, repeats: int = 6, **params: A
 )
 def test_confidence_comes_from_the_interval(repeats: int, width: float, level: str) -> None:
     """High needs six repeats and a half-width below 5 %, medium a half-width below 15 %."""
-    found = analysed(
+    result = analysed(
         loop("synthetic", 1000, repeats=repeats), spread("warm", 500, width, repeats=repeats)
     )
-    assert found.confidence is not None
-    assert found.confidence.level == level
+    assert result.confidence is not None
+    assert result.confidence.level == level
 
 
 def test_confidence_about_storage_is_never_high_on_an_emulated_device() -> None:
-    """Nor where the store is a server on this machine; the headline says both."""
+    """Nor is it high if the store is a server on this machine; the headline says both."""
     cold = analysed(loop("synthetic", 1000), loop("cold", 500))
     assert cold.confidence is not None
     assert cold.confidence.level == "medium"
@@ -386,7 +386,7 @@ def test_confidence_about_storage_is_never_high_on_an_emulated_device() -> None:
 
 
 def test_a_rate_above_its_link_is_a_cache() -> None:
-    """By what the config says of the disk."""
+    """The config gives the limit of the disk."""
     params: dict[str, Any] = {"target": "nvme", "operation": "read", "cache": "direct"}
     params |= {"pattern": "sequential"}
     params |= {"block_bytes": 2**20, "parallelism": 4}
@@ -403,13 +403,13 @@ def test_storage_behind_a_target_qualifies_its_figures() -> None:
     params |= {"block_bytes": 2**20, "parallelism": 4}
     trials = [done("disk", {"target": name, **params}, WARM, mb_per_s=9.0) for name in ("a", "b")]
     targets = {"a": {"kind": "tmpfs"}, "b": {"kind": "nfs", "read_ahead_kb": 128}}
-    found = by_code(*trials, environment={"targets": targets})
-    assert "cold on this host; server cache unknown" in found["target-over-network"].advice
-    assert {"target-in-memory", "target-over-network", "nfs-reads-little-ahead"} <= found.keys()
+    findings = by_code(*trials, environment={"targets": targets})
+    assert "cold on this host; server cache unknown" in findings["target-over-network"].advice
+    assert {"target-in-memory", "target-over-network", "nfs-reads-little-ahead"} <= findings.keys()
 
 
 def test_every_rule_has_its_own_words() -> None:
-    """One rule a code, with a source."""
+    """Each code has one rule, with a source."""
     titles = [rule.title for rule in RULES.values()]
     assert all(rule.when and rule.source for rule in RULES.values())
     assert len(titles) > 35
@@ -422,14 +422,14 @@ def test_a_narrow_link_is_the_cause_also_where_starts_of_epochs_slow_the_loop(bu
     loaders = [loader(rate, n, data="shards@s3") for n, rate in ((1, 237), (2, 191))]
     metrics = {**STARTS, "cpu_busy_share": busy}
     loops = loop("synthetic", 1996, workers=2), loop("store", 196, workers=2, metrics=metrics)
-    found = analysed(*loaders, *loops, probe(link), **PROBED)
-    (first,) = [finding for finding in found.findings if finding.primary]
+    result = analysed(*loaders, *loops, probe(link), **PROBED)
+    (first,) = [finding for finding in result.findings if finding.primary]
     assert first.code == "slow-store-bandwidth"
-    assert found.advice.changes[0].setting in ("resize", "stage")
+    assert result.advice.changes[0].setting in ("resize", "stage")
 
 
 def test_large_starts_that_are_not_certain_do_not_make_the_device_the_limit() -> None:
     """A loss of 30 % is no matter of the device, if starts of epochs take most of it."""
     trials = [*loop("warm", 700, metrics={**STARTS, "epoch_start_share": 0.29})]
-    found = analysed(loop("synthetic", 1000), trials)
-    assert "slow-device" not in {finding.code for finding in found.findings}
+    result = analysed(loop("synthetic", 1000), trials)
+    assert "slow-device" not in {finding.code for finding in result.findings}

@@ -28,7 +28,7 @@ def on_hosts(trials: Sequence[Trial], rates: Rates, *, share: float = 1.0) -> li
 
     ``share``: the part of the time in which all hosts measured.
     """
-    made = []
+    results = []
     for trial in trials:
         parts = []
         for host, rate in enumerate(rates):
@@ -42,8 +42,8 @@ def on_hosts(trials: Sequence[Trial], rates: Rates, *, share: float = 1.0) -> li
             ended_s = 10.0 if host else 10.0 * share
             parts.append(HostPart(host, "done", "", metrics, trial.cold, (0.0, 0.04), ended_s))
         own = parts[0].metrics
-        made.append(replace(trial, metrics=own, hosts=combine_host_parts(len(rates), parts)))
-    return made
+        results.append(replace(trial, metrics=own, hosts=combine_host_parts(len(rates), parts)))
+    return results
 
 
 def fewer(trials: Sequence[Trial], rates: Rates) -> list[Trial]:
@@ -75,43 +75,47 @@ def test_a_point_has_the_sum_and_the_slowest_host() -> None:
 
 
 def test_points_on_other_numbers_of_hosts_stand_apart() -> None:
-    """Also those that a missing host has made so."""
-    found = host_points(
+    """A missing host makes a point of another number of hosts as well."""
+    host_points_found = host_points(
         [*on_hosts(GETS, (1.0, 1.0, None)), *fewer(GETS, (2.0,)), *on_hosts(GETS, (1.0, 1.0, 1.0))]
     )
-    assert [(point.hosts, point.planned_hosts) for point in found] == [(1, 1), (2, 3), (3, 3)]
+    assert [(point.hosts, point.planned_hosts) for point in host_points_found] == [
+        (1, 1),
+        (2, 3),
+        (3, 3),
+    ]
 
 
 def test_the_verdict_begins_with_all_hosts() -> None:
     """Then follows what host 0 saw meanwhile."""
-    found = analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.9, 1.1))))
-    said = "3 hosts together get 90 MB/s; the slowest, host 1, gets 27 MB/s."
-    assert found.verdict.startswith(said)
-    assert "Host 0: The object store s3 gives at most 30 MB/s" in found.verdict
+    result = analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.9, 1.1))))
+    message = "3 hosts together get 90 MB/s; the slowest, host 1, gets 27 MB/s."
+    assert result.verdict.startswith(message)
+    assert "Host 0: The object store s3 gives at most 30 MB/s" in result.verdict
 
 
 def test_a_loop_that_reads_nothing_does_not_stand_for_the_run() -> None:
-    """Also if a host is missing in the loop that reads: its sum says on how many hosts."""
+    """The loop that reads represents the run, also if a host is missing in it."""
     trials = [
         *on_hosts(loop("synthetic", 100.0), (1.0, 1.0, 1.0)),
         *on_hosts(loop("warm", 90.0), (1.0, 0.9, None)),
     ]
-    said = "2 of 3 hosts together get 171 samples/s; the slowest, host 1, gets 81 samples/s."
-    assert analyse(of_hosts(3, trials)).verdict.startswith(said)
+    message = "2 of 3 hosts together get 171 samples/s; the slowest, host 1, gets 81 samples/s."
+    assert analyse(of_hosts(3, trials)).verdict.startswith(message)
 
 
 def test_a_run_of_one_host_says_nothing_of_hosts() -> None:
-    """Neither the verdict nor the summary."""
-    found = analyse(run(GETS))
-    assert "host" not in found.verdict.lower()
-    assert "hosts" not in found.summary
+    """Neither the verdict nor the summary mentions hosts."""
+    result = analyse(run(GETS))
+    assert "host" not in result.verdict.lower()
+    assert "hosts" not in result.summary
 
 
 def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
     """They would be taken for faster repeats."""
-    several = on_hosts(GETS, (1.0, 1.0))
-    alone = summarised(of_hosts(2, several)).summary
-    both = summarised(of_hosts(2, several, fewer(GETS, (3.0,)))).summary
+    two_hosts = on_hosts(GETS, (1.0, 1.0))
+    alone = summarised(of_hosts(2, two_hosts)).summary
+    both = summarised(of_hosts(2, two_hosts, fewer(GETS, (3.0,)))).summary
     assert both["object_stores"] == alone["object_stores"]
     assert len(both["hosts"]["points"]) == 2
 
@@ -125,19 +129,19 @@ def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
     ],
 )
 def test_what_is_wrong_with_hosts_is_a_finding(rates: Rates, share: float, code: str) -> None:
-    """A host without a result, a slow one, and hosts that measured at other times."""
+    """A missing host, a slow host and hosts that measured at other times are findings."""
     codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, rates, share=share))).findings}
     assert {"host-missing", "hosts-uneven", "hosts-apart"} & codes == {code}
 
 
 def test_even_hosts_that_measure_together_are_no_finding() -> None:
-    """Within the usual spread."""
+    """Differences within the usual spread are no finding."""
     codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.85, 1.1)))).findings}
     assert not {code for code in codes if code.startswith("host")}
 
 
 def test_a_missing_host_is_named_with_its_reason() -> None:
-    """And with the number of its trials."""
+    """The finding also has the number of the host's trials."""
     (problem,) = host_problems([*on_hosts(GETS, (1.0, None)), *on_hosts(GETS, (1.0, 1.0))])
     assert problem.sentence == "host 1 has no result in 6 of 12 trials: it gave no result"
 
@@ -154,7 +158,7 @@ def test_hosts_between_measured_numbers_are_interpolated(rate: float, hosts: int
 
 
 def test_a_store_that_gives_all_hosts_no_more_is_never_enough() -> None:
-    """As the law says that was fitted to the measured numbers."""
+    """The law that was fitted to the measured numbers shows it."""
     full = HostCurve("store", {1: 100.0, 2: 110.0, 4: 112.0}, "")
     assert full.hosts_for(1000.0) is None
     assert full.hosts_for(111.0) == 3
@@ -173,7 +177,7 @@ def scaled(folder: Path, result: Result, *options: str) -> str:
     return done.output
 
 
-def stored(rates: Mapping[int, float]) -> Result:
+def result_of_hosts(rates: Mapping[int, float]) -> Result:
     """A loop that reads a store, and the probe of the store on these numbers of hosts.
 
     ``rates``: the sum in MB/s by the number of hosts.
@@ -181,30 +185,30 @@ def stored(rates: Mapping[int, float]) -> Result:
     most = max(rates)
     trials = [loader(4000, 2), loop("synthetic", 2000), loop("store", 500)]
     for hosts, rate in sorted(rates.items()):
-        one = probe({(8_000_000, 8): rate / hosts})
+        single_host = probe({(8_000_000, 8): rate / hosts})
         parts = (1.0,) * hosts
-        trials.append(on_hosts(one, parts) if hosts == most else fewer(one, parts))
+        trials.append(on_hosts(single_host, parts) if hosts == most else fewer(single_host, parts))
     config = BenchConfig().model_dump(mode="json")
     config.pop("data")
     return of_hosts(most, *trials, **config)
 
 
 def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:
-    """And says beyond which number it is extrapolated."""
-    result = stored({1: 80.0, 2: 160.0, 4: 240.0})
+    """The output says from which number of hosts on it is extrapolated."""
+    result = result_of_hosts({1: 80.0, 2: 160.0, 4: 240.0})
     rate = 4000  # 2 devices that consume 2,000 samples/s each: 160 MB/s of 40 kB
     assert rate * SAMPLE_BYTES == 160e6
-    said = scaled(tmp_path, result, "--devices", "2")
-    line = next(line for line in said.splitlines() if "together" in line)
+    output = scaled(tmp_path, result, "--devices", "2")
+    line = next(line for line in output.splitlines() if "together" in line)
     assert "2,000 on 1 host, 4,000 on 2 hosts, 6,000 on 4 hosts" in line
     assert line.endswith(("2 hosts needed", "3 hosts needed"))
-    said = scaled(tmp_path, result, "--devices", "4")
-    line = next(line for line in said.splitlines() if "together" in line)
+    output = scaled(tmp_path, result, "--devices", "4")
+    line = next(line for line in output.splitlines() if "together" in line)
     assert line.endswith("extrapolated beyond 4 measured hosts")
 
 
 def test_scale_says_where_no_number_of_hosts_is_enough(tmp_path: Path) -> None:
     """A store that gives four hosts what it gives one."""
-    said = scaled(tmp_path, stored({1: 80.0, 2: 81.0, 4: 82.0}), "--devices", "64")
-    assert "No number of hosts is enough: the store does not get faster." in said
-    assert "no number of hosts gets the rate, extrapolated beyond 4 measured hosts" in said
+    output = scaled(tmp_path, result_of_hosts({1: 80.0, 2: 81.0, 4: 82.0}), "--devices", "64")
+    assert "No number of hosts is enough: the store does not get faster." in output
+    assert "no number of hosts gets the rate, extrapolated beyond 4 measured hosts" in output

@@ -18,14 +18,14 @@ def emulated(
 ) -> list[Trial]:
     """A loop on an emulated device, with an AU and what else MLPerf Storage asks for."""
     metrics = {**KEEPS_ALL, "au_mlperf": au, **how.pop("metrics", {})}
-    told: dict[str, Any] = {"preset": preset, "batch_size": batch_size, "model": model, **how}
-    return loop("cold", 1000, metrics=metrics, **told)
+    settings: dict[str, Any] = {"preset": preset, "batch_size": batch_size, "model": model, **how}
+    return loop("cold", 1000, metrics=metrics, **settings)
 
 
 def requirements(*parts: list[Trial], **how: Any) -> dict[str, bool | None]:
     """Whether the first loop meets each rule."""
     (mark,) = analysed(*parts, **{**MEMORY, **how}).summary["mlperf_storage"]
-    return {one["rule"]: one["is_met"] for one in mark["requirements"]}
+    return {requirement["rule"]: requirement["is_met"] for requirement in mark["requirements"]}
 
 
 @pytest.mark.parametrize("preset", ["V100", "A100", "H100", "V100-mxnet-64", None])
@@ -39,7 +39,7 @@ def test_a_loop_may_keep_all_rules() -> None:
     """Six repeats are a run to warm up and five that count."""
     (mark,) = analysed(emulated("H100-mlperf", 0.95), **MEMORY).summary["mlperf_storage"]
     assert (mark["device"], mark["model"], mark["is_met"]) == ("H100-mlperf", "ResNet-50", True)
-    rules = " ".join(one["rule"] for one in mark["requirements"])
+    rules = " ".join(requirement["rule"] for requirement in mark["requirements"])
     assert "at least 90 %" in rules
     assert "batches of 400 samples" in rules
     assert "5 times the memory" in rules
@@ -59,7 +59,7 @@ def test_a_loop_may_keep_all_rules() -> None:
 def test_the_mark_is_that_of_the_workload(
     preset: str, model: str, batch_size: int, au: float, is_met: bool
 ) -> None:
-    """90 % for ResNet-50, 85 % for RetinaNet."""
+    """The mark is 90 % for ResNet-50 and 85 % for RetinaNet."""
     trials = emulated(preset, au, model=model, batch_size=batch_size)
     (mark,) = analysed(trials, **MEMORY).summary["mlperf_storage"]
     assert mark["requirements"][0]["is_met"] is is_met
@@ -78,9 +78,9 @@ def test_the_mark_is_that_of_the_workload(
 )
 def test_each_rule_that_is_not_kept_is_named(how: dict[str, Any], rule: str) -> None:
     """The others are still kept, whatever the AU is."""
-    met = requirements(emulated("H100-mlperf", 0.95, **how))
-    assert met.pop(rule) is False
-    assert all(met.values())
+    rules_met = requirements(emulated("H100-mlperf", 0.95, **how))
+    assert rules_met.pop(rule) is False
+    assert all(rules_met.values())
 
 
 def test_the_worst_run_that_counts_decides() -> None:
@@ -97,5 +97,5 @@ def test_the_worst_run_that_counts_decides() -> None:
 
 def test_what_is_not_known_is_not_met() -> None:
     """Memory that the run did not record leaves its rule open."""
-    met = requirements(emulated("H100-mlperf", 0.95), environment={})
-    assert met["data of at least 5 times the memory of the hosts"] is None
+    rules_met = requirements(emulated("H100-mlperf", 0.95), environment={})
+    assert rules_met["data of at least 5 times the memory of the hosts"] is None

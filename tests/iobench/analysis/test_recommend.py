@@ -50,16 +50,16 @@ SLOW_DEVICE = together(
 )
 
 
-def gain(found: Estimate | None) -> float:
+def gain(recommendations: Estimate | None) -> float:
     """Its median."""
-    assert found is not None
-    return found.median
+    assert recommendations is not None
+    return recommendations.median
 
 
 def test_one_worker_on_two_processors() -> None:
     """A second worker comes first, with the gain that the loader alone shows."""
-    found = analysed(ONE_WORKER)
-    first = found.advice.changes[0]
+    result = analysed(ONE_WORKER)
+    first = result.advice.changes[0]
     assert first.setting == "workers"
     assert gain(first.gain) == pytest.approx(1.6, rel=0.02)
     assert (first.basis, first.limit) == ("predicted", "decode")
@@ -67,18 +67,18 @@ def test_one_worker_on_two_processors() -> None:
         "iobench: --set training.0.workers=2",
         "PyTorch: DataLoader(num_workers=2)",
     ]
-    assert found.verdict.startswith("The loop gets 44 % of what the emulated device can consume.")
+    assert result.verdict.startswith("The loop gets 44 % of what the emulated device can consume.")
 
 
 def test_a_store_far_away_read_record_by_record() -> None:
     """Reading in sequence or a local copy, either of which gains far more than workers do."""
-    found = analysed(FAR_STORE)
-    first = found.advice.changes[0]
+    result = analysed(FAR_STORE)
+    first = result.advice.changes[0]
     assert first.setting in ("loader", "stage")
     assert gain(first.gain) > 40
-    assert "object store" in found.verdict
-    assert found.findings[0].code.startswith("slow-store")
-    assert "Decoding" not in found.verdict
+    assert "object store" in result.verdict
+    assert result.findings[0].code.startswith("slow-store")
+    assert "Decoding" not in result.verdict
 
 
 def test_a_decode_bound_loop() -> None:
@@ -93,11 +93,11 @@ def test_a_decode_bound_loop() -> None:
 
 def test_a_device_slower_than_its_input() -> None:
     """Nothing to change, and nothing named that would gain 1.00 times."""
-    found = analysed(SLOW_DEVICE)
-    assert found.advice.changes == ()
-    assert "workers" in found.advice.without_effect
-    assert "The device is the limit" in found.verdict
-    assert found.findings[0].code == "slow-device"
+    result = analysed(SLOW_DEVICE)
+    assert result.advice.changes == ()
+    assert "workers" in result.advice.without_effect
+    assert "The device is the limit" in result.verdict
+    assert result.findings[0].code == "slow-device"
 
 
 def test_measured_loops_decide_before_predictions() -> None:
@@ -126,25 +126,25 @@ def test_one_measured_number_of_workers_is_no_prediction(
     trials: list[Trial], processors: int, counts: str
 ) -> None:
     """The advice is the command that measures more of them; a config accepts it."""
-    found = analysed(trials, processors=processors)
-    (first, *_) = found.advice.changes
+    result = analysed(trials, processors=processors)
+    (first, *_) = result.advice.changes
     assert (first.setting, first.gain) == ("measure_workers", None)
     assert f"workers: [{counts}]" in first.command
-    assert all(change.gain is None for change in found.advice.changes)
+    assert all(change.gain is None for change in result.advice.changes)
     program, name, config, *settings = shlex.split(first.command)
     assert (program, name, config) == ("iobench", "run", "CONFIG")
-    asked = parse_settings([word for word in settings if word != "--set"])
-    measured = BenchConfig.model_validate(asked)
+    requested = parse_settings([word for word in settings if word != "--set"])
+    measured = BenchConfig.model_validate(requested)
     assert measured.loaders[0].workers == tuple(int(count) for count in counts.split(","))
 
 
 def test_the_command_measures_the_loader_that_the_config_has() -> None:
-    """By its place under ``loaders``; an entry with other work is not the same."""
+    """The command names its entry under ``loaders``; an entry with other work is not the same."""
     other = {"loader": ["torch-iterable"], "data": ["shards@disk"], "image_size": [64]}
     same = {**other, "image_size": [224], "workers": [1]}
     trials = [loader(820, 1), loop("synthetic", 4000), loop("warm", 800)]
-    found = analysed(*trials, loaders=[other, same], processors=4)
-    assert "--set 'loaders.1.workers=[1,2,4]'" in found.advice.changes[0].command
+    result = analysed(*trials, loaders=[other, same], processors=4)
+    assert "--set 'loaders.1.workers=[1,2,4]'" in result.advice.changes[0].command
 
 
 def test_workers_that_a_run_left_out_as_useless_are_not_measured_again() -> None:
@@ -154,16 +154,16 @@ def test_workers_that_a_run_left_out_as_useless_are_not_measured_again() -> None
         for trial in loader(900, 4)
     ]
     flat = [loader(900, 1), loader(904, 2), skipped]
-    found = analysed(*flat, loop("synthetic", 4000), loop("warm", 890), processors=8)
-    assert "workers" in found.advice.without_effect
-    assert "measure_workers" not in {change.setting for change in found.advice.changes}
+    result = analysed(*flat, loop("synthetic", 4000), loop("warm", 890), processors=8)
+    assert "workers" in result.advice.without_effect
+    assert "measure_workers" not in {change.setting for change in result.advice.changes}
 
 
 CURVE = together(loader(400, 1), loader(780, 2), loader(1480, 4))
 
 
 def test_three_measured_numbers_of_workers_predict_twice_the_largest_at_most() -> None:
-    """Of 32 CPUs; the interval shows the extrapolation."""
+    """The interval shows the extrapolation on 32 CPUs."""
     trials = [CURVE, loop("synthetic", 9000), loop("warm", 398)]
     (first, *_) = analysed(*trials, processors=32).advice.changes
     assert (first.setting, first.value, first.basis) == ("workers", 8, "predicted")
@@ -177,7 +177,7 @@ def test_three_measured_numbers_of_workers_predict_twice_the_largest_at_most() -
 
 
 def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
-    """Three GB each on a machine with 16."""
+    """Each worker needs three GB, and the machine has 16."""
     curve = [
         replace(trial, metrics={**trial.metrics, "memory_bytes": 3e9 * trial.params["workers"]})
         for trial in CURVE
@@ -191,7 +191,7 @@ def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
 
 
 def test_more_processors_need_the_curve_and_have_an_interval() -> None:
-    """As workers; without three counts up to the CPUs no number of CPUs is named."""
+    """No number of CPUs is named without three counts up to the CPUs."""
     trials = [loop("synthetic", 9000, workers=4), loop("warm", 1470, workers=4)]
     (first,) = analysed(CURVE, *trials, processors=4).advice.changes
     assert (first.setting, first.basis, first.value) == ("processors", "predicted", 8)
@@ -211,12 +211,12 @@ def test_the_remedy_of_the_cause_comes_before_a_small_gain() -> None:
     seen = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
     crowded = [loop("synthetic", 2000, workers=2), loop("warm", 300, workers=2, metrics=seen)]
     third = loop("warm", 309, group="three", workers=3, metrics=seen)
-    found = analysed(*crowded, third, processors=4)
-    assert found.advice.changes[0].setting == "other_programs"
-    assert "workers" in found.advice.without_effect
+    result = analysed(*crowded, third, processors=4)
+    assert result.advice.changes[0].setting == "other_programs"
+    assert "workers" in result.advice.without_effect
     faster = loop("warm", 450, group="three", workers=3, metrics=seen)
-    found = analysed(*crowded, faster, processors=4)
-    assert [change.setting for change in found.advice.changes][:2] == ["other_programs", "workers"]
+    result = analysed(*crowded, faster, processors=4)
+    assert [change.setting for change in result.advice.changes][:2] == ["other_programs", "workers"]
 
 
 def test_a_change_whose_interval_reaches_1_is_not_recommended() -> None:
@@ -227,8 +227,8 @@ def test_a_change_whose_interval_reaches_1_is_not_recommended() -> None:
         for trial in loop("warm", 800, group="two", workers=2)
     ]
     steady = [replace(t, metrics={**t.metrics, "samples_per_s": 800}) for t in loop("warm", 800)]
-    found = analysed(loop("synthetic", 2000), steady, more)
-    assert "workers" in found.advice.without_effect
+    result = analysed(loop("synthetic", 2000), steady, more)
+    assert "workers" in result.advice.without_effect
 
 
 def test_behind_a_narrow_link_smaller_images_or_a_nearer_copy_come_first() -> None:
@@ -241,10 +241,10 @@ def test_behind_a_narrow_link_smaller_images_or_a_nearer_copy_come_first() -> No
         loop("store", 293, workers=2),
         probe(flat),
     )
-    found = analysed(trials, **PROBED)
-    assert found.findings[0].code == "slow-store-bandwidth"
-    assert found.advice.changes[0].setting in ("stage", "resize")
-    assert "workers" in found.advice.without_effect
+    result = analysed(trials, **PROBED)
+    assert result.findings[0].code == "slow-store-bandwidth"
+    assert result.advice.changes[0].setting in ("stage", "resize")
+    assert "workers" in result.advice.without_effect
 
 
 @pytest.mark.parametrize(
@@ -277,21 +277,21 @@ def test_a_model_that_misses_the_loop_predicts_nothing(
 ) -> None:
     """The change is still named, and that no gain is predicted."""
     fast, slow = loop("synthetic", 2000, workers=workers), loop("warm", 500, workers=workers)
-    found = analysed(loader(900, 1), loader(1440, 2), fast, slow)
-    (first, *_) = found.advice.changes
+    result = analysed(loader(900, 1), loader(1440, 2), fast, slow)
+    (first, *_) = result.advice.changes
     assert (first.setting, first.gain, first.basis) == (change, None, "not predicted")
-    assert found.checks[0].error == pytest.approx(rate / 500 - 1, abs=0.02)
+    assert result.checks[0].error == pytest.approx(rate / 500 - 1, abs=0.02)
 
 
 def test_a_loop_that_computes_on_its_workers_processors_is_not_modelled_untested() -> None:
     """More workers would take the processors that train."""
     cpu = {"device": "Xeon, 2 threads"}
-    found = analysed(loop("synthetic", 900, metrics=cpu), loop("warm", 300, metrics=cpu))
-    assert all(change.gain is None for change in found.advice.changes)
+    result = analysed(loop("synthetic", 900, metrics=cpu), loop("warm", 300, metrics=cpu))
+    assert all(change.gain is None for change in result.advice.changes)
 
 
 def test_later_gains_are_on_top_of_those_before() -> None:
-    """With both changes the device is fed: the second gains what the first left."""
+    """Both changes together feed the device: the second gains what the first left."""
     trials = together(
         *(loader(900, 1), loader(1440, 2)),
         *(loader(500, 1, data="originals@disk"), loader(900, 2, data="originals@disk")),
@@ -308,7 +308,7 @@ def test_later_gains_are_on_top_of_those_before() -> None:
 
 
 def test_files_are_packed_where_shards_of_the_same_images_are_faster() -> None:
-    """By loaders of one framework; other frameworks say nothing of this loop."""
+    """Only loaders of one framework are compared."""
     folder: dict[str, Any] = {"loader": "torch-folder", "data": "files@disk"}
     trials = together(
         *(loader(400, 1, **folder), loader(900, 1), loader(2000, 1, loader="tf-data")),
@@ -323,9 +323,11 @@ def test_files_are_packed_where_shards_of_the_same_images_are_faster() -> None:
 
 def test_given_shards_are_not_resized() -> None:
     """What they were made of is not known."""
-    given = {"data": {"shards": "/shards", "source": None}}
-    found = analysed(loader(900, 1), loader(1800, 1, data="shards-224px@disk"), ONE_WORKER, **given)
-    assert "resize" not in {change.setting for change in found.advice.changes}
+    settings = {"data": {"shards": "/shards", "source": None}}
+    result = analysed(
+        loader(900, 1), loader(1800, 1, data="shards-224px@disk"), ONE_WORKER, **settings
+    )
+    assert "resize" not in {change.setting for change in result.advice.changes}
 
 
 def test_images_are_not_stored_smaller_than_the_model_takes() -> None:
@@ -348,12 +350,12 @@ def test_other_frameworks_are_not_told_what_torch_can_do(name: str) -> None:
 
 
 def test_pinned_memory_is_for_gpus() -> None:
-    """An emulated device copies nothing."""
+    """It is not recommended for an emulated device, which copies nothing."""
     pinned = loader(1000, 1, pin_memory=True)
     of = {False: analysed(ONE_WORKER, pinned), True: None}
-    found = of[False]
-    assert found is not None
-    assert "pin_memory" not in found.advice.not_measured
+    advice = of[False]
+    assert advice is not None
+    assert "pin_memory" not in advice.advice.not_measured
     gpu = together(
         loader(900, 1), loop("synthetic", 2000, metrics=GPU), loop("warm", 880, metrics=GPU)
     )
@@ -363,27 +365,27 @@ def test_pinned_memory_is_for_gpus() -> None:
 def test_the_primary_finding_has_the_first_recommendation() -> None:
     """Verdict, findings and advice cannot contradict each other."""
     for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND):
-        found = analysed(trials)
-        (primary,) = [finding for finding in found.findings if finding.primary]
-        assert primary.recommendation == found.advice.changes[0].as_dict()
-        assert found.advice.changes[0].action in primary.advice
-        assert found.summary["recommendations"][0] == primary.recommendation
-        assert found.advice.changes[0].action in result_lines(found.summary)[1]
+        result = analysed(trials)
+        (primary,) = [finding for finding in result.findings if finding.primary]
+        assert primary.recommendation == result.advice.changes[0].as_dict()
+        assert result.advice.changes[0].action in primary.advice
+        assert result.summary["recommendations"][0] == primary.recommendation
+        assert result.advice.changes[0].action in result_lines(result.summary)[1]
 
 
 def test_too_many_workers_are_named() -> None:
-    """With the number of processors instead; no gain is predicted."""
+    """The advice is the number of processors; no gain is predicted."""
     trials = together(loop("synthetic", 2000, workers=9), loop("warm", 1000, workers=9))
-    found = by_code(trials)["too-many-workers"]
-    assert found.recommendation is not None
-    assert found.recommendation["config"] == {"training.0.workers": 2}
+    findings = by_code(trials)["too-many-workers"]
+    assert findings.recommendation is not None
+    assert findings.recommendation["config"] == {"training.0.workers": 2}
 
 
 def test_a_run_without_loops_advises_its_loader() -> None:
-    """Of the first that decodes."""
-    found = analysed(loader(900, 1), loader(1440, 2))
-    assert found.situation is not None
-    assert [change.setting for change in found.advice.changes] == ["workers"]
+    """The advice is for the first loader that decodes."""
+    result = analysed(loader(900, 1), loader(1440, 2))
+    assert result.situation is not None
+    assert [change.setting for change in result.advice.changes] == ["workers"]
     assert analysed(loader(900, 1, loader="raw")).situation is None
 
 
@@ -406,9 +408,9 @@ def test_what_the_loop_gets_may_be_asked_of_another_group() -> None:
     from iobench.analysis.analyse import analyse
 
     other = together(loop("synthetic", 2000, group="b"), loop("warm", 880, group="b"))
-    found = analyse(run(ONE_WORKER, other), "b")
-    assert found.loop is not None
-    assert found.advice.changes[0].config == {"training.1.workers": 2}
+    result = analyse(run(ONE_WORKER, other), "b")
+    assert result.loop is not None
+    assert result.advice.changes[0].config == {"training.1.workers": 2}
 
 
 def whole_epochs(start_s: float, epoch_s: float, epochs: int) -> dict[str, Any]:

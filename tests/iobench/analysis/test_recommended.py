@@ -44,25 +44,25 @@ def options(program: str, name: str) -> set[str]:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     if name not in commands:
         return set()
-    return {option for one in commands[name].params for option in one.opts}
+    return {option for param in commands[name].params for option in param.opts}
 
 
 def test_commands_and_their_options_exist() -> None:
-    """Also the configs that are named."""
+    """The configs that the commands name exist, too."""
     seen = set()
     for where, text in texts():
         for program, name, rest in _COMMAND.findall(text):
-            known = options(program, name)
-            given = set(re.findall(r"--[a-z-]+", rest))
-            if given:
-                assert given <= known | {"--set"}, (where, program, name, rest)
-            seen.add((program, name) if known else ("", ""))
+            known_options = options(program, name)
+            options_used = set(re.findall(r"--[a-z-]+", rest))
+            if options_used:
+                assert options_used <= known_options | {"--set"}, (where, program, name, rest)
+            seen.add((program, name) if known_options else ("", ""))
         for config in re.findall(r"configs/bench/[\w-]+\.yaml", text):
             assert (_ROOT / config).exists(), (where, config)
     assert {("dataprep", "shard"), ("dataprep", "stage"), ("iobench", "run")} <= seen
 
 
-def made() -> list[Recommendation]:
+def all_changes() -> list[Recommendation]:
     """Recommendations of many runs, those for causes included."""
     runs = [
         *(analysed(trials) for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND)),
@@ -76,14 +76,14 @@ def made() -> list[Recommendation]:
         for trial in loop(source, rate, metrics=GPU, colour_jitter=True, pca_noise=True)
     ]
     runs.append(analysed(rungs))
-    found = [change for one in runs for change in one.advice.changes]
+    actual = [change for run in runs for change in run.advice.changes]
     assert {"workers", "loader", "resize", "normalise", "colour_jitter", "pin_memory"} <= {
-        change.setting for change in found
+        change.setting for change in actual
     }
-    return found
+    return actual
 
 
-@pytest.mark.parametrize("change", made(), ids=lambda change: change.setting)
+@pytest.mark.parametrize("change", all_changes(), ids=lambda change: change.setting)
 def test_keys_are_those_of_the_config(change: Recommendation) -> None:
     """A config with the change is one that iobench takes."""
     training: dict[str, Any] = {"consumer": "paced", "preset": "A100", "colour_jitter": True}

@@ -71,12 +71,12 @@ CAUSES: dict[str, tuple[Sequence[Trial], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("code", CAUSES)
 def test_the_first_change_is_a_remedy_of_the_cause(code: str) -> None:
-    """Also where its gain is not predicted."""
+    """This holds even if its gain is not predicted."""
     trials, config, setting = CAUSES[code]
-    found = analyse(run(trials, **config))
-    (primary,) = [finding for finding in found.findings if finding.primary]
+    result = analyse(run(trials, **config))
+    (primary,) = [finding for finding in result.findings if finding.primary]
     assert primary.code == code
-    assert found.advice.changes[0].setting == setting
+    assert result.advice.changes[0].setting == setting
     assert setting in REMEDIES[code]
 
 
@@ -90,8 +90,8 @@ def test_every_cause_of_a_loop_has_a_remedy() -> None:
 def test_a_first_start_that_is_long_by_itself_asks_for_a_longer_measurement() -> None:
     """A job has it only once, and its workers are kept for the later epochs already."""
     once = {**STARTS, "epoch_start_s": 0.1}
-    found = analyse(run(loop("synthetic", 1000), loop("warm", 300, metrics=once)))
-    assert [change.setting for change in found.advice.changes][:2] == [
+    result = analyse(run(loop("synthetic", 1000), loop("warm", 300, metrics=once)))
+    assert [change.setting for change in result.advice.changes][:2] == [
         "more_images",
         "longer_epochs",
     ]

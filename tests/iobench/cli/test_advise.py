@@ -36,17 +36,17 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_text_has_the_verdict_and_the_changes_in_order(photos: Path) -> None:
     """How to make each, what limits then, and how sure this is."""
-    said = advise_saved(photos).text
-    first, blank, change, then, how, *_ = said.splitlines()
+    text = advise_saved(photos).text
+    first, blank, change, then, how, *_ = text.splitlines()
     assert first.startswith("The loop gets 30 % of what the emulated device can consume.")
     assert blank == ""
     assert change.startswith("1. Store images at 256 pixels")
     assert change.endswith("1.50 times (1.50 to 1.50), predicted")
     assert then == "   then 892 samples/s, limited by decoding"
     assert how.strip() == "dataprep shard --source photos --output OUTPUT --size 256"
-    assert "2. Use a machine with more CPUs" in said
-    assert "Confidence: high" in said
-    assert "Predictions were checked on 1 measured loop: within 10 %." in " ".join(said.split())
+    assert "2. Use a machine with more CPUs" in text
+    assert "Confidence: high" in text
+    assert "Predictions were checked on 1 measured loop: within 10 %." in " ".join(text.split())
 
 
 def test_nothing_to_change_is_said(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_nothing_to_change_is_said(tmp_path: Path) -> None:
 
 
 def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:
-    """With those that are."""
+    """The error lists the loops that exist."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--group", "nope"])
     assert done.exit_code == 2
     with pytest.raises(NoAdvice, match="called 'nope': choose one of g"):
@@ -66,35 +66,35 @@ def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:
 
 
 def test_json_has_the_recommendations(photos: Path) -> None:
-    """As result.json stores them."""
+    """They are written as in result.json."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert [change["setting"] for change in found["recommendations"]] == ["resize", "processors"]
-    assert found["recommendations"][0]["gain"]["median"] == pytest.approx(1.5, rel=0.01)
+    config = json.loads(done.stdout)
+    assert [change["setting"] for change in config["recommendations"]] == ["resize", "processors"]
+    assert config["recommendations"][0]["gain"]["median"] == pytest.approx(1.5, rel=0.01)
 
 
 def test_a_config_is_one_that_dataprep_loads(photos: Path, tmp_path: Path) -> None:
     """Its source is where the run read, its output beside it; then how to measure again."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--emit-config", "new/advised.yaml"])
     assert done.exit_code == 0, done.output
-    found = load(tmp_path / "new/advised.yaml", {})
-    assert found.source == str(tmp_path / "photos")
-    assert found.output == str(tmp_path / "new/advised-shards")
-    assert str(found.image.size) == "256"
+    config = load(tmp_path / "new/advised.yaml", {})
+    assert config.source == str(tmp_path / "photos")
+    assert config.output == str(tmp_path / "new/advised-shards")
+    assert str(config.image.size) == "256"
     *_, make, again = done.stdout.splitlines()
     assert make == "dataprep shard new/advised.yaml"
-    assert again.startswith(f"iobench run {photos}/config.yaml --set data.shards={found.output}")
+    assert again.startswith(f"iobench run {photos}/config.yaml --set data.shards={config.output}")
     assert "--set training.0.data=shards" in again
     assert "--set 'loaders=[]'" in again
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted"),
+    ("name", "expected"),
     [("torch-iterable", "tfrecord"), ("mxnet-record", "recordio"), ("webdataset", "webdataset")],
 )
 def test_the_config_has_the_format_that_the_loader_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wanted: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
 ) -> None:
     """A loader of any format has been measured with TFRecord, which is the default."""
     monkeypatch.chdir(tmp_path)
@@ -107,7 +107,7 @@ def test_the_config_has_the_format_that_the_loader_reads(
     )
     folder = saved(tmp_path / "run", run(trials, data={**DATA, "source": "photos"}))
     advise_saved(folder).write_config(tmp_path / "advised.yaml")
-    assert load(tmp_path / "advised.yaml", {}).format == (wanted,)
+    assert load(tmp_path / "advised.yaml", {}).format == (expected,)
 
 
 def test_the_same_config_may_be_written_twice_and_no_other(photos: Path, tmp_path: Path) -> None:

@@ -59,23 +59,23 @@ class TestTargets:
         assert all(line.startswith(("    ", "/")) for line in lines)
 
     def test_without_a_path_all_that_may_hold_data(self) -> None:
-        """The root among them, the kernel's own not."""
+        """The list has the root but no file system of the kernel."""
         done = invoked("targets", "--json")
-        found = json.loads(done.stdout)["targets"]
-        assert "/" in found
-        assert not {"/proc", "/sys"} & set(found)
-        known = {"is_there": True, **describe_target(Path("/"))}
-        assert found["/"] == {**known, **room(found["/"])}
+        content = json.loads(done.stdout)["targets"]
+        assert "/" in content
+        assert not {"/proc", "/sys"} & set(content)
+        expected = {"is_there": True, **describe_target(Path("/"))}
+        assert content["/"] == {**expected, **room(content["/"])}
 
     def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
         """The storage that it would be on, and that it does not exist."""
         named = str(tmp_path / "later")
-        found = json.loads(invoked("targets", named, "--json").stdout)["targets"]
-        assert found[named]["is_there"] is False
-        assert found[named]["kind"] == describe_target(tmp_path)["kind"]
+        content = json.loads(invoked("targets", named, "--json").stdout)["targets"]
+        assert content[named]["is_there"] is False
+        assert content[named]["kind"] == describe_target(tmp_path)["kind"]
 
     def test_names_that_are_no_text(self, tmp_path: Path) -> None:
-        """Shown as everywhere."""
+        """They are escaped as everywhere."""
         done = iobench("targets", tmp_path / "a\x1b[2J")
         assert done.code == 0
         assert done.out.startswith(f"{tmp_path}/a\\x1b[2J: ")
@@ -90,7 +90,7 @@ class TestRun:
     def test_it_says_the_verdict_and_where_the_report_is(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """On stdout these two lines alone; trials and counts on stderr."""
+        """These two lines are all of stdout; trials and counts are on stderr."""
         folder = tmp_path / "run"
         done = invoked("run", configs.write(loaders=NULL), "--output", folder)
         assert done.exit_code == 0, done.output
@@ -147,7 +147,7 @@ class TestRun:
     def test_dry_run_lists_the_trials_and_touches_nothing(
         self, configs: Configs, here: Path
     ) -> None:
-        """The sums first, then a line a kind, or a line a trial in their order."""
+        """Sums come first, then one line per kind, or one line per trial in order."""
         config = configs.write(loaders=loaders("null", "mock"), repeats=2)
         done = invoked("run", config, "--dry-run", "--output", "out")
         assert done.exit_code == 0
@@ -191,7 +191,7 @@ class TestCost:
         return configs.write(object_store=store, cost_limit_usd=0.1)
 
     def test_a_dry_run_says_what_it_costs(self, dear: Path) -> None:
-        """Whatever the limit."""
+        """The cost is shown whatever the limit is."""
         done = invoked("run", dear, "--dry-run")
         assert done.exit_code == 0
         assert "requests to S3 for $0.50 at most" in done.stdout
@@ -267,16 +267,16 @@ class TestLadder:
         assert rows[-1] == str(folder / "report.html")
         assert "Ladder: g" in (folder / "report.html").read_text()
         again = invoked("ladder", config, "--output", folder, "--resume", "--json")
-        found = json.loads(again.stdout)
-        assert found["ladder"] == json.loads(json.dumps(result.summary["ladder"]))
-        assert found["verdict"] == result.summary["verdict"]
+        content = json.loads(again.stdout)
+        assert content["ladder"] == json.loads(json.dumps(result.summary["ladder"]))
+        assert content["verdict"] == result.summary["verdict"]
 
     def test_a_dry_run(self, configs: Configs) -> None:
-        """One object, with a trial a rung."""
+        """The output is one object with one trial per rung."""
         config = configs.write(training=[{**self.LOOP, "inputs": ["cold", "store"]}])
         done = invoked("ladder", config, "--dry-run", "--json")
-        found = json.loads(done.stdout)
-        assert sorted(trial["params"]["input"] for trial in found["trials"]) == sorted(RUNGS)
+        content = json.loads(done.stdout)
+        assert sorted(trial["params"]["input"] for trial in content["trials"]) == sorted(RUNGS)
 
     def test_no_loop_is_refused(self, configs: Configs) -> None:
         """Nothing is run."""
@@ -293,11 +293,11 @@ class TestLadder:
 
 class TestDryRun:
     def test_json(self, configs: Configs, here: Path) -> None:
-        """One object, with the trials' ids."""
+        """The output is one object with the ids of the trials."""
         done = invoked("run", configs.write(loaders=NULL, repeats=2), "--dry-run", "--json")
-        found = json.loads(done.stdout)
-        assert [trial["repeat"] for trial in found["trials"]] == [0, 1]
-        assert found["total"]["trials"] == 2
+        content = json.loads(done.stdout)
+        assert [trial["repeat"] for trial in content["trials"]] == [0, 1]
+        assert content["total"]["trials"] == 2
         assert files(here) == set()
 
     def test_what_is_left_of_a_run(self, configs: Configs, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ class TestDryRun:
 
     @pytest.mark.parametrize("more", [("--verbose",), ("--like", "somewhere")])
     def test_its_options_need_it(self, configs: Configs, more: tuple[str, ...]) -> None:
-        """Said, rather than passed over."""
+        """Options of a dry run are refused without ``--dry-run``, not ignored."""
         done = invoked("run", configs.write(loaders=NULL), *more)
         assert done.exit_code == 2
         assert "go with --dry-run" in done.stderr
@@ -337,7 +337,7 @@ class TestRefusals:
         return line
 
     def test_wrong_keys(self, configs: Configs, here: Path) -> None:
-        """With the nearest known key."""
+        """The error names the nearest known key."""
         config = configs.write(loaders=[{"loader": "raw", "wrokers": 2}], repaets=2)
         line = self.refused(config)
         assert line.startswith(f"iobench: {config}: ")
@@ -353,7 +353,7 @@ class TestRefusals:
         )
 
     def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
-        """What could be asked for."""
+        """A config without trials is refused, and nothing is written."""
         assert "has no trials" in self.refused(configs.write())
         assert files(here) == set()
 
@@ -392,9 +392,9 @@ class TestReport:
 def test_version_and_help() -> None:
     """Both programs have the same version."""
     assert invoked("--version").stdout.startswith(f"iobench {__version__}\ncodecs: ")
-    shown = invoked("--help").stdout
+    output = invoked("--help").stdout
     for name in ("run", "report", "compare", "export", "schema", "selftest"):
-        assert name in shown
+        assert name in output
 
 
 class TestSelftest:
@@ -405,23 +405,23 @@ class TestSelftest:
         """Nothing takes any time; ``checks`` may be replaced, ``rounds`` are noted."""
         from iobench import selftest
 
-        found: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
+        actual: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
 
         def injected(note: Any, plan: Any, clock: Any) -> selftest.Injected:
-            found["rounds"] = plan.rounds
+            actual["rounds"] = plan.rounds
             return selftest.Injected(not_run=[selftest.NotRun("delays", "made up")])
 
-        monkeypatch.setattr(selftest, "checks", lambda: iter(found["checks"]))
+        monkeypatch.setattr(selftest, "checks", lambda: iter(actual["checks"]))
         monkeypatch.setattr(selftest, "injected", injected)
-        return found
+        return actual
 
     def test_as_text_and_as_json(self, measured: dict[str, Any]) -> None:
         """The same figures; one object on stdout where it is asked for."""
-        plain, asked = invoked("selftest"), invoked("selftest", "--json")
-        assert (plain.exit_code, asked.exit_code) == (0, 0)
+        plain, as_json = invoked("selftest"), invoked("selftest", "--json")
+        assert (plain.exit_code, as_json.exit_code) == (0, 0)
         (check,) = measured["checks"]
         assert plain.stdout.splitlines() == [str(check), "not run: delays: made up"]
-        assert json.loads(asked.stdout) == {
+        assert json.loads(as_json.stdout) == {
             "checks": [
                 {
                     "name": "good",
@@ -441,11 +441,11 @@ class TestSelftest:
         }
 
     def test_a_wrong_figure_is_exit_code_1(self, measured: dict[str, Any]) -> None:
-        """In either form."""
+        """Text and JSON have the same exit code."""
         measured["checks"].append(replace(measured["checks"][0], found=2.0))
         assert invoked("selftest").exit_code == 1
-        asked = invoked("selftest", "--json")
-        assert (asked.exit_code, json.loads(asked.stdout)["ok"]) == (1, False)
+        as_json = invoked("selftest", "--json")
+        assert (as_json.exit_code, json.loads(as_json.stdout)["ok"]) == (1, False)
 
     def test_rounds_are_passed_on(self, measured: dict[str, Any]) -> None:
         """Three unless told; a single one is no comparison."""

@@ -75,21 +75,21 @@ def test_an_unknown_key_comes_with_the_nearest_known(
     values: dict[str, Any], key: str, near: str
 ) -> None:
     """At every depth, in lists as well."""
-    said = refused(**values)
-    assert f"unknown key {key}: did you mean {near}?" in said
+    message = refused(**values)
+    assert f"unknown key {key}: did you mean {near}?" in message
 
 
 def test_a_key_like_no_other_comes_with_all_that_are_known() -> None:
     """Within the part of the config where it stands."""
-    said = refused(loaders=[{"loader": "raw", "xyzzy": 2}])
-    assert "known keys of loaders: loader, data, access, " in said
+    message = refused(loaders=[{"loader": "raw", "xyzzy": 2}])
+    assert "known keys of loaders: loader, data, access, " in message
 
 
 def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
     """There is no option for a key inside a list."""
-    said = refused(loaders=[{"workers": 1}])
-    assert "loaders.0.loader is missing" in said
-    assert "--loaders" not in said
+    message = refused(loaders=[{"workers": 1}])
+    assert "loaders.0.loader is missing" in message
+    assert "--loaders" not in message
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
     ],
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
-    """With the key that holds them."""
+    """The error names the key that holds the value."""
     assert refused(**values).startswith(next(iter(values)))
 
 
@@ -155,7 +155,7 @@ def test_a_place_in_a_list_can_be_overridden(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("training: [{group: a, steps: 10}, {group: b}]")
     config = load(path, {"training.0.steps": 5, "training.1.model": "lenet"})
-    assert [(one.group, one.steps) for one in config.training] == [("a", 5), ("b", 100)]
+    assert [(group.group, group.steps) for group in config.training] == [("a", 5), ("b", 100)]
     assert config.training[1].model == "lenet"
     for key in ("training.2.steps", "training.x.steps", "training.-1.steps"):
         with pytest.raises(ConfigError, match="the list has 2 entries, counted from 0"):

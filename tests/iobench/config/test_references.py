@@ -19,66 +19,69 @@ def _no_region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
 
 
-def known(environment: dict[str, Any] | None = None, **config: Any) -> dict[str, Any]:
+def references_of(environment: dict[str, Any] | None = None, **config: Any) -> dict[str, Any]:
     """What is kept of a config on a machine."""
     return references(BenchConfig.model_validate(config), environment or {})
 
 
 def test_a_result_keeps_what_is_known_of_its_machine() -> None:
-    """By the metadata's type, or the config's, which overrules it."""
+    """The instance type comes from the metadata, or from the config, which takes precedence."""
     environment = {"machine": {"instance_type": "g5.12xlarge"}}
-    limits = known(environment)["limits"]
+    limits = references_of(environment)["limits"]
     assert limits["instance"] == {"network_gbit_per_s": 40.0, "ebs_gbit_per_s": 16.0}
-    unknown = known(environment, limits={"instance": "c9.huge"})["limits"]
+    unknown = references_of(environment, limits={"instance": "c9.huge"})["limits"]
     assert (unknown["instance_type"], unknown["instance"]) == ("c9.huge", None)
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "message"),
     [
         ({"targets": {"data": {"volume": "gp9"}}}, "has no 'gp9'; it has gp3, gp2"),
         ({"targets": {"dtaa": {"volume": "gp3"}}}, "limits.targets.dtaa: nothing in this run"),
         ({"stores": {"minio": 100}}, "limits.stores.minio: nothing in this run"),
     ],
 )
-def test_a_limit_of_what_is_not_there_is_refused(limits: dict[str, Any], said: str) -> None:
+def test_a_limit_of_what_is_not_there_is_refused(limits: dict[str, Any], message: str) -> None:
     """It would bind nothing, and nobody would see it."""
     environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
-    with pytest.raises(ConfigError, match=said):
-        known(environment, limits=limits, disk={}, object_store={})
+    with pytest.raises(ConfigError, match=message):
+        references_of(environment, limits=limits, disk={}, object_store={})
 
 
 def test_limits_of_what_is_left_out_do_no_harm() -> None:
     """A run without its disks, by the same config."""
-    told = {"targets": {"scratch": {"mb_per_s": 1}}, "stores": {"s3": 1}}
-    assert known(limits=told, disk=None, object_store=None)["limits"]["as_of"]
+    settings = {"targets": {"scratch": {"mb_per_s": 1}}, "stores": {"s3": 1}}
+    assert references_of(limits=settings, disk=None, object_store=None)["limits"]["as_of"]
 
 
 def test_limits_of_targets_and_stores_that_are_there_are_taken() -> None:
-    """By the labels of the run."""
+    """They are found by the labels of the run."""
     environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
-    told = {"targets": {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}}, "stores": {"s3": 1}}
-    assert known(environment, limits=told)["limits"]["as_of"]
+    settings = {
+        "targets": {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}},
+        "stores": {"s3": 1},
+    }
+    assert references_of(environment, limits=settings)["limits"]["as_of"]
 
 
 def test_without_a_type_there_is_no_instance() -> None:
     """Volumes and stores are kept all the same."""
-    limits = known()["limits"]
+    limits = references_of()["limits"]
     assert "instance" not in limits
     assert limits["stores"]["aws-s3"]["gets_per_s_per_prefix"] == 5500
 
 
 def test_prices_are_kept_where_costs_are_asked_for() -> None:
-    """Of the machine's hour and of S3, each with its date."""
-    assert "prices" not in known()
-    prices = known({"machine": {"instance_type": "g5.xlarge"}}, cost={})["prices"]
+    """The machine's hour and S3 each have a price with its date."""
+    assert "prices" not in references_of()
+    prices = references_of({"machine": {"instance_type": "g5.xlarge"}}, cost={})["prices"]
     assert prices["instance_usd_per_h"] == 1.006
     assert "as of 2026-07-20" in prices["instance_about"]
     assert prices["s3"]["get_per_1000"] == 0.0004
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({"cost": {"instance": "x9.large"}}, "has no hourly price of x9.large in us-east-1"),
         ({"cost": {}}, "has no hourly price of this machine in us-east-1"),
@@ -91,17 +94,17 @@ def test_prices_are_kept_where_costs_are_asked_for() -> None:
         ),
     ],
 )
-def test_a_price_that_nobody_knows_is_none(config: dict[str, Any], said: str) -> None:
-    """Never that of another type or region."""
-    prices = known(None, **config)["prices"]
+def test_a_price_that_nobody_knows_is_none(config: dict[str, Any], message: str) -> None:
+    """The price of another type or region is never used instead."""
+    prices = references_of(None, **config)["prices"]
     assert prices["instance_usd_per_h"] is None
-    assert said in prices["instance_about"]
+    assert message in prices["instance_about"]
 
 
 def test_the_region_is_that_of_the_store_that_is_read() -> None:
     """Data that lie on S3 are no copies in a bucket."""
     data = {"shards": "s3://bucket/out", "store": {"region": "us-west-2"}}
-    prices = known(None, cost={}, data=data)["prices"]
+    prices = references_of(None, cost={}, data=data)["prices"]
     assert prices["s3_about"].startswith("us-west-2, STANDARD")
 
 
@@ -114,14 +117,14 @@ def test_a_saved_run_is_priced_anew(tmp_path: Path) -> None:
     )
     config = BenchConfig.model_validate({"cost": {"epochs": 7}}).model_dump(mode="json")
     result = Result("r", "", {}, config, references={"making": {"shards@disk": {}}})
-    found, asked = priced(result, {"samples": 5}, file)
-    assert (asked["epochs"], asked["samples"]) == (7, 5)
-    assert found.references["prices"]["currency"] == "EUR"
-    assert found.references["making"] == {"shards@disk": {}}
+    priced_result, requested = priced(result, {"samples": 5}, file)
+    assert (requested["epochs"], requested["samples"]) == (7, 5)
+    assert priced_result.references["prices"]["currency"] == "EUR"
+    assert priced_result.references["making"] == {"shards@disk": {}}
 
 
 def test_a_wrong_key_and_another_config_are_refused() -> None:
-    """By name."""
+    """The error names the key."""
     with pytest.raises(ConfigError, match="epochs"):
         priced(Result("r", "", {}, {}), {"epochs": 0}, None)
     with pytest.raises(ResultError, match="config"):
@@ -139,12 +142,12 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
 
 def test_every_instance_has_a_figure() -> None:
     """A name alone would be taken for known."""
-    for name, known in read_limits(None).instances.items():
-        assert known, name
+    for name, limits in read_limits(None).instances.items():
+        assert limits, name
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    """With the key that is wrong."""
+    """The error names the key that is wrong."""
     path = tmp_path / "limits.yaml"
     path.write_text("as_of: 2026-01\nsource: me\ninstances: {a: {speed: 3}}\n")
     with pytest.raises(ConfigError, match="speed"):

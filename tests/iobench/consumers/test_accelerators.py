@@ -39,7 +39,11 @@ def test_names_are_unique_and_have_sources() -> None:
     rates = [rate for accelerator in ACCELERATORS for rate in accelerator.rates]
     assert len(RATES) == len(rates)
     assert all(rate.source and rate.samples_per_s > 0 for rate in rates)
-    assert all(rate.name.startswith(one.name) for one in ACCELERATORS for rate in one.rates)
+    assert all(
+        rate.name.startswith(known_accelerator.name)
+        for known_accelerator in ACCELERATORS
+        for rate in known_accelerator.rates
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,9 @@ def test_prices_are_of_one_accelerator() -> None:
     assert rental_of("K80") is None
 
 
-@pytest.mark.parametrize("rental", [one.rental for one in ACCELERATORS if one.rental is not None])
+@pytest.mark.parametrize(
+    "rental", [accelerator.rental for accelerator in ACCELERATORS if accelerator.rental is not None]
+)
 def test_prices_agree_with_the_example_file_of_prices(rental: Rental) -> None:
     """An instance that stands in both has one price."""
     price = instance_price_per_h(read_prices(PRICES), rental.region, rental.instance)

@@ -26,12 +26,12 @@ def test_a_scaled_loss_trains_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """What float16 needs is taken out again before the weights change."""
     losses = []
     for scale in (1, 128):
-        one = consumer()
-        monkeypatch.setattr(one, "_scale", scale)
-        batch = one.synthetic()
+        trainer = consumer()
+        monkeypatch.setattr(trainer, "_scale", scale)
+        batch = trainer.synthetic()
         for _ in range(5):
-            one.step(batch)
-        losses.append(float(one.last_loss.asscalar()))
+            trainer.step(batch)
+        losses.append(float(trainer.last_loss.asscalar()))
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
 
@@ -43,14 +43,14 @@ def test_a_cpu_has_no_mixed_precision() -> None:
 
 def test_on_a_gpu_compute_time_is_what_warm_up_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are handed over, so that each counts as the average of warm-up steps."""
-    one = consumer()
-    monkeypatch.setattr(one, "_on_gpu", True)
-    one.warm_up()
+    trainer = consumer()
+    monkeypatch.setattr(trainer, "_on_gpu", True)
+    trainer.warm_up()
     for _ in range(4):
-        one.step(one.synthetic())
-    one.finish()
-    assert list(one.compute_s()) == [one._nominal_s] * 4
-    assert one._nominal_s > 0
+        trainer.step(trainer.synthetic())
+    trainer.finish()
+    assert list(trainer.compute_s()) == [trainer._nominal_s] * 4
+    assert trainer._nominal_s > 0
 
 
 @pytest.mark.parametrize(

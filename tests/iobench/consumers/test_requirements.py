@@ -22,12 +22,12 @@ CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(
-    ("asked", "there", "expected"),
+    ("requested", "there", "expected"),
     [("auto", True, True), ("auto", False, False), ("cpu", True, False), ("gpu", True, True)],
 )
-def test_auto_takes_a_gpu_where_there_is_one(asked: str, there: bool, expected: bool) -> None:
+def test_auto_takes_a_gpu_where_there_is_one(requested: str, there: bool, expected: bool) -> None:
     """``cpu`` leaves it alone, ``gpu`` insists."""
-    assert requirements.takes_gpu(asked, there, "build") is expected
+    assert requirements.takes_gpu(requested, there, "build") is expected
 
 
 def test_a_gpu_that_was_asked_for_is_not_replaced() -> None:
@@ -37,7 +37,7 @@ def test_a_gpu_that_was_asked_for_is_not_replaced() -> None:
 
 
 def test_cuda_is_another_word_for_gpu() -> None:
-    """As torch calls it."""
+    """torch calls it so."""
     assert ConsumerSettings.model_validate({"device": "cuda"}).device == "gpu"
 
 
@@ -59,7 +59,7 @@ def test_a_cpu_mixes_only_with_bfloat16_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("asked", "capability", "bfloat16", "expected"),
+    ("requested", "capability", "bfloat16", "expected"),
     [
         ("auto", (9, 0), True, "bfloat16"),
         ("auto", (9, 0), False, "float16"),
@@ -70,10 +70,10 @@ def test_a_cpu_mixes_only_with_bfloat16_of_its_own(
     ],
 )
 def test_a_gpu_mixes_with_what_its_tensor_cores_know(
-    asked: str, capability: tuple[int, int], bfloat16: bool, expected: str
+    requested: str, capability: tuple[int, int], bfloat16: bool, expected: str
 ) -> None:
     """Tensor cores begin with 7.0, bfloat16 with 8.0; before them ``auto`` is float32."""
-    assert requirements.gpu_precision(asked, capability, prefers_bfloat16=bfloat16) == expected
+    assert requirements.gpu_precision(requested, capability, prefers_bfloat16=bfloat16) == expected
 
 
 @pytest.fixture
@@ -110,15 +110,15 @@ def test_a_cpu_without_a_name_is_called_by_its_architecture(
     ],
 )
 def test_bfloat16_is_the_first_processors_own(cpuinfo: Path, text: str, expected: bool) -> None:
-    """AVX512_BF16 and AMX on x86-64, bf16 on Arm."""
+    """AVX512_BF16 and AMX show it on x86-64, bf16 on Arm."""
     cpuinfo.write_text(text)
     assert requirements.has_bfloat16(cpuinfo) is expected
 
 
-@pytest.mark.parametrize(("told", "expected"), [("3", 3), ("", None), ("0", None), ("x", None)])
+@pytest.mark.parametrize(("reported", "expected"), [("3", 3), ("", None), ("0", None), ("x", None)])
 def test_threads_are_those_that_are_set(
-    told: str, expected: int | None, monkeypatch: pytest.MonkeyPatch
+    reported: str, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A number in the environment counts; otherwise there is one a core."""
-    monkeypatch.setenv("SOME_THREADS", told)
+    monkeypatch.setenv("SOME_THREADS", reported)
     assert requirements.threads("SOME_THREADS") == (expected or CORES)

@@ -50,9 +50,9 @@ def test_pixels_train_as_their_normalised_images_do() -> None:
     labels = torch.tensor([0, 1, 2, 0])
     losses = []
     for images in (pixels, (pixels / 255 - mean) / std):
-        one = consumer()
-        one.step(Batch(images, labels, 4))
-        losses.append(float(one.last_loss))
+        trainer = consumer()
+        trainer.step(Batch(images, labels, 4))
+        losses.append(float(trainer.last_loss))
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
@@ -62,11 +62,11 @@ def test_pixels_become_what_convolutions_take(
 ) -> None:
     """The network gets the type and the memory format in which it computes."""
     monkeypatch.setattr(requirements, "has_bfloat16", lambda: True)
-    one = consumer(precision=precision)
+    trainer = consumer(precision=precision)
     seen = []
-    one._net.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    trainer._net.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     pixels = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
-    one.step(Batch(pixels, torch.tensor([0, 1, 2, 0]), 4))
+    trainer.step(Batch(pixels, torch.tensor([0, 1, 2, 0]), 4))
     assert [images.dtype for images in seen] == [getattr(torch, dtype)]
     assert seen[0].is_contiguous(memory_format=torch.channels_last)
 
@@ -75,9 +75,9 @@ def test_the_same_seed_draws_the_same_network_and_batch() -> None:
     """Two runs train the same; another seed trains another network."""
 
     def first_loss(seed: int) -> float:
-        one = consumer(seed=seed)
-        one.step(one.synthetic())
-        return float(one.last_loss)
+        trainer = consumer(seed=seed)
+        trainer.step(trainer.synthetic())
+        return float(trainer.last_loss)
 
     assert first_loss(1) == first_loss(1) != first_loss(2)
 
@@ -85,13 +85,13 @@ def test_the_same_seed_draws_the_same_network_and_batch() -> None:
 def test_mixed_precision_on_a_cpu_is_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the CPU has it, steps are taken in bfloat16, and the weights stay float32."""
     monkeypatch.setattr(requirements, "has_bfloat16", lambda: True)
-    one = consumer(precision="mixed")
-    assert one.precision == "bfloat16"
+    trainer = consumer(precision="mixed")
+    assert trainer.precision == "bfloat16"
     seen = []
-    one._net[0].register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    one.step(one.synthetic())
+    trainer._net[0].register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    trainer.step(trainer.synthetic())
     assert seen == [torch.bfloat16]
-    assert {weight.dtype for weight in one._net.parameters()} == {torch.float32}
+    assert {weight.dtype for weight in trainer._net.parameters()} == {torch.float32}
 
 
 def test_a_cpu_is_told_with_its_threads() -> None:
@@ -102,14 +102,14 @@ def test_a_cpu_is_told_with_its_threads() -> None:
 
 def test_float16_is_scaled_and_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The way of GPUs without bfloat16: the scaler lets steps through, and the loss falls."""
-    monkeypatch.setattr(requirements, "cpu_precision", lambda asked: "float16")
-    one = consumer(precision="mixed")
-    batch = one.synthetic()
+    monkeypatch.setattr(requirements, "cpu_precision", lambda requested: "float16")
+    trainer = consumer(precision="mixed")
+    batch = trainer.synthetic()
     losses = []
     for _ in range(60):
-        one.step(batch)
-        losses.append(float(one.last_loss))
-    assert one._scaler.is_enabled()
+        trainer.step(batch)
+        losses.append(float(trainer.last_loss))
+    assert trainer._scaler.is_enabled()
     assert min(losses) < 0.8 * losses[0]
 
 
@@ -131,28 +131,28 @@ def test_on_a_gpu_two_steps_are_queued_and_events_tell_the_time(
 ) -> None:
     """Step 3 waits for the end of step 1, and so on; events are read at the end only."""
     waited: list[float] = []
-    one, marks = consumer(), iter(range(0, 1000, 40))
-    monkeypatch.setattr(one, "_on_gpu", True)
-    monkeypatch.setattr(one, "_mark", lambda: Event(next(marks), waited))
+    trainer, marks = consumer(), iter(range(0, 1000, 40))
+    monkeypatch.setattr(trainer, "_on_gpu", True)
+    monkeypatch.setattr(trainer, "_mark", lambda: Event(next(marks), waited))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: waited.append(-1))
-    batch = one.synthetic()
+    batch = trainer.synthetic()
     for _ in range(4):
-        one.step(batch)
+        trainer.step(batch)
     assert waited == [40, 120]
-    assert list(one.compute_s()) == []
-    one.finish()
+    assert list(trainer.compute_s()) == []
+    trainer.finish()
     assert waited[-1] == -1
-    assert list(one.compute_s()) == pytest.approx([0.04] * 4)
+    assert list(trainer.compute_s()) == pytest.approx([0.04] * 4)
 
 
 def test_a_fingerprint_is_of_the_parameters() -> None:
     """Networks that saw other samples have others."""
-    one, two = consumer(), consumer()
-    assert one.fingerprint() == two.fingerprint()
-    one.step(one.synthetic())
-    assert one.fingerprint() != two.fingerprint()
-    two.step(one.synthetic())
-    assert one.fingerprint() == two.fingerprint()
+    trainer, two = consumer(), consumer()
+    assert trainer.fingerprint() == two.fingerprint()
+    trainer.step(trainer.synthetic())
+    assert trainer.fingerprint() != two.fingerprint()
+    two.step(trainer.synthetic())
+    assert trainer.fingerprint() == two.fingerprint()
 
 
 @pytest.fixture
@@ -161,11 +161,11 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchGroup]:
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     descriptor = os.memfd_create("meeting")
     try:
-        found = TorchGroup(0, 1, f"/proc/self/fd/{descriptor}", on_gpu=False)
+        torch_group = TorchGroup(0, 1, f"/proc/self/fd/{descriptor}", on_gpu=False)
         try:
-            yield found
+            yield torch_group
         finally:
-            found.leave()
+            torch_group.leave()
     finally:
         os.close(descriptor)
     assert not torch.distributed.is_initialized()
@@ -180,16 +180,16 @@ def test_a_rank_trains_as_one_alone_does(group: TorchGroup) -> None:
     before = rank.fingerprint()
     assert alone.fingerprint() == before
     batch = alone.synthetic()
-    for one in (alone, rank):
-        one.step(batch)
-        one.finish()
+    for trainer in (alone, rank):
+        trainer.step(batch)
+        trainer.finish()
     assert rank.fingerprint() == alone.fingerprint() != before
     assert any("1 ranks, a process each" in note and "gloo" in note for note in rank.notes)
     assert not any("ranks" in note for note in alone.notes)
 
 
 def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
-    """Whatever each of them takes: a step more on one would wait for ever."""
+    """One rank with one more step would wait for ever."""
     rank = consumer(group)
     steps = []
     rank._net.register_forward_hook(lambda *_: steps.append(1))
@@ -209,7 +209,7 @@ def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
 def test_a_network_has_the_known_number_of_parameters(
     model: Model, classes: int, parameters: int
 ) -> None:
-    """As published with 1,000 classes; LeNet-5 as with 10, and two more input channels."""
+    """Numbers are the published ones for 1,000 classes; LeNet-5 has 10 and two more channels."""
     net = network(torch, model, classes)
     assert sum(weight.numel() for weight in net.parameters()) == parameters
 

@@ -15,13 +15,13 @@ sides = st.integers(1, 9)
 
 @given(sides, sides, st.integers(0, 255))
 def test_what_was_packed_comes_back(height: int, width: int, first: int) -> None:
-    """Every pixel, whatever the shape."""
+    """Every pixel is equal, whatever the shape."""
     image = (np.arange(height * width * 3) + first).astype(np.uint8).reshape(height, width, 3)
     assert np.array_equal(unpacked(packed(image)), image)
 
 
 def test_the_layout_is_the_documented_one() -> None:
-    """Height, width, then RGB by rows."""
+    """The bytes are height, width, then RGB by rows."""
     image = np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8)
     assert packed(image) == b"\x01\0\0\0\x02\0\0\0\x01\x02\x03\x04\x05\x06"
 
@@ -38,7 +38,7 @@ def test_nothing_is_copied() -> None:
     "data", [b"", b"\x01\0\0\0", b"\0" * 8, b"\x01\0\0\0\x01\0\0\0\x00", b"\xff\xd8\xff\xe0" * 9]
 )
 def test_other_bytes_are_refused(data: bytes) -> None:
-    """An encoded image, or half of one."""
+    """An encoded image and half of a packed one are refused."""
     with pytest.raises(CorruptImage, match="not a decoded image"):
         unpacked(data)
 

@@ -23,7 +23,7 @@ stores = st.sampled_from(["disk", "s3"])
 
 @given(st.sampled_from(FORMS), st.integers(1, 128), st.integers(32, 16_384), stores)
 def test_names(form: str, size: int, side: int, store: str) -> None:
-    """Each form on each storage; shards of a size in MB of 10^6 bytes, or of a side in pixels."""
+    """Each form has a name for each storage, with a shard size in MB or a side in pixels."""
     is_remote = store == "s3"
     assert split_name(check_name(f"{form}@{store}")) == (form, None, is_remote)
     for kind in ("shards", "originals"):
@@ -84,7 +84,7 @@ def test_no_text_passes_by_mistake(name: str) -> None:
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    """Before anything is drawn."""
+    """They are refused before anything is drawn."""
     with pytest.raises(ValidationError):
         DataSettings.model_validate(wrong)
 
@@ -92,8 +92,8 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
 @pytest.mark.parametrize("uri", ["local", "s3://bucket", "s3://bucket/", "s3://bucket/a/b"])
 def test_buckets(uri: str) -> None:
     """One's own, with or without a prefix, or a server of the run's; sizes of shards are bytes."""
-    given = {"bucket": {"uri": uri}, "shard_size": "4MB"}
-    settings = DataSettings.model_validate(given)
+    arguments = {"bucket": {"uri": uri}, "shard_size": "4MB"}
+    settings = DataSettings.model_validate(arguments)
     assert (settings.bucket.uri, settings.shard_size) == (uri, 4_000_000)
 
 
@@ -110,10 +110,10 @@ def test_a_home_of_nobody(key: str) -> None:
 @pytest.mark.parametrize("key", ["shards", "source"])
 def test_credentials_in_an_address_are_refused_and_not_repeated(key: str, address: str) -> None:
     """A config is kept as it is in each run's folder."""
-    for made in (
+    for build in (
         lambda: DataSettings.model_validate({key: address}),
         lambda: BucketSettings(uri=address),
     ):
         with pytest.raises(ValidationError, match=r"must not carry a") as caught:
-            made()
+            build()
         assert "hunter2" not in str(caught.value)

@@ -38,7 +38,7 @@ def test_without_workers() -> None:
 
 @pytest.mark.parametrize("workers", [1, 3, 7])
 def test_workers_scale(workers: int) -> None:
-    """As many workers give as many batches in the time that one takes."""
+    """N workers give N batches in the time that one worker takes for one."""
     had = times(10 * workers, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
     assert had == pytest.approx([0.1 * (1 + number // workers) for number in range(10 * workers)])
 
@@ -46,7 +46,7 @@ def test_workers_scale(workers: int) -> None:
 @pytest.mark.parametrize("workers", [1, 3, 7])
 @pytest.mark.parametrize("compute_s", [0.02, 0.2])
 def test_the_slower_of_two_counts(workers: int, compute_s: float) -> None:
-    """With prefetch a step takes what the slower of supply and work takes."""
+    """With prefetch, a step takes the larger of the times of supply and work."""
     had = times(200, compute_s, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
     step_s = (had[-1] - had[99]) / 100
     assert step_s == pytest.approx(max(compute_s, 0.1 / workers), rel=0.02)
@@ -116,15 +116,15 @@ def test_no_more_is_made_than_workers_can(workers: int, prefetch: int, pauses: l
     clock = VirtualClock()
     settings = LoaderSettings(batch_size=8, item_s=0.01, workers=workers, prefetch=prefetch)
     loader = MockLoader(None, settings, clock)
-    taken = before = 0
+    taken_samples = before = 0
     for batch, pause_s in zip(loader.epoch(0), pauses, strict=False):
-        taken += batch.samples
+        taken_samples += batch.samples
         for sleep_s in (0.0, pause_s):
             clock.sleep(sleep_s)
-            made = loader.read_so_far().samples
-            assert max(before, taken) <= made <= taken + 8 * workers * prefetch
-            assert made <= max(1, workers) * clock.now_s() / 0.01 + 1e-6
-            before = made
+            samples = loader.read_so_far().samples
+            assert max(before, taken_samples) <= samples <= taken_samples + 8 * workers * prefetch
+            assert samples <= max(1, workers) * clock.now_s() / 0.01 + 1e-6
+            before = samples
 
 
 @pytest.mark.parametrize("workers", [0, 3])

@@ -64,24 +64,24 @@ def preloaded_images(count: int, samples: int, limit: int) -> Any:
 
 @given(st.integers(1, 40), st.data())
 def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) -> None:
-    """In one buffer no larger than told; those are given for all others, too."""
+    """One buffer within the limit holds them; they stand for all other samples."""
     samples = data.draw(st.integers(1, count))
     limit = data.draw(st.integers(count, 900))
-    found = preloaded_images(count, samples, limit)
+    held_images = preloaded_images(count, samples, limit)
     first = list(range(count))[::-1][:samples]
-    held = len(found.offsets) - 1
+    held = len(held_images.offsets) - 1
     kept = first[:held]
-    assert len(found.data) == sum(number + 1 for number in kept) <= limit
-    assert found.requested == samples
+    assert len(held_images.data) == sum(number + 1 for number in kept) <= limit
+    assert held_images.requested == samples
     if held < samples:
-        assert len(found.data) + first[held] + 1 > limit
-    given = {number: bytes(found.sample(number)) for number in range(count)}
-    assert all(given[number] == bytes([number]) * (number + 1) for number in kept)
-    assert set(given.values()) <= {given[number] for number in kept}
+        assert len(held_images.data) + first[held] + 1 > limit
+    image_by_number = {number: bytes(held_images.sample(number)) for number in range(count)}
+    assert all(image_by_number[number] == bytes([number]) * (number + 1) for number in kept)
+    assert set(image_by_number.values()) <= {image_by_number[number] for number in kept}
 
 
 def test_memory_for_none_is_refused() -> None:
-    """Rather than a loop over nothing."""
+    """A loop over no samples is not run."""
     with pytest.raises(TrialFailed, match="no sample fits into 3 bytes"):
         preloaded_images(9, 9, 3)
 
@@ -102,19 +102,19 @@ class Stored:
         return np.arange(4)[::-1]
 
 
-def held(rung: MemoryRung = "decode", wanted: int = 2) -> SamplesInMemory:
+def held(rung: MemoryRung = "decode", expected: int = 2) -> SamplesInMemory:
     """Samples 1 and 2 of four; the others are given in their place."""
     data = np.frombuffer(bytearray(b"onethree"), np.uint8)
     slots = np.array([0, 0, 1, 1])
-    return SamplesInMemory(Stored(), rung, 8, data, np.array([0, 3, 8]), slots, wanted)
+    return SamplesInMemory(Stored(), rung, 8, data, np.array([0, 3, 8]), slots, expected)
 
 
 def test_each_sample_is_one_of_those_held() -> None:
     """Itself where it is held, as a view; labels, names and the order are as they are stored."""
     images = held()
-    given = [b"one", b"one", b"three", b"three"]
-    assert [bytes(image) for image in images.fetch(range(len(images)))] == given
-    assert [bytes(image) for _, image in images.stream(np.arange(4))] == given
+    expected = [b"one", b"one", b"three", b"three"]
+    assert [bytes(image) for image in images.fetch(range(len(images)))] == expected
+    assert [bytes(image) for _, image in images.stream(np.arange(4))] == expected
     images.data[0] = ord("O")
     assert bytes(images.sample(1)) == b"One"
     assert images.labels.tolist() == [3, 1, 4, 1]
@@ -132,7 +132,7 @@ def test_samples_from_memory_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rung", "wanted", "said"),
+    ("rung", "expected", "message"),
     [
         (
             "decode",
@@ -147,9 +147,9 @@ def test_samples_from_memory_are_counted() -> None:
         ),
     ],
 )
-def test_the_note_says_how_many_and_how(rung: MemoryRung, wanted: int, said: str) -> None:
-    """For who reads the loop's figures."""
-    assert held(rung, wanted).note == said
+def test_the_note_says_how_many_and_how(rung: MemoryRung, expected: int, message: str) -> None:
+    """The note helps readers of the loop's figures."""
+    assert held(rung, expected).note == message
 
 
 def test_one_batch_is_as_a_loader_gives_it() -> None:

@@ -131,17 +131,17 @@ def opened(
     tmp_path: Path, clock: SharedClock, kind: type[Slow]
 ) -> Iterator[Callable[..., SlowLoader]]:
     """Makes loaders, which are closed again."""
-    made: list[SlowLoader] = []
+    results: list[SlowLoader] = []
 
     def open_loader(samples: int = SAMPLES, **settings: Any) -> SlowLoader:
         options = LoaderSettings(batch_size=BATCH, prefetch=1, **settings)
         loader = SlowLoader(Location(str(tmp_path), "files"), options, clock)
         loader.kind, loader.samples = kind, samples
-        made.append(loader)
+        results.append(loader)
         return loader
 
     yield open_loader
-    for loader in made:
+    for loader in results:
         loader.close()
 
 
@@ -269,7 +269,7 @@ def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]
 def test_what_cannot_be_decoded_is_raised_as_before(
     opened: Callable[..., SlowLoader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nothing is known of a first batch."""
+    """No parts of a first batch are recorded then."""
 
     def broken(self: Slow, image: Any, rng: np.random.Generator) -> Any:
         raise ValueError("not this one")
@@ -284,7 +284,7 @@ def test_what_cannot_be_decoded_is_raised_as_before(
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("normalise", [True, False])
 def test_batches_are_those_of_the_default_collate(workers: int, normalise: bool) -> None:
-    """In this process and in a worker, of pixels and of normalised images."""
+    """This holds in this process and in a worker, for pixels and normalised images."""
     from iobench.loaders.torch_batches import normalised_batch, uint8_batch
 
     pixels = np.random.default_rng(0).integers(0, 256, (50, 3, 8, 9), np.uint8)
@@ -299,8 +299,8 @@ def test_batches_are_those_of_the_default_collate(workers: int, normalise: bool)
     batches = list(loader)
     assert [len(labels) for _, labels in batches] == [20, 20, 10]
     mean, std = np.array(IMAGENET_MEAN)[:, None, None], np.array(IMAGENET_STD)[:, None, None]
-    wanted = ((pixels / 255 - mean) / std).astype(np.float32) if normalise else pixels
+    expected = ((pixels / 255 - mean) / std).astype(np.float32) if normalise else pixels
     images = torch.cat([images for images, _ in batches]).numpy()
-    assert images.dtype == wanted.dtype
-    assert np.allclose(images, wanted, atol=1e-5)
+    assert images.dtype == expected.dtype
+    assert np.allclose(images, expected, atol=1e-5)
     assert torch.cat([labels for _, labels in batches]).tolist() == list(range(50))

@@ -53,7 +53,7 @@ def wordless() -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (truncated, "train-00000-of-00002: record 3 runs past the end\nof the file"),
         (lookup, "LookupError: nobody: knows"),
@@ -62,15 +62,15 @@ def wordless() -> Exception:
         (wordless, "OverflowError"),
     ],
 )
-def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], said: str) -> None:
-    """By torch's own workers; in the process itself there is nothing to unwrap."""
+def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], message: str) -> None:
+    """torch's workers wrap errors; an error of this process needs no unwrapping."""
     with pytest.raises(Exception, match="Caught") as caught:
         list(torch.utils.data.DataLoader(Broken(error), num_workers=1))
-    assert worker_error_message(caught.value) == said
+    assert worker_error_message(caught.value) == message
     assert worker_error_message(error()) is None
 
 
 def test_another_error_is_no_workers() -> None:
-    """Whatever its message."""
+    """Its message does not matter."""
     assert worker_error_message(ValueError("")) is None
     assert worker_error_message(ValueError("Caught a cold")) is None

@@ -12,14 +12,14 @@ class NVMLError(Exception):
 
 
 class FakeNvml(ModuleType):
-    """``told`` is what each device says; a value that is missing is not supported."""
+    """``devices`` has the values of each device; a missing value is not supported."""
 
     NVMLError = NVMLError
     NVML_CLOCK_SM = 1
 
     def __init__(self) -> None:
         super().__init__("pynvml")
-        self.told: list[dict[str, Any]] = [
+        self.devices: list[dict[str, Any]] = [
             {
                 "UUID": "GPU-aaaa",
                 "UtilizationRates": SimpleNamespace(gpu=60),
@@ -38,7 +38,7 @@ class FakeNvml(ModuleType):
         self.ended += 1
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return len(self.told)
+        return len(self.devices)
 
     def nvmlDeviceGetHandleByIndex(self, number: int) -> int:  # noqa: N802
         return number
@@ -48,6 +48,6 @@ class FakeNvml(ModuleType):
         return partial(self._of, name.removeprefix("nvmlDeviceGet"))
 
     def _of(self, name: str, number: int, *kind: int) -> Any:
-        if name not in self.told[number]:
+        if name not in self.devices[number]:
             raise NVMLError("Not Supported")
-        return self.told[number][name]
+        return self.devices[number][name]

@@ -26,7 +26,7 @@ class Sysfs:
     def block(self, path: str, number: str, files: Mapping[str, str] | None = None) -> Path:
         """A block device at ``devices/PATH``, with a queue as a disk has it."""
         folder = self.root / "devices" / path
-        given = {
+        settings = {
             "size": "41943040",
             "dev": number,
             "serial": PLANTED,
@@ -38,7 +38,7 @@ class Sysfs:
             "queue/write_cache": "write back",
             **(files or {}),
         }
-        for name, text in given.items():
+        for name, text in settings.items():
             self.write(f"devices/{path}/{name}", text)
         self._named(folder, number)
         return folder
@@ -51,8 +51,8 @@ class Sysfs:
 
     def over(self, folder: Path, *below: Path) -> Path:
         """Make a device one of others."""
-        for one in below:
-            link(folder / "slaves" / one.name, one)
+        for device in below:
+            link(folder / "slaves" / device.name, device)
         return folder
 
     def nvme(self, number: int, model: str, transport: str = "pcie", link_width: str = "4") -> Path:

@@ -33,16 +33,16 @@ AZURE = "7783-7084-3265-9085-8269-3286-77"
     ],
 )
 def test_clouds(tmp_path: Path, vendor: str, product: str, tag: str, cloud: str | None) -> None:
-    """By the firmware's words; a tag that all machines of Azure have; serial numbers nowhere."""
+    """The firmware's fields or Azure's common tag name the cloud; no serial number is kept."""
     root = tmp_path / "sys/class/dmi/id"
     root.mkdir(parents=True)
     secret = dict.fromkeys(("product_serial", "product_uuid", "board_asset_tag"), PLANTED)
-    told = {"sys_vendor": vendor, "product_name": product, "chassis_asset_tag": tag}
-    for name, text in {**secret, **told, "bios_version": "4.11.amazon"}.items():
+    settings = {"sys_vendor": vendor, "product_name": product, "chassis_asset_tag": tag}
+    for name, text in {**secret, **settings, "bios_version": "4.11.amazon"}.items():
         (root / name).write_text(f"{text}\n")
-    found = host(tmp_path, {})
-    assert (found["vendor"], found["product"], found.get("cloud")) == (vendor, product, cloud)
-    assert PLANTED not in json.dumps(found)
+    facts = host(tmp_path, {})
+    assert (facts["vendor"], facts["product"], facts.get("cloud")) == (vendor, product, cloud)
+    assert PLANTED not in json.dumps(facts)
     assert host(tmp_path / "nowhere", {}) == {}
 
 
@@ -71,9 +71,9 @@ def test_a_container_by_marks_and_an_overlay_as_root(tmp_path: Path) -> None:
     (tmp_path / "proc/self/mountinfo").write_text(line)
     assert container(tmp_path, {}) == "signs of a container: an overlay as root"
     (tmp_path / ".dockerenv").touch()
-    found = container(tmp_path, {"KUBERNETES_SERVICE_HOST": PLANTED})
+    facts = container(tmp_path, {"KUBERNETES_SERVICE_HOST": PLANTED})
     signs = "its service in the environment, /.dockerenv, an overlay as root"
-    assert found == f"signs of Kubernetes: {signs}"
+    assert facts == f"signs of Kubernetes: {signs}"
 
 
 XEN = {"vendor": "Xen", "product": "HVM domU", "cloud": "Amazon EC2"}
@@ -81,9 +81,9 @@ TOKEN = "token-of-jane"
 
 
 class Metadata(http.server.BaseHTTPRequestHandler):
-    """Answers as the three services do; what it was asked stands in ``asked``."""
+    """Answers as the three services do; its requests are in ``requests``."""
 
-    asked: ClassVar[list[str]] = []
+    requests: ClassVar[list[str]] = []
     answers: ClassVar[dict[str, str]] = {}
 
     def do_PUT(self) -> None:
@@ -92,15 +92,15 @@ class Metadata(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The answer of this path, for who has the service's header."""
-        known = (
+        answers = (
             self.headers["X-aws-ec2-metadata-token"] == TOKEN
             or self.headers["Metadata-Flavor"] == "Google"
             or self.headers["Metadata"] == "true"
         )
-        self._answer(self.answers.get(self.path) if known else None)
+        self._answer(self.answers.get(self.path) if answers else None)
 
     def _answer(self, text: str | None) -> None:
-        type(self).asked.append(f"{self.command} {self.path}")
+        type(self).requests.append(f"{self.command} {self.path}")
         self.send_response(200 if text else 401)
         self.end_headers()
         self.wfile.write((text or "who are you, account 123456789012?").encode())
@@ -114,7 +114,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """A service on this machine. Proxies of the environment are not for it."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setattr(host_module, "_TIMEOUT_S", 30.0)
-    Metadata.asked.clear()
+    Metadata.requests.clear()
     Metadata.answers.clear()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
     server.daemon_threads = True
@@ -127,7 +127,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("machine", "path", "answer", "found"),
+    ("machine", "path", "answer", "expected"),
     [
         (XEN, "/latest/meta-data/instance-type", "t2.micro", "t2.micro"),
         (
@@ -149,21 +149,21 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     ],
 )
 def test_the_metadata_service_answers(
-    service: tuple[str, int], machine: dict[str, str], path: str, answer: str, found: str | None
+    service: tuple[str, int], machine: dict[str, str], path: str, answer: str, expected: str | None
 ) -> None:
     """The type and nothing else is asked for and kept; somebody else may answer there."""
     Metadata.answers[path] = answer
-    assert instance_type(machine, {}, service) == found
+    assert instance_type(machine, {}, service) == expected
     token = ["PUT /latest/api/token"] if machine == XEN else []
-    assert Metadata.asked[: len(token)] == token
-    assert len(Metadata.asked) == len(token) + 1
+    assert Metadata.requests[: len(token)] == token
+    assert len(Metadata.requests) == len(token) + 1
 
 
 def test_nitro_is_its_own_answer(service: tuple[str, int]) -> None:
     """The firmware says the type; no packet leaves."""
     machine = {"vendor": "Amazon EC2", "product": "p4d.24xlarge", "cloud": "Amazon EC2"}
     assert instance_type(machine, {}, service) == "p4d.24xlarge"
-    assert Metadata.asked == []
+    assert Metadata.requests == []
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_no_packet_leaves_elsewhere(
 ) -> None:
     """Only where the firmware says that it is such a machine, and nobody switched it off."""
     assert instance_type(machine, environ, service) is None
-    assert Metadata.asked == []
+    assert Metadata.requests == []
 
 
 def test_a_service_that_does_not_answer() -> None:

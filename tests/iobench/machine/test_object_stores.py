@@ -33,16 +33,16 @@ URI = "s3://jane-of-acme/prefix"
     ],
 )
 def test_providers(endpoint: str, kind: str, encrypted: bool) -> None:
-    """By their endpoints; a name that only looks like one is another's."""
-    found = describe_store(URI, endpoint, "eu-central-1")
-    assert (found["kind"], found["encrypted"]) == (kind, encrypted)
-    assert ("region" in found) == (kind == "aws-s3")
-    assert "jane-of-acme" not in json.dumps(found)
-    assert "1234abcd" not in json.dumps(found)
+    """The endpoint names the provider; a similar name is not mistaken for it."""
+    description = describe_store(URI, endpoint, "eu-central-1")
+    assert (description["kind"], description["encrypted"]) == (kind, encrypted)
+    assert ("region" in description) == (kind == "aws-s3")
+    assert "jane-of-acme" not in json.dumps(description)
+    assert "1234abcd" not in json.dumps(description)
 
 
 def test_where_a_nameless_server_is() -> None:
-    """On this machine, or behind a network."""
+    """It is on this machine or behind a network."""
     names = [
         describe_store(URI, f"http://{host}:9")["name"]
         for host in ("localhost", "127.0.0.1", "[::1]", "10.1.2.3", "52.1.2.3", "store")
@@ -69,9 +69,9 @@ def test_other_stores(uri: str, endpoint: str | None, kind: str) -> None:
 @given(st.text(max_size=40), st.text(max_size=10))
 def test_a_region_is_one_of_aws_or_left_out(region: str, bucket: str) -> None:
     """Nothing else that stands there is kept."""
-    found = describe_store(f"s3://{bucket}", "https://s3.amazonaws.com", region)
-    assert "region" not in found or found["region"] == region
-    assert len(found.get("region", "")) < 25
+    description = describe_store(f"s3://{bucket}", "https://s3.amazonaws.com", region)
+    assert "region" not in description or description["region"] == region
+    assert len(description.get("region", "")) < 25
 
 
 def test_the_endpoint_of_options_profile_and_environment(

@@ -69,7 +69,7 @@ def test_reading_cold_files_moves_their_bytes(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "stays", "written"),
+    ("reported", "stays", "written"),
     [
         ("never", 0.5, None),
         ("when-needed", 0.5, "1\n"),
@@ -81,7 +81,7 @@ def test_reading_cold_files_moves_their_bytes(file: Path) -> None:
 def test_caches_of_the_machine_are_dropped_as_told(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    told: page_cache.DropCaches,
+    reported: page_cache.DropCaches,
     stays: float | None,
     written: str | None,
 ) -> None:
@@ -92,11 +92,11 @@ def test_caches_of_the_machine_are_dropped_as_told(
     monkeypatch.setattr(page_cache, "DROP_CACHES", drop)
     monkeypatch.setattr(page_cache, "residency", lambda paths: stays)
     monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
-    page_cache.evict([data], told)
+    page_cache.evict([data], reported)
     assert (drop.read_text() if drop.exists() else None) == written
     monkeypatch.setattr(page_cache, "file_system", lambda path: "tmpfs")
     drop.unlink(missing_ok=True)
-    page_cache.evict([data], told)
+    page_cache.evict([data], reported)
     assert not drop.exists()
 
 
@@ -162,7 +162,7 @@ def test_a_state_is_judged_by_what_was_read(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "resident", "able", "said"),
+    ("kind", "resident", "able", "message"),
     [
         ("ext4", 0.0, True, []),
         ("tmpfs", None, True, ["tmpfs"]),
@@ -182,10 +182,10 @@ def test_limits(
     kind: str,
     resident: float | None,
     able: bool,
-    said: list[str],
+    message: list[str],
 ) -> None:
     """Of the files, and of the machine: root on a disk of its own can do everything."""
     monkeypatch.setattr(page_cache, "DROP_CACHES", tmp_path if able else tmp_path / "absent")
     monkeypatch.setattr(page_cache, "physical_read_bytes", lambda: 0 if able else None)
     monkeypatch.setattr(page_cache, "container", lambda: "" if able else "signs of Docker: /x")
-    assert [limit.partition(": ")[0] for limit in limits(kind, resident)] == said
+    assert [limit.partition(": ")[0] for limit in limits(kind, resident)] == message

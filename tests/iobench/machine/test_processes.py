@@ -94,7 +94,7 @@ class TestMemory:
         assert unbacked < alone - 32 * MIB
 
     def test_what_may_not_be_read_is_not_known(self) -> None:
-        """Memory of another user's process."""
+        """The memory of another user's process is unknown."""
         with running(HOLDING.format(1)) as process, unprivileged():
             if os.geteuid() == Path(f"/proc/{process}").stat().st_uid:
                 pytest.skip("only root can become another user")
@@ -103,7 +103,7 @@ class TestMemory:
 
 
 def test_descendants() -> None:
-    """However deep; a process that has ended has none."""
+    """They are found at any depth; a process that has ended has none."""
     inner = HOLDING.format(1)
     outer = (
         "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', sys.argv[1]], "
@@ -119,7 +119,7 @@ class TestPeakMemory:
     def test_a_new_process_counts_from_the_second_look_on(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """At the first its memory may still be its parent's; the most is what was needed."""
+        """Its memory may still be its parent's at the first look; the peak is kept."""
         own, looks = os.getpid(), 0
         memory = {own: 100, 11: 500}
         tree = {own}
@@ -144,7 +144,7 @@ class TestPeakMemory:
         assert peak.core_share > 0
 
     def test_what_cannot_be_read_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """On a kernel without smaps_rollup."""
+        """A kernel without smaps_rollup gives None."""
         monkeypatch.setattr(processes, "proportional_bytes", lambda process, *, unbacked: None)
         with peak_memory() as peak:
             pass

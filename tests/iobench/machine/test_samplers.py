@@ -50,13 +50,13 @@ class Counter(RateSampler):
 
 @given(st.floats(0, 1e12), st.floats(0, 1e9), st.floats(0.01, 100))
 def test_a_rate_is_growth_over_time(before: float, growth: float, seconds: float) -> None:
-    """Whatever the counter began at; the first reading and one at the same moment have none."""
+    """The counter's start has no effect; the first reading and a repeated moment have no rate."""
     sampler = Counter()
     sampler.counters = {"a": before}
     assert sampler.read(3.0) == sampler.read(3.0) == {}
     sampler.counters = {"a": before + growth}
-    found = sampler.read(3.0 + seconds)
-    assert found["a"] == pytest.approx(growth / seconds, abs=1e-3 / seconds)
+    reading = sampler.read(3.0 + seconds)
+    assert reading["a"] == pytest.approx(growth / seconds, abs=1e-3 / seconds)
 
 
 def test_a_counter_that_fell_grew_by_nothing() -> None:
@@ -155,12 +155,12 @@ class TestNetwork:
 
 
 def test_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the kernel's lines the two."""
+    """Two lines of the kernel's meminfo are read."""
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemFree: 1 kB\nCached:     100 kB\nSwapCached: 7 kB\nDirty:  3 kB\n")
     monkeypatch.setattr(samplers, "_MEMINFO", meminfo)
-    found = PageCacheSampler(1).read(0.0)
-    assert found == {"cached_bytes": 102400, "dirty_bytes": 3072}
+    reading = PageCacheSampler(1).read(0.0)
+    assert reading == {"cached_bytes": 102400, "dirty_bytes": 3072}
 
 
 class TestTree:
@@ -216,7 +216,7 @@ class TestTree:
     def test_pages_are_counted_the_more_seldom_the_longer_it_takes(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """6 ms each time: every 2 seconds, 0.3 % of a processor."""
+        """Counts of 6 ms come every 2 seconds, which is 0.3 % of a processor."""
         clock = VirtualClock()
 
         def slow(process: int) -> int:
@@ -256,7 +256,7 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "devices"),
+    ("reported", "devices"),
     [
         ("1", {"1"}),
         ("GPU-aaaa", {"0"}),
@@ -266,10 +266,10 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
     ],
 )
 def test_only_visible_devices_are_read(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, told: str, devices: set[str]
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, reported: str, devices: set[str]
 ) -> None:
-    """By number or by the beginning of a name; parts of a GPU are not told apart."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+    """Devices match by number or by the start of a name; parts of a GPU are not told apart."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", reported)
     assert {name.split("_")[0] for name in GpuSampler(1).read(0.0)} == devices
 
 

@@ -21,11 +21,11 @@ from tests.iobench.machine.odd_samplers import Broken, Counting, Failing, Missin
 def recorded(times: int, **samplers: Counting) -> Recorder:
     """After so many readings, one a second."""
     clock = VirtualClock()
-    made = Recorder(samplers, clock)
+    recorder = Recorder(samplers, clock)
     for _ in range(times):
-        made.sample()
+        recorder.sample()
         clock.sleep(1)
-    return made
+    return recorder
 
 
 def test_a_sampler_that_fails_leaves_and_is_named() -> None:
@@ -71,11 +71,11 @@ def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPat
             return kinds[name]
 
     monkeypatch.setattr(sampling, "SAMPLERS", Registered())
-    made = Recorder.of(["missing", "count", "broken", "unknown"], 1, VirtualClock())
-    made.sample()
-    found = made.end(0)
-    assert list(found.columns) == ["time_s", "count.count"]
-    assert found.notes == (
+    recorder = Recorder.of(["missing", "count", "broken", "unknown"], 1, VirtualClock())
+    recorder.sample()
+    samples = recorder.end(0)
+    assert list(samples.columns) == ["time_s", "count.count"]
+    assert samples.notes == (
         "no such thing: buy one",
         "no series broken: KeyError: 'x'",
         "no sampler 'unknown'",
@@ -85,7 +85,7 @@ def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPat
 
 class TestBeside:
     def test_it_reads_at_its_begin_and_at_its_end(self) -> None:
-        """However short the block: two readings are one rate. The thread ends with the block."""
+        """Two readings give one rate for any short block; the thread ends with the block."""
         before = set(threading.enumerate())
         settings = SamplingSettings(samplers=("page-cache",))
         with pytest.raises(KeyboardInterrupt), sampling_beside(settings, os.getpid()) as recorder:
@@ -99,7 +99,7 @@ class TestBeside:
 
     @pytest.mark.parametrize("settings", [None, SamplingSettings(samplers=())])
     def test_nothing_to_read_starts_nothing(self, settings: SamplingSettings | None) -> None:
-        """``samplers: []``."""
+        """``samplers: []`` starts no thread."""
         before = set(threading.enumerate())
         with sampling_beside(settings, 1) as recorder:
             assert recorder is None
@@ -107,21 +107,21 @@ class TestBeside:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"per_s": 0.5}, "per_s"),
         ({"per_s": 10.1}, "per_s"),
         ({"samplers": ("gpus",)}, "no sampler 'gpus': use one of cpu, disk, gpu"),
     ],
 )
-def test_settings_out_of_bounds_are_refused(given: dict[str, Any], said: str) -> None:
+def test_settings_out_of_bounds_are_refused(settings: dict[str, Any], message: str) -> None:
     """Readings are 1 to 10 a second; what is unknown is refused with what is known."""
-    with pytest.raises(ValidationError, match=said):
-        SamplingSettings(**given)
+    with pytest.raises(ValidationError, match=message):
+        SamplingSettings(**settings)
 
 
 def test_one_may_stand_for_a_list_and_none_is_off() -> None:
-    """As in other parts of a config; all of this package's own are usual."""
+    """Other parts of a config work alike; the default is all samplers of this package."""
     assert SamplingSettings.model_validate({"samplers": "cpu"}).samplers == ("cpu",)
     assert SamplingSettings.model_validate({"samplers": []}).samplers == ()
     assert set(SamplingSettings().samplers) <= set(SAMPLERS.names())

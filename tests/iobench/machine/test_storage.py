@@ -30,11 +30,11 @@ def sysfs(tmp_path: Path) -> Sysfs:
 
 def described(sysfs: Sysfs, *table: Mount, path: str = "/x") -> dict[str, Any]:
     """A path on a machine with these mounts; nothing that was planted is in the answer."""
-    found = describe_target(Path(path), table, sysfs.machine)
-    text = json.dumps(found)
+    description = describe_target(Path(path), table, sysfs.machine)
+    text = json.dumps(description)
     assert PLANTED not in text
-    assert json.loads(text) == found
-    return found
+    assert json.loads(text) == description
+    return description
 
 
 def disk_at(sysfs: Sysfs, number: str, kind: str = "ext4") -> dict[str, Any]:
@@ -49,7 +49,7 @@ def mounted(file_system: str, source: str) -> dict[str, Any]:
 
 
 def test_an_instance_store_with_an_ebs_root(sysfs: Sysfs) -> None:
-    """Each path by the deepest mount above it."""
+    """Each path belongs to the deepest mount above it."""
     sysfs.partition(sysfs.nvme(0, "Amazon Elastic Block Store"), "nvme0n1p1", "259:1")
     sysfs.nvme(1, "Amazon EC2 NVMe Instance Storage")
     options = "rw,noatime,attr2,inode64,logbufs=8"
@@ -84,9 +84,9 @@ def test_network_mounts_name_nobody(sysfs: Sysfs) -> None:
     sysfs.write("class/bdi/0:52/read_ahead_kb", "128")
     options = f"rw,vers=4.1,rsize=1048576,hard,clientaddr=10.0.0.1,username={PLANTED}"
     source = f"{PLANTED}.example.org:/{PLANTED}"
-    found = described(sysfs, Mount(Path("/"), "nfs4", options, source, "0:52"))
-    assert (found["kind"], found["read_ahead_kb"]) == ("nfs", 128)
-    assert found["mount_options"] == "rw,vers=4.1,rsize=1048576,hard"
+    description = described(sysfs, Mount(Path("/"), "nfs4", options, source, "0:52"))
+    assert (description["kind"], description["read_ahead_kb"]) == ("nfs", 128)
+    assert description["mount_options"] == "rw,vers=4.1,rsize=1048576,hard"
 
 
 def test_btrfs_over_its_devices(sysfs: Sysfs) -> None:
@@ -94,9 +94,9 @@ def test_btrfs_over_its_devices(sysfs: Sysfs) -> None:
     for i in (0, 1):
         disk = sysfs.nvme(i, "Some SSD")
         link(sysfs.root / "fs/btrfs" / PLANTED / "devices" / disk.name, disk)
-    found = described(sysfs, Mount(Path("/"), "btrfs", "rw", "/dev/nvme0n1", "0:33"))
-    assert found["kind"] == "nvme"
-    assert found["stack"] == ["btrfs", "volume of 2", "2 × NVMe (Some SSD)"]
+    description = described(sysfs, Mount(Path("/"), "btrfs", "rw", "/dev/nvme0n1", "0:33"))
+    assert description["kind"] == "nvme"
+    assert description["stack"] == ["btrfs", "volume of 2", "2 × NVMe (Some SSD)"]
 
 
 def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
@@ -110,16 +110,19 @@ def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
 def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     """A device that sysfs does not show, no mounts at all, and layers without disks below."""
     assert disk_at(sysfs, "9:0")["why"] == "/sys does not show its block device here"
-    found = describe_target(tmp_path, [], sysfs.root)
-    assert (found["kind"], found["file_system"]) == ("unknown", "unknown")
-    assert found["total_bytes"] >= found["free_bytes"] > 0
+    description = describe_target(tmp_path, [], sysfs.root)
+    assert (description["kind"], description["file_system"]) == ("unknown", "unknown")
+    assert description["total_bytes"] >= description["free_bytes"] > 0
     sysfs.mapped("dm-0", "252:0", "mpath")
     assert disk_at(sysfs, "252:0")["why"] == "the devices below the multipath cannot be seen"
     sysfs.mapped("dm-1", "252:1", "DMRAID")
     assert disk_at(sysfs, "252:1")["why"] == "the devices below the device mapper cannot be seen"
     sysfs.partition(sysfs.block("virtual/block/loop0", "7:0"), "loop0p1", "259:9")
-    found = disk_at(sysfs, "259:9")
-    assert (found["kind"], found["stack"]) == ("unknown", ["ext4", "partition", "loop device"])
+    description = disk_at(sysfs, "259:9")
+    assert (description["kind"], description["stack"]) == (
+        "unknown",
+        ["ext4", "partition", "loop device"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,10 +141,10 @@ def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     ],
 )
 def test_nvme_disks(sysfs: Sysfs, model: str, transport: str, kind: str) -> None:
-    """By their model, else by the way to them."""
+    """They are known by their model, or else by their connection."""
     sysfs.nvme(0, model, transport)
-    found = disk_at(sysfs, "259:0")
-    assert (found["kind"], found["device"]["model"]) == (kind, model)
+    storage = disk_at(sysfs, "259:0")
+    assert (storage["kind"], storage["device"]["model"]) == (kind, model)
 
 
 @pytest.mark.parametrize(
@@ -172,9 +175,9 @@ def test_scsi_disks(
 ) -> None:
     """By vendor and model, else by the path; a RAID controller's path tells nothing."""
     sysfs.scsi(way, "sda", "8:0", vendor, model)
-    found = disk_at(sysfs, "8:0")
-    device = found["device"]
-    assert (found["kind"], device.get("transport", "")) == (kind, transport)
+    storage = disk_at(sysfs, "8:0")
+    device = storage["device"]
+    assert (storage["kind"], device.get("transport", "")) == (kind, transport)
     assert (device["model"], device["vendor"]) == (model, vendor)
 
 
@@ -191,7 +194,7 @@ def test_scsi_disks(
     ],
 )
 def test_other_disks(sysfs: Sysfs, path: str, kind: str) -> None:
-    """By their names or their path."""
+    """They are known by their names or their path."""
     sysfs.block(path, "99:0")
     assert disk_at(sysfs, "99:0")["kind"] == kind
 
@@ -226,31 +229,31 @@ def test_layers_down_to_the_disks(sysfs: Sysfs) -> None:
     sysfs.write("class/bdi/9:127/read_ahead_kb", "4096")
     assert disk_at(sysfs, "9:127")["read_ahead_kb"] == 4096
     sysfs.mapped("dm-1", "252:1", "LVM", sysfs.mapped("dm-0", "252:0", "CRYPT-LUKS2", raid))
-    found = disk_at(sysfs, "252:1")
+    storage = disk_at(sysfs, "252:1")
     disks = "2 × NVMe (SSD)"
     layers = ["ext4", "LVM", "dm-crypt", "md RAID (raid0) of 2", "partition", disks]
-    assert (found["kind"], found["stack"]) == ("nvme", layers)
-    assert found["why"] == "2 disks, each an NVMe drive on PCI Express"
-    assert "link_mb_per_s" not in found["device"]
+    assert (storage["kind"], storage["stack"]) == ("nvme", layers)
+    assert storage["why"] == "2 disks, each an NVMe drive on PCI Express"
+    assert "link_mb_per_s" not in storage["device"]
 
 
 def test_two_partitions_of_a_disk_are_one_disk(sysfs: Sysfs) -> None:
     """A RAID across them has one below it."""
     disk = sysfs.nvme(0, "SSD")
     sysfs.md("raid1", *(sysfs.partition(disk, f"nvme0n1p{i}", f"259:{i}") for i in (1, 2)))
-    found = disk_at(sysfs, "9:127")
-    assert found["stack"][-1] == "NVMe (SSD)"
-    assert found["device"]["link_mb_per_s"] > 0
+    storage = disk_at(sysfs, "9:127")
+    assert storage["stack"][-1] == "NVMe (SSD)"
+    assert storage["device"]["link_mb_per_s"] > 0
 
 
 def test_disks_of_several_kinds_are_mixed(sysfs: Sysfs) -> None:
     """A cache device before a slow disk, say: which gave the bytes is not known."""
     disks = sysfs.nvme(0, "Amazon Elastic Block Store"), sysfs.virtio()
     sysfs.over(sysfs.block("virtual/block/bcache0", "251:0"), *disks)
-    found = disk_at(sysfs, "251:0")
-    assert (found["kind"], found["stack"]) == ("mixed", ["ext4", "bcache"])
-    assert "Amazon EBS, virtual disk (virtio)" in found["why"]
-    assert "device" not in found
+    storage = disk_at(sysfs, "251:0")
+    assert (storage["kind"], storage["stack"]) == ("mixed", ["ext4", "bcache"])
+    assert "Amazon EBS, virtual disk (virtio)" in storage["why"]
+    assert "device" not in storage
 
 
 def test_names_that_people_chose_are_not_kept(sysfs: Sysfs) -> None:
@@ -265,7 +268,7 @@ def test_names_that_people_chose_are_not_kept(sysfs: Sysfs) -> None:
 
 @given(st.binary(max_size=80))
 def test_any_bytes_in_sysfs_are_read(content: bytes) -> None:
-    """No text of a driver breaks it."""
+    """No text of a driver raises an error."""
     with tempfile.TemporaryDirectory() as name:
         sysfs = Sysfs(Path(name))
         disk = sysfs.block("x/block/sda", "8:0")
@@ -317,10 +320,10 @@ def test_any_bytes_in_sysfs_are_read(content: bytes) -> None:
     ],
 )
 def test_mounts_without_a_device(source: str, file_system: str, kind: str) -> None:
-    """By type and source; no source is repeated in the evidence."""
-    found = mounted(file_system, source)
-    assert (found["kind"], found["stack"]) == (kind, [file_system])
-    assert not re.search(r"jane|bucket|nas0|\d\.\d", found["why"])
+    """Type and source tell what they are; the evidence repeats no source."""
+    description = mounted(file_system, source)
+    assert (description["kind"], description["stack"]) == (kind, [file_system])
+    assert not re.search(r"jane|bucket|nas0|\d\.\d", description["why"])
 
 
 @given(st.text(max_size=80), st.text(max_size=20))
@@ -368,7 +371,7 @@ def test_mount_options_that_are_kept(options: str, left: str) -> None:
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=20))
 def test_an_option_that_is_not_listed_is_dropped(name: str, value: str) -> None:
-    """Whatever the next file system invents."""
+    """Unknown options of any file system are dropped."""
     assert kept_options([f"x-{name}={value}", f"x-{name}"]) == ""
 
 
@@ -465,9 +468,9 @@ def test_this_machine(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for path in (loop, tmp_path, tmp_path / "not" / "there"):
-        found = describe_target(path)
-        assert found["file_system"] == file_system(tmp_path) not in ("", "proc")
-        assert str(tmp_path) not in json.dumps(found)
+        description = describe_target(path)
+        assert description["file_system"] == file_system(tmp_path) not in ("", "proc")
+        assert str(tmp_path) not in json.dumps(description)
     assert file_system(Path("/proc/self")) == "proc"
     if file_system(Path("/dev/shm")) == "tmpfs":
         assert describe_target(Path("/dev/shm"))["kind"] == "tmpfs"

@@ -11,9 +11,9 @@ from iobench.results.trial import Outcome
 TIMES = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0]
 
 
-def columns(**given: list[float | None]) -> Columns:
+def columns(**settings: list[float | None]) -> Columns:
     """Readings of the tree, a second apart."""
-    return {"time_s": TIMES, **{f"tree.{name}": values for name, values in given.items()}}
+    return {"time_s": TIMES, **{f"tree.{name}": values for name, values in settings.items()}}
 
 
 BUSY = columns(
@@ -57,12 +57,12 @@ def test_a_reading_that_failed_is_passed_over() -> None:
     readings = columns(
         user_cores=[None, 1.0, None, 4.0, 2.0, 1.0], system_cores=[None, 0.0, 0.0, 0.0, 0.0, 0.0]
     )
-    found = usage(readings, 0.0, 3.0, 0)
-    assert found == {"cores_busy": 3.0}
+    metrics = usage(readings, 0.0, 3.0, 0)
+    assert metrics == {"cores_busy": 3.0}
 
 
 @pytest.mark.parametrize(
-    ("pss", "rss", "found"),
+    ("pss", "rss", "expected"),
     [
         ([99.0, None, 5.0, 7.0, None, 80.0], [999.0] * 6, (7, "PSS")),
         (None, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (5, "RSS")),
@@ -70,12 +70,14 @@ def test_a_reading_that_failed_is_passed_over() -> None:
     ],
 )
 def test_the_largest_memory_since_the_first_batch_was_asked_for(
-    pss: list[float | None] | None, rss: list[float | None], found: tuple[int, str] | None
+    pss: list[float | None] | None, rss: list[float | None], expected: tuple[int, str] | None
 ) -> None:
     """Until the steps end; RSS only where no PSS was ever read, and called so."""
     memory = columns(rss_bytes=rss) if pss is None else columns(pss_bytes=pss, rss_bytes=rss)
-    told = usage(memory, 1.5, 3.5, 10)
-    assert (told.get("memory_bytes"), told.get("memory_counted")) == (found or (None, None))
+    metrics = usage(memory, 1.5, 3.5, 10)
+    assert (metrics.get("memory_bytes"), metrics.get("memory_counted")) == (
+        expected or (None, None)
+    )
 
 
 MOMENTS: list[float | None] = [0.0, 1.0, 2.0, 4.0, 5.0]
@@ -107,7 +109,7 @@ def test_means_are_over_the_steps_alone_and_weighted_by_time() -> None:
 
 
 def test_what_was_not_read_is_left_out() -> None:
-    """No column, no whole interval, or half of a sum."""
+    """A missing column, interval or half of a sum gives no figure."""
     columns: Columns = {"time_s": MOMENTS, "disk.read_bytes_per_s": [None, 1.0, 1.0, 1.0, 1.0]}
     assert usage({**columns, "cpu.user_share": [0.5] * 5}, 1.0, 4.0, 10) == {
         "disk_read_mb_per_s": 1e-6
@@ -121,9 +123,9 @@ SAMPLES = Samples({"time_s": [10.0, 12.0], "cpu.user_share": [None, 0.5]}, 0.004
 
 def test_times_count_from_where_the_series_do() -> None:
     """From the first batch that a loop asked for, else from the trial's begin; cost is a metric."""
-    found = add_samples(Outcome({"x": 1}, origin_s=11.0), SAMPLES, 3.0)
-    assert found.samples == {"time_s": [-1.0, 1.0], "cpu.user_share": [None, 0.5]}
-    assert found.metrics == {"x": 1, "sampling_core_share": 0.004, "sampling_notes": ["a note"]}
+    outcome = add_samples(Outcome({"x": 1}, origin_s=11.0), SAMPLES, 3.0)
+    assert outcome.samples == {"time_s": [-1.0, 1.0], "cpu.user_share": [None, 0.5]}
+    assert outcome.metrics == {"x": 1, "sampling_core_share": 0.004, "sampling_notes": ["a note"]}
     assert add_samples(Outcome({}), SAMPLES, 3.0).samples["time_s"] == [7.0, 9.0]
     assert add_samples(Outcome({}), Samples({}, 0.0, ()), 0.0).samples == {}
 

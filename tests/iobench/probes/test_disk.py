@@ -100,7 +100,7 @@ def test_a_buffered_write_counts_until_the_disk_has_it(
 
 
 def test_a_disk_in_memory(probe: Probe) -> None:
-    """On tmpfs direct trials are unavailable and no read is cold."""
+    """Direct trials are unavailable on tmpfs, and no read is cold."""
     if not SHM.is_dir() or file_system(SHM) != "tmpfs":
         pytest.skip("no /dev/shm here")
     run = secrets.token_hex(8)
@@ -132,12 +132,12 @@ def test_a_disk_that_fills_up_fails_and_is_left_clean(
 def test_the_file_is_shared_by_trials_and_cleaned_at_the_end(tmp_path: Path, probe: Probe) -> None:
     """The file is made once; blocks that do not divide it are left out."""
     folder = disk.folder_of_run(tmp_path, "run")
-    told: list[tuple[Any, str]] = []
+    reported: list[tuple[Any, str]] = []
     size = FILE_BYTES + 70_000
-    check(probe(folder, file_bytes=size, progress=lambda *done: told.append(done)))
-    assert told[-1] == (FILE_BYTES, "bytes")
-    made = [path.stat().st_ino for path in folder.iterdir()]
+    check(probe(folder, file_bytes=size, progress=lambda *done: reported.append(done)))
+    assert reported[-1] == (FILE_BYTES, "bytes")
+    results = [path.stat().st_ino for path in folder.iterdir()]
     probe(folder, pattern="random", file_bytes=size)
-    assert [path.stat().st_ino for path in folder.iterdir()] == made
+    assert [path.stat().st_ino for path in folder.iterdir()] == results
     disk.clean(tmp_path, "run")
     assert list(tmp_path.iterdir()) == []

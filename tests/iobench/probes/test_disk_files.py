@@ -29,8 +29,8 @@ def names(folder: Path) -> list[str]:
 def test_a_file_to_read_is_made_once(tmp_path: Path) -> None:
     """Later trials read the same file; a shortened file is made again."""
     path = file_to_read(tmp_path, SIZE, "t")
-    made = path.stat().st_ino
-    assert file_to_read(tmp_path, SIZE, "t").stat().st_ino == made
+    inode = path.stat().st_ino
+    assert file_to_read(tmp_path, SIZE, "t").stat().st_ino == inode
     os.truncate(path, 10)
     content = file_to_read(tmp_path, SIZE, "t").read_bytes()
     assert names(tmp_path) == [f"read-{SIZE}"]
@@ -78,13 +78,13 @@ def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -
     with reachable_folder() as folder, unprivileged(), denied:
         make(folder / "run", SIZE, "t")
 
-    for code, said in ((errno.ENOSPC, "is full: .*No space left"), (errno.EROFS, "Read-only")):
+    for code, message in ((errno.ENOSPC, "is full: .*No space left"), (errno.EROFS, "Read-only")):
 
         def refused(*args: int, code: int = code) -> None:
             raise OSError(code, os.strerror(code))
 
         monkeypatch.setattr(os, "posix_fallocate", refused)
-        with pytest.raises(TrialFailed, match=said):
+        with pytest.raises(TrialFailed, match=message):
             make(tmp_path / "run", SIZE, "t")
     assert names(tmp_path / "run") == []
     (tmp_path / "file").touch()

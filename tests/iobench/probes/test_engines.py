@@ -80,9 +80,9 @@ def test_sequential_regions_follow_each_other(blocks: int, rest: int, count: int
     parts = sequential_offsets(blocks * BLOCK + rest, BLOCK, count)
     assert len(parts) == count
     assert len({len(part) for part in parts}) == 1
-    whole = list(itertools.chain(*parts))
-    assert whole == list(range(0, len(whole) * BLOCK, BLOCK))
-    assert blocks - count < len(whole) <= blocks
+    all_offsets = list(itertools.chain(*parts))
+    assert all_offsets == list(range(0, len(all_offsets) * BLOCK, BLOCK))
+    assert blocks - count < len(all_offsets) <= blocks
 
 
 @given(block_counts, processes, st.integers(0, 600), st.integers(0, 5))
@@ -92,9 +92,9 @@ def test_random_blocks_are_whole_and_come_once(
     """Each block belongs to one process and occurs once."""
     parts = random_offsets(blocks * BLOCK, BLOCK, count, max_blocks=at_most, seed=seed)
     assert len(parts) == count
-    whole = list(itertools.chain(*parts))
-    assert len(set(whole)) == len(whole) == min(blocks, at_most) // count * count
-    assert all(offset % BLOCK == 0 and 0 <= offset < blocks * BLOCK for offset in whole)
+    all_offsets = list(itertools.chain(*parts))
+    assert len(set(all_offsets)) == len(all_offsets) == min(blocks, at_most) // count * count
+    assert all(offset % BLOCK == 0 and 0 <= offset < blocks * BLOCK for offset in all_offsets)
     assert parts == random_offsets(blocks * BLOCK, BLOCK, count, max_blocks=at_most, seed=seed)
 
 

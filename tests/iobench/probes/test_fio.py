@@ -53,8 +53,8 @@ installed = pytest.mark.skipif(find_program("fio") is None, reason="fio is not i
 def test_params_in_fios_words(changes: dict[str, Any], options: dict[str, str]) -> None:
     """Trial parameters become options of fio; a colon in a path is escaped."""
     listed = fio_options(Path("/d/a:b"), replace(TRIAL, **changes))
-    told = dict(option.removeprefix("--").partition("=")[::2] for option in listed)
-    assert options.items() <= told.items()
+    reported = dict(option.removeprefix("--").partition("=")[::2] for option in listed)
+    assert options.items() <= reported.items()
 
 
 def check(metrics: Any) -> None:
@@ -121,7 +121,7 @@ def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("stdout", "said"),
+    ("stdout", "message"),
     [
         ("", "fio ended with exit code 1: bad option"),
         ("fio: warning\n{", "fio ended with exit code 1"),
@@ -135,7 +135,7 @@ def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_what_goes_wrong_is_said(
-    tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch, stdout: str, said: str
+    tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch, stdout: str, message: str
 ) -> None:
     """The message is that of fio or of the disk."""
 
@@ -144,7 +144,7 @@ def test_what_goes_wrong_is_said(
 
     monkeypatch.setattr(fio, "find_program", os.fspath)
     monkeypatch.setattr(fio.subprocess, "run", answered)  # type: ignore[attr-defined]
-    with pytest.raises(TrialFailed, match=said):
+    with pytest.raises(TrialFailed, match=message):
         probe(tmp_path, engine="fio", operation="write", cache="buffered")
 
 

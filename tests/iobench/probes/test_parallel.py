@@ -36,7 +36,7 @@ def driven(*shares: tuple[float, Iterable[int]], seconds: float = 1e9) -> Moved:
 
         yield do
 
-    works = [zip(itertools.repeat(each), work, strict=False) for each, work in shares]
+    works = [zip(itertools.repeat(process), work, strict=False) for process, work in shares]
     return run_in_processes(opened, works, CLOCK, seconds)
 
 
@@ -126,15 +126,15 @@ def test_errors_come_through_as_they_are(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "message"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
         (lambda: os._exit(7), "exit code 7"),
     ],
 )
-def test_a_process_that_ends_early_is_noticed(end: Callable[[], Any], said: str) -> None:
+def test_a_process_that_ends_early_is_noticed(end: Callable[[], Any], message: str) -> None:
     """The message has the signal or exit code; the other processes are ended."""
-    with pytest.raises(TrialFailed, match=said):
+    with pytest.raises(TrialFailed, match=message):
         doing(signal.pause, end)
 
 

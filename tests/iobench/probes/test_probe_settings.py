@@ -116,8 +116,8 @@ def test_a_write_is_direct_or_buffered_once() -> None:
 
 def test_an_engine_is_named_where_it_is_not_our_own() -> None:
     """Each engine measures each point; params name only other engines."""
-    told = {"targets": [{"label": "a", "path": "/a"}], "engine": ["iobench", "fio"]}
-    trials = [dict(params) for params in plan_disks(DiskSettings.model_validate(told))]
+    settings = {"targets": [{"label": "a", "path": "/a"}], "engine": ["iobench", "fio"]}
+    trials = [dict(params) for params in plan_disks(DiskSettings.model_validate(settings))]
     own = [params for params in trials if "engine" not in params]
     assert [params.get("engine") for params in trials] == [None, "fio"] * len(own)
     assert trials[1::2] == [{**params, "engine": "fio"} for params in own]
@@ -133,8 +133,8 @@ def test_each_form_of_data_is_read_as_it_can_be() -> None:
             "layout_parallelism": 1,
         }
     )
-    found = [(p["data"], p["access"], p["cache"]) for p in plan_layouts(settings)]
-    assert found == [
+    actual = [(p["data"], p["access"], p["cache"]) for p in plan_layouts(settings)]
+    assert actual == [
         *((("shards@disk"), access, cache) for access in ("shards", "records") for cache in WAYS),
         *(("photos@disk", "files", cache) for cache in WAYS),
         *(("shards-16MB@s3", access, "cold") for access in ("shards", "records")),
@@ -207,9 +207,11 @@ def test_every_combination_has_both_sweeps(settings: ObjectStoreSettings) -> Non
     for target in settings.targets:
         for client in settings.clients:
             for operation in settings.operations:
-                wanted = {"store": target.label, "client": client, "operation": operation}
+                expected = {"store": target.label, "client": client, "operation": operation}
                 mine = [
-                    params for params in plan_objects(settings) if wanted.items() <= params.items()
+                    params
+                    for params in plan_objects(settings)
+                    if expected.items() <= params.items()
                 ]
                 assert {params["connections"] for params in mine} >= set(settings.connections)
                 sizes = {

@@ -24,10 +24,10 @@ def test_the_ladder_example_is_what_is_drawn_from_its_result(tmp_path: Path) -> 
 
 
 def test_readme_gives_the_figures_of_the_ladder_example() -> None:
-    """As the example's verdict and first recommendation say them."""
+    """Its figures are those of the example's verdict and first recommendation."""
     done = CliRunner().invoke(app, ["advise", str(LADDER), "--json"])
-    said = json.loads(done.stdout)
+    content = json.loads(done.stdout)
     readme = " ".join((ROOT / "README.md").read_text().split())
-    assert re.findall(r"gets \d+ % of what the device can consume", said["verdict"])[0] in readme
-    first = said["recommendations"][0]
+    assert re.findall(r"gets \d+ % of what the device can consume", content["verdict"])[0] in readme
+    first = content["recommendations"][0]
     assert f"{first['gain']['median']:.3g} times as fast" in readme

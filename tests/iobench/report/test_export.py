@@ -36,8 +36,8 @@ def saved(folder: Path, *trials: Trial) -> Path:
     folder.mkdir(exist_ok=True)
     result = replace(EMPTY, trials=trials)
     begin_log(folder, result)
-    for one in trials:
-        add_line(folder, trial_line(one, {"step_end_s": [0.5, 1.5]}, {}))
+    for trial in trials:
+        add_line(folder, trial_line(trial, {"step_end_s": [0.5, 1.5]}, {}))
     return folder
 
 
@@ -48,8 +48,8 @@ def rows(data: bytes) -> list[dict[str, str]]:
 
 def test_values_survive_the_quotes(tmp_path: Path) -> None:
     """Line feeds, commas, quotes; lists as YAML; bytes that are no text as escapes."""
-    made = replace(trial(notes=["a", ODD], odd="\udcff"), reason=ODD)
-    (row,) = rows(run_csv(saved(tmp_path, made)))
+    changed = replace(trial(notes=["a", ODD], odd="\udcff"), reason=ODD)
+    (row,) = rows(run_csv(saved(tmp_path, changed)))
     assert row["params.loader"] == ODD
     assert row["reason"] == ODD
     assert row["metrics.odd"] == "\\udcff"
@@ -59,9 +59,9 @@ def test_values_survive_the_quotes(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.text(max_size=20).filter(lambda text: "\0" not in text))
 def test_any_name_survives(tmp_path: Path, name: str) -> None:
-    """In whatever alphabet."""
-    made = replace(trial(), params={"loader": name})
-    (row,) = rows(run_csv(saved(tmp_path / "run", made)))
+    """Names in any alphabet are exported unchanged."""
+    changed = replace(trial(), params={"loader": name})
+    (row,) = rows(run_csv(saved(tmp_path / "run", changed)))
     assert row["params.loader"] == name.encode(errors="backslashreplace").decode()
 
 
@@ -75,21 +75,21 @@ def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
-    """In their order."""
+    """Columns are in the same order."""
     cold = Cold("cold", "warm", 0.5)
-    made = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
-    write_results(tmp_path, made)
-    stored = pd.read_parquet(tmp_path / "trials.parquet")
-    found = pd.read_csv(io.BytesIO(run_csv(tmp_path)))
-    assert list(found) == list(stored)
-    assert "cold" not in stored
-    assert "metrics" not in stored
+    changed = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
+    write_results(tmp_path, changed)
+    parquet_table = pd.read_parquet(tmp_path / "trials.parquet")
+    csv_table = pd.read_csv(io.BytesIO(run_csv(tmp_path)))
+    assert list(csv_table) == list(parquet_table)
+    assert "cold" not in parquet_table
+    assert "metrics" not in parquet_table
 
 
 def test_series(tmp_path: Path) -> None:
     """A row a step; the head alone where no loop was trained."""
-    found = rows(run_csv(saved(tmp_path, trial()), "series"))
-    assert [(row["trial"], row["step"], row["step_end_s"]) for row in found] == [
+    table_rows = rows(run_csv(saved(tmp_path, trial()), "series"))
+    assert [(row["trial"], row["step"], row["step_end_s"]) for row in table_rows] == [
         ("t/0", "0", "0.5"),
         ("t/0", "1", "1.5"),
     ]
@@ -104,8 +104,8 @@ def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
     directory = folder
     begin_log(directory, EMPTY)
     add_line(directory, trial_line(trial(), {}, readings))
-    found = rows(run_csv(folder, "samples"))
-    assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in found] == [
+    table_rows = rows(run_csv(folder, "samples"))
+    assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in table_rows] == [
         ("t/0", "0", ""),
         ("t/0", "1", "0.5"),
     ]
@@ -122,7 +122,7 @@ def test_a_run_without_a_trial(tmp_path: Path) -> None:
 
 class TestCommand:
     def test_stdout_and_file_are_the_same(self, tmp_path: Path) -> None:
-        """Bytes and all."""
+        """Both have identical bytes."""
         folder, file = saved(tmp_path / "run", trial()), tmp_path / "out.csv"
         done = iobench("export", folder)
         assert done.code == 0, done.err
@@ -134,7 +134,7 @@ class TestCommand:
         assert (both.code, "give only one" in both.err) == (2, True)
 
     def test_no_run(self, tmp_path: Path) -> None:
-        """One line, and no file."""
+        """The error is one line, and no file is written."""
         done = iobench("export", tmp_path, "--output", tmp_path / "out.csv")
         assert done.code == 2
         assert "no run in" in done.complaints[0]

@@ -40,30 +40,30 @@ def front(text: str) -> str:
 
 def test_the_first_screen_answers_the_four_questions() -> None:
     """What is slow, what to change, what that gains, how many accelerators are fed."""
-    said = front(page(run(ONE_WORKER)))
-    assert "The loop gets 44 % of what the emulated device can consume." in said
-    assert "bottleneck" in said
-    assert "Use 2 loader workers instead of 1" in said
-    assert "1.60 times" in said
-    assert "training.0.workers=2" in said
-    assert "DataLoader(num_workers=2)" in said
-    assert "this loop, now" in said
-    assert "A100" in said
-    assert "confidence: high" in said
+    first_screen = front(page(run(ONE_WORKER)))
+    assert "The loop gets 44 % of what the emulated device can consume." in first_screen
+    assert "bottleneck" in first_screen
+    assert "Use 2 loader workers instead of 1" in first_screen
+    assert "1.60 times" in first_screen
+    assert "training.0.workers=2" in first_screen
+    assert "DataLoader(num_workers=2)" in first_screen
+    assert "this loop, now" in first_screen
+    assert "A100" in first_screen
+    assert "confidence: high" in first_screen
 
 
 def test_the_table_of_accelerators_says_how_each_row_came_about() -> None:
     """Rows that were divided are marked as computed, and so is a prediction."""
-    said = unescape(front(page(run(ONE_WORKER))))
-    assert "this loop, now 0.73 0.36 0.13 computed from the loop's rate" in said
-    assert "computed from a predicted rate" in said
-    assert "computed from its rate alone" in said
-    assert "Computed: samples/s divided by the rate of one device." in said
-    assert "Measured:" not in said
+    message = unescape(front(page(run(ONE_WORKER))))
+    assert "this loop, now 0.73 0.36 0.13 computed from the loop's rate" in message
+    assert "computed from a predicted rate" in message
+    assert "computed from its rate alone" in message
+    assert "Computed: samples/s divided by the rate of one device." in message
+    assert "Measured:" not in message
 
 
 def test_the_pass_mark_of_mlperf_storage_stands_beside_its_own_workloads_alone() -> None:
-    """Not in the definitions of every report, and not beside a tuned rate."""
+    """Other reports do not define it, and a tuned rate does not have it."""
     for preset in ("H100", None):
         how: dict[str, Any] = {"preset": preset} if preset else {}
         text = page(run(loop("synthetic", 900, **how), loop("cold", 300, **how)))
@@ -80,16 +80,16 @@ def test_the_pass_mark_of_mlperf_storage_stands_beside_its_own_workloads_alone()
 @pytest.mark.parametrize("name", ["torch-iterable", "tf-data"])
 def test_a_ladder_is_recommended_where_the_loader_has_its_rungs(name: str) -> None:
     """Not for tf.data, which takes no samples from memory."""
-    said = page(run(loop("synthetic", 900, loader=name), loop("warm", 300, loader=name)))
-    assert ("iobench ladder CONFIG" in said) == (name == "torch-iterable")
+    page_text = page(run(loop("synthetic", 900, loader=name), loop("warm", 300, loader=name)))
+    assert ("iobench ladder CONFIG" in page_text) == (name == "torch-iterable")
 
 
 def test_nothing_to_change_is_said_in_words() -> None:
     """Where the device is the limit."""
-    said = front(page(run(SLOW_DEVICE)))
-    assert "The device is the limit" in said
-    assert "None of the measured changes would make the loop faster." in said
-    assert "No effect is expected from: workers" in said
+    first_screen = front(page(run(SLOW_DEVICE)))
+    assert "The device is the limit" in first_screen
+    assert "None of the measured changes would make the loop faster." in first_screen
+    assert "No effect is expected from: workers" in first_screen
 
 
 def test_qualifications_are_those_of_the_loop() -> None:
@@ -102,7 +102,7 @@ def test_qualifications_are_those_of_the_loop() -> None:
 
 @pytest.mark.parametrize("trials", [ONE_WORKER, FAR_STORE, DECODE_BOUND, SLOW_DEVICE])
 def test_the_page_before_the_appendix_is_short(trials: list[Trial]) -> None:
-    """At most 2,500 words."""
+    """It has at most 2,500 words."""
     assert len(front(page(run(trials))).split()) < 2500
 
 
@@ -126,7 +126,7 @@ def test_no_script_and_no_address() -> None:
 
 
 def test_names_are_text() -> None:
-    """In headings, charts and tables."""
+    """Headings, charts and tables escape markup in names."""
     trials = [*loop("synthetic", 2000, group=HOSTILE), *loop("warm", 900, group=HOSTILE)]
     result = replace(run(trials, loader(900, 1, loader=HOSTILE)), name=HOSTILE)
     text = page(result)
@@ -144,34 +144,37 @@ def test_the_raw_result_is_in_the_page() -> None:
     """As it was saved, for whoever gets the file."""
     result = summarised(run(ONE_WORKER))
     (packed,) = re.findall(r"data:application/gzip;base64,([^\"]+)", page(result))
-    found = json.loads(gzip.decompress(base64.b64decode(packed)))
-    assert found == json.loads(result.to_json())
+    content = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert content == json.loads(result.to_json())
 
 
 def test_one_result_gives_one_page() -> None:
-    """Byte by byte."""
+    """Two pages of one result are equal byte by byte."""
     result = run(FAR_STORE)
     assert render(result) == render(result)
 
 
 def test_charts_have_text_alternatives() -> None:
-    """Each drawing a label, each bar a row of a table."""
+    """Each drawing has a label, and each bar has a row of a table."""
     text = render(summarised(read(OLD)), *read_tables(OLD)).decode()
     drawings = re.findall(r"<svg[^>]*>", text)
     assert drawings
-    assert all('role="img"' in one and re.search(r'aria-label="[^"]+"', one) for one in drawings)
+    assert all(
+        'role="img"' in drawing and re.search(r'aria-label="[^"]+"', drawing)
+        for drawing in drawings
+    )
     assert '<th scope="row">' in text
 
 
 def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
     """On one axis of time; a long series is thinned, its outliers kept."""
     trials = [*loop("synthetic", 2000), *loop("warm", 900)]
-    shown = trials[6].id
+    trial_id = trials[6].id
     rows = 5000
     times = [i / 100 for i in range(rows)]
     steps = {"time_s": times, "step_end_s": times, "wait_s": [0.001] * (rows - 1) + [9.0]}
-    series = pd.DataFrame({"trial": shown, **steps})
-    samples = pd.DataFrame({"trial": shown, "time_s": times, "cpu.user_share": 0.5})
+    series = pd.DataFrame({"trial": trial_id, **steps})
+    samples = pd.DataFrame({"trial": trial_id, "time_s": times, "cpu.user_share": 0.5})
     text = render(run(trials), series, samples).decode()
     assert "<h2>During the trial</h2>" in text
     assert text.count("<polyline") >= 3
@@ -207,7 +210,7 @@ def test_no_line_is_drawn_where_the_loop_made_no_steps() -> None:
 
 
 def test_a_run_without_trials_has_a_page() -> None:
-    """And says that nothing was measured."""
+    """The page says that nothing was measured."""
     assert "Nothing could be measured." in page(run())
 
 
@@ -231,11 +234,11 @@ def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
 def test_the_sum_by_the_number_of_hosts_is_drawn() -> None:
     """If several numbers were measured; else there is no curve."""
     parts = on_hosts(GETS, (1.0, 1.0)), fewer(GETS, (1.5,))
-    several = replace(run(*parts), hosts=(HostFacts(0), HostFacts(1)))
-    assert "Sum over hosts by the number of hosts" in page(summarised(several))
-    one = replace(run(parts[0]), hosts=(HostFacts(0), HostFacts(1)))
-    assert "Sum over hosts by the number of hosts" not in page(summarised(one))
-    assert "Rate of each host, all at the same time" in page(summarised(one))
+    several_hosts = replace(run(*parts), hosts=(HostFacts(0), HostFacts(1)))
+    assert "Sum over hosts by the number of hosts" in page(summarised(several_hosts))
+    one_host = replace(run(parts[0]), hosts=(HostFacts(0), HostFacts(1)))
+    assert "Sum over hosts by the number of hosts" not in page(summarised(one_host))
+    assert "Rate of each host, all at the same time" in page(summarised(one_host))
 
 
 def test_one_host_has_no_such_section() -> None:

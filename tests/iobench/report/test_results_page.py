@@ -45,22 +45,22 @@ def patterns(title: str) -> list[str]:
     """Columns of a section's table; ``...`` stands for other quantiles, ``*`` for any name."""
     section = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (`.+?) \|", section, re.M)
-    found = []
+    actual = []
     for cell in cells:
         names = re.findall(r"`([\w.*]+)`", cell)
         if "..." in cell:
             names = [f"{names[0].rpartition('_p')[0]}_p*"]
-        found += names
-    return found
+        actual += names
+    return actual
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
     """A run of what the golden one lacks: writes, what requests and processes cost, two devices."""
     pytest.importorskip("torch")
-    place = tmp_path_factory.mktemp("columns")
+    columns_folder = tmp_path_factory.mktemp("columns")
     disk = {
-        "targets": [{"label": "here", "path": str(place)}],
+        "targets": [{"label": "here", "path": str(columns_folder)}],
         "file_bytes": "1MiB",
         "operations": "write",
         "patterns": "sequential",
@@ -85,25 +85,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
     loop |= {"loader": "null", "inputs": "synthetic", "workers": 0, "steps": 4}
     values |= {"object_store": store, "training": [loop], "sampling": {"per_s": 10}}
     of_modes = loaders("raw", data="shards@s3", access="file", epochs=2, batch_size=4)
-    several = loaders("torch-map", processes=2, batch_size=4, seconds=3, image_size=32)
-    values["loaders"] = [*loaders("raw", "null", batch_size=4, seconds=2), *of_modes, *several]
+    two_processes = loaders("torch-map", processes=2, batch_size=4, seconds=3, image_size=32)
+    values["loaders"] = [
+        *loaders("raw", "null", batch_size=4, seconds=2),
+        *of_modes,
+        *two_processes,
+    ]
     values["cost"] = {"epochs": 2}
     config = BenchConfig.model_validate(values)
-    run(config, place / "run", Lines())
-    return place / "run"
+    run(config, columns_folder / "run", Lines())
+    return columns_folder / "run"
 
 
 def test_every_column_is_on_the_page(folder: Path) -> None:
-    """Of a run of today, and of one of the first version."""
-    known = patterns("Columns of trials")
+    """Columns of a run of today and of the first version are documented."""
+    documented = patterns("Columns of trials")
     for table in (pd.read_parquet(folder / "trials.parquet"), trials_table(read(GOLDEN).trials)):
         for column in table.columns:
-            assert any(fnmatch(column, pattern) for pattern in known), column
-    assert set(TRIAL_COLUMNS) <= set(known)
+            assert any(fnmatch(column, pattern) for pattern in documented), column
+    assert set(TRIAL_COLUMNS) <= set(documented)
 
 
 def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
-    """Of one run or the other."""
+    """Each documented column is in one of the two runs."""
     columns = {*pd.read_parquet(folder / "trials.parquet"), *trials_table(read(GOLDEN).trials)}
     for pattern in patterns("Columns of trials"):
         if pattern not in OF_SOME_MACHINES:
@@ -120,7 +124,7 @@ def test_references_are_on_the_page(folder: Path) -> None:
 
 
 def test_series_have_their_columns() -> None:
-    """In their order."""
+    """Columns are in the documented order."""
     assert tuple(patterns("Columns of series")) == SERIES_COLUMNS
     assert tuple(pd.read_parquet(GOLDEN / "series.parquet")) == SERIES_COLUMNS
 

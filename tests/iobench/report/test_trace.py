@@ -106,8 +106,8 @@ def traced(folder: Path) -> dict[str, Any]:
 
 def events(content: Mapping[str, Any], phase: str = "X", **fields: Any) -> list[dict[str, Any]]:
     """The events of a phase with these fields."""
-    wanted = {"ph": phase, **fields}
-    return [event for event in content["traceEvents"] if wanted.items() <= event.items()]
+    expected = {"ph": phase, **fields}
+    return [event for event in content["traceEvents"] if expected.items() <= event.items()]
 
 
 def tracks(content: Mapping[str, Any]) -> dict[str, int]:
@@ -147,7 +147,7 @@ def test_steps_waits_and_work_are_where_they_were(tmp_path: Path) -> None:
 
 
 def test_a_track_for_each_worker_rank_and_the_epochs(tmp_path: Path) -> None:
-    """In the order of their numbers, and the trial itself with its preparation."""
+    """Tracks are in the order of their numbers; the trial has a track with its preparation."""
     content = traced(saved(tmp_path, trained()))
     named = tracks(content)
     assert [*named] == ["trial", "epochs", "steps", "rank 0", "worker 2", "worker 10"]
@@ -300,7 +300,7 @@ def test_neighbours_that_overlap_by_their_rounding_are_cut(tmp_path: Path) -> No
 
 
 def test_a_watched_job_of_several_processes_is_one_trace(tmp_path: Path) -> None:
-    """A process for each rank, in the order of their numbers."""
+    """Each rank is a process of the trace, in the order of numbers."""
     for rank in (10, 2):
         params = {"loader": "mine", "rank": rank, "world_size": 11}
         spec = TrialSpec("watch", params)
@@ -355,7 +355,7 @@ class TestCommand:
         assert "1 trial: no batches of workers" in done.err
 
     def test_compressed(self, tmp_path: Path) -> None:
-        """The same content, and the same bytes each time."""
+        """The content is the same, and the bytes are the same each time."""
         folder, file = saved(tmp_path / "run", trained()), tmp_path / "x.json.gz"
         iobench("export", folder, "--trace", file, code=0)
         first = file.read_bytes()

@@ -84,10 +84,10 @@ def test_every_rung_has_its_steps_and_readings(
         waits_s = sum(event["dur"] for event in named(own, "wait")) / 1e6
         wanted_s = trial.metrics["wait_share"] * trial.metrics["seconds"]
         assert waits_s == pytest.approx(wanted_s, abs=1.3e-7 * trial.metrics["steps"])
-        (whole,) = named(own, "trial")
+        (trial_event,) = named(own, "trial")
         for step in named(own, "step"):
-            assert whole["ts"] <= step["ts"]
-            assert step["ts"] + step["dur"] <= whole["ts"] + whole["dur"]
+            assert trial_event["ts"] <= step["ts"]
+            assert step["ts"] + step["dur"] <= trial_event["ts"] + trial_event["dur"]
         assert named(own, "reading")
 
 

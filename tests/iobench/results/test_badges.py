@@ -21,7 +21,7 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
 
 
 @pytest.mark.parametrize(
-    ("repeats", "said"),
+    ("repeats", "message"),
     [
         ([], ""),
         ([Cold("", "not applicable")], ""),
@@ -56,13 +56,13 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
         ([Cold("warm", "warm"), Cold("direct", "direct")], "direct, warm"),
     ],
 )
-def test_a_badge_says_what_was_shown(repeats: list[Cold], said: str) -> None:
+def test_a_badge_says_what_was_shown(repeats: list[Cold], message: str) -> None:
     """With the share that came from storage, the least of all repeats."""
-    assert badge(repeats) == said
+    assert badge(repeats) == message
 
 
 def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
-    """For a terminal, and for a row of a table."""
+    """A terminal and a row of a table have such a line."""
     assert trial_badge(None) == ""
     assert (
         trial_badge(WARMED) == "cold requested, not proved: 50 % of the pages were resident before"
@@ -79,9 +79,9 @@ def test_one_repeat_decides_for_all() -> None:
 
 
 @given(st.floats(0.95, 1), st.floats(0.95, 1))
-def test_no_share_is_rounded_up(one: float, other: float) -> None:
+def test_no_share_is_rounded_up(first_share: float, other: float) -> None:
     """100 % is all of it, of every repeat."""
-    said = badge([cold(one), cold(other)])
-    share = float(said.removeprefix("cold ").removesuffix(" %"))
-    assert share <= 100 * min(one, other) + 1e-9
-    assert (said == "cold 100 %") == (min(one, other) == 1)
+    message = badge([cold(first_share), cold(other)])
+    share = float(message.removeprefix("cold ").removesuffix(" %"))
+    assert share <= 100 * min(first_share, other) + 1e-9
+    assert (message == "cold 100 %") == (min(first_share, other) == 1)

@@ -68,7 +68,7 @@ def test_a_change_has_its_sign(change: float, text: str) -> None:
     ],
 )
 def test_rates(per_s: float, unit: str, text: str) -> None:
-    """Three digits, or whole numbers from 100 on."""
+    """They have three digits, or are whole numbers from 100 on."""
     assert numbers.rate_with_unit(per_s, unit) == text
 
 
@@ -115,7 +115,7 @@ def test_measured_durations(seconds: float, text: str) -> None:
     [(45.0, "45.0 s"), (700, "12 min"), (12_000, "3 h 20 min"), (3_600, "1 h"), (4e5, "5 days")],
 )
 def test_estimated_durations(seconds: float, text: str) -> None:
-    """Rounded to minutes from 100 seconds on."""
+    """They are rounded to minutes from 100 seconds on."""
     assert numbers.rough_duration(seconds) == text
 
 
@@ -143,7 +143,7 @@ def test_a_range_of_durations(low_s: float, high_s: float, text: str) -> None:
     ],
 )
 def test_an_estimate_has_its_interval(low: float, high: float, repeats: int, text: str) -> None:
-    """Without repeats there is no interval; of scattered repeats there is only the interval."""
+    """One repeat gives no interval; scattered repeats give only the interval."""
     assert numbers.with_interval(Estimate(10.0, low, high, 0.95, repeats)) == text
 
 

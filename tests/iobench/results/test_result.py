@@ -25,63 +25,67 @@ from iobench.results.result import (
 )
 from iobench.results.trial import Cold, HostPart, Trial, TrialSpec
 
-words = st.text(max_size=8)
+any_text = st.text(max_size=8)
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 json_objects = st.dictionaries(
-    words, st.none() | st.booleans() | numbers | words | st.lists(words, max_size=2), max_size=4
+    any_text,
+    st.none() | st.booleans() | numbers | any_text | st.lists(any_text, max_size=2),
+    max_size=4,
 )
 colds = st.none() | st.builds(
     Cold,
-    asked=words,
-    label=words,
+    asked=any_text,
+    label=any_text,
     resident_before=st.none() | st.floats(0, 1),
     physical_ratio=st.none() | st.floats(0, 9),
     cache_resident=st.none() | st.booleans(),
-    why=words,
+    why=any_text,
 )
 made_trials = st.builds(
     Trial,
-    id=words,
-    kind=words,
+    id=any_text,
+    kind=any_text,
     params=json_objects,
     repeat=st.integers(0, 99),
     status=st.sampled_from(["done", "failed", "skipped"]),
     metrics=json_objects,
     cold=colds,
-    reason=words,
+    reason=any_text,
     started_s=st.floats(0, 2e9),
     seconds=st.floats(0, 1e6),
 )
 results = st.builds(
     Result,
-    name=words,
-    started=words,
+    name=any_text,
+    started=any_text,
     environment=json_objects,
     config=json_objects,
     trials=st.lists(made_trials, max_size=3).map(tuple),
     summary=json_objects,
-    findings=st.lists(st.builds(Finding, words, words, words, words), max_size=2).map(tuple),
+    findings=st.lists(st.builds(Finding, any_text, any_text, any_text, any_text), max_size=2).map(
+        tuple
+    ),
     forecast=json_objects,
-    rates=words,
+    rates=any_text,
 )
 EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 
 
 @given(results)
 def test_what_is_written_is_read(result: Result) -> None:
-    """Every field, through JSON and back, and to the same bytes again."""
+    """Every field survives JSON, and the bytes are the same again."""
     data = result.to_json()
-    found = Result.from_json(data, "result.json")
-    assert found == result
-    assert found.to_json() == data
+    parsed = Result.from_json(data, "result.json")
+    assert parsed == result
+    assert parsed.to_json() == data
 
 
 @given(results, made_trials)
 def test_a_trial_more(result: Result, trial: Trial) -> None:
     """Comes last and leaves the others and the given result as they were."""
     before = tuple(result.trials)
-    found = result.with_trial(trial)
-    assert tuple(found.trials) == (*before, trial)
+    extended = result.with_trial(trial)
+    assert tuple(extended.trials) == (*before, trial)
     assert tuple(result.trials) == before
 
 
@@ -109,10 +113,12 @@ def test_several_hosts_are_read_and_written() -> None:
         HostPart(1, "failed", "it gave no result"),
     ]
     trial = Trial("i", "k", {}, 0, "done", hosts=combine_host_parts(2, parts))
-    several = replace(EMPTY, hosts=(HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3})))
-    saved = several.with_trial(trial)
+    several_hosts = replace(
+        EMPTY, hosts=(HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3}))
+    )
+    saved = several_hosts.with_trial(trial)
     assert Result.from_json(saved.to_json(), "result.json") == saved
-    line = read_log(b"".join([run_line(several), trial_line(trial, {}, {})]), "log")
+    line = read_log(b"".join([run_line(several_hosts), trial_line(trial, {}, {})]), "log")
     assert line.result == saved
 
 
@@ -159,7 +165,7 @@ def test_a_newer_result_is_refused_as_newer() -> None:
 def test_parts_that_a_later_version_added_are_left_aside(
     result: Result, novelty: dict[str, Any]
 ) -> None:
-    """Of the same schema: of the whole, of a trial, of its coldness, of a finding."""
+    """Unknown keys of the same schema are ignored at every level."""
     content = json.loads(result.to_json())
     parts = [content, *content["trials"], *content["findings"]]
     parts += [trial["cold"] for trial in content["trials"] if trial["cold"]]
@@ -169,7 +175,7 @@ def test_parts_that_a_later_version_added_are_left_aside(
 
 
 def test_schema_1_stays_readable() -> None:
-    """As the first version wrote it."""
+    """A result of the first version is read."""
     trial: dict[str, Any] = {
         "id": "disk/target=here/0",
         "kind": "disk",
@@ -199,10 +205,10 @@ def test_schema_1_stays_readable() -> None:
         "summary": {"verdict": "v"},
         "findings": [{"code": "c", "severity": "info", "evidence": "e", "advice": "a"}],
     }
-    found = Result.from_json(json.dumps(content).encode(), "result.json")
-    assert found.trials[0].cold == Cold("cold", "warm", 0.5, None, True, "half")
-    assert (found.trials[1].cold, found.trials[1].reason) == (None, "no")
-    assert found.findings == (Finding("c", "info", "e", "a"),)
+    parsed = Result.from_json(json.dumps(content).encode(), "result.json")
+    assert parsed.trials[0].cold == Cold("cold", "warm", 0.5, None, True, "half")
+    assert (parsed.trials[1].cold, parsed.trials[1].reason) == (None, "no")
+    assert parsed.findings == (Finding("c", "info", "e", "a"),)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +233,7 @@ def test_parts_that_are_something_else_are_refused(path: tuple[Any, ...], value:
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = value
-    key = r"\.".join(str(each) for each in path)
+    key = r"\.".join(str(key_or_index) for key_or_index in path)
     with pytest.raises(ResultError, match=f"r.json: not the result of a run: '{key}"):
         Result.from_json(json.dumps(content).encode(), "r.json")
 

@@ -39,11 +39,11 @@ def coverage_of(count: int, cut: int) -> Fraction:
 @pytest.mark.parametrize("count", range(1, 15))
 def test_interval_is_the_narrowest_that_covers(count: int) -> None:
     """As many values as possible are cut off while 95 % stay covered."""
-    found = estimate(range(count))
-    cut = int(found.low)
-    assert (found.low, found.high) == (cut, count - 1 - cut)
-    assert found.coverage == pytest.approx(float(coverage_of(count, cut)), abs=1e-12)
-    assert cut == 0 or found.coverage >= 0.95
+    estimated = estimate(range(count))
+    cut = int(estimated.low)
+    assert (estimated.low, estimated.high) == (cut, count - 1 - cut)
+    assert estimated.coverage == pytest.approx(float(coverage_of(count, cut)), abs=1e-12)
+    assert cut == 0 or estimated.coverage >= 0.95
     narrower = cut + 1
     assert 2 * narrower >= count or coverage_of(count, narrower) < Fraction(95, 100)
 
@@ -62,25 +62,30 @@ def test_interval_is_the_narrowest_that_covers(count: int) -> None:
     ],
 )
 def test_known_intervals(count: int, low: int, high: int, coverage: float) -> None:
-    """As tables of the sign test give them: at 6 minimum to maximum cover 96.9 %."""
-    found = estimate(range(1, count + 1))
-    assert (found.low, found.high, found.coverage, found.repeats) == (low, high, coverage, count)
+    """Intervals equal tables of the sign test: minimum to maximum of 6 covers 96.9 %."""
+    estimated = estimate(range(1, count + 1))
+    assert (estimated.low, estimated.high, estimated.coverage, estimated.repeats) == (
+        low,
+        high,
+        coverage,
+        count,
+    )
 
 
 def test_many_repeats_have_an_interval() -> None:
     """Thousands of values are no matter: 95 % of 4,000 lie about 62 from the middle."""
-    found = estimate(range(4000))
-    assert found.coverage == pytest.approx(0.95, abs=0.003)
-    assert found.median - found.low == pytest.approx(62, abs=1)
+    estimated = estimate(range(4000))
+    assert estimated.coverage == pytest.approx(0.95, abs=0.003)
+    assert estimated.median - estimated.low == pytest.approx(62, abs=1)
 
 
 @given(samples)
 def test_estimate_lies_among_its_values(values: list[float]) -> None:
     """Both ends are measured values, the median lies between them."""
-    found = estimate(values)
-    assert {found.low, found.high} <= set(values)
-    assert found.low <= found.median <= found.high
-    assert found.repeats == len(values)
+    estimated = estimate(values)
+    assert {estimated.low, estimated.high} <= set(values)
+    assert estimated.low <= estimated.median <= estimated.high
+    assert estimated.repeats == len(values)
 
 
 @given(samples, st.randoms(use_true_random=False))
@@ -95,13 +100,13 @@ def test_order_does_not_matter(values: list[float], random: object) -> None:
 def test_units_do_not_matter(values: list[float], power: int) -> None:
     """Other units scale the figures and leave the coverage."""
     factor = 2.0**power  # exact
-    found, scaled = estimate(values), estimate([value * factor for value in values])
+    estimated, scaled = estimate(values), estimate([value * factor for value in values])
     assert scaled == Estimate(
-        found.median * factor,
-        found.low * factor,
-        found.high * factor,
-        found.coverage,
-        found.repeats,
+        estimated.median * factor,
+        estimated.low * factor,
+        estimated.high * factor,
+        estimated.coverage,
+        estimated.repeats,
     )
 
 
@@ -145,8 +150,8 @@ def test_ratios_are_taken_within_pairs(pairs: list[tuple[float, float]]) -> None
 def test_ratio_cancels_what_both_of_a_pair_share() -> None:
     """A machine that slows down from pair to pair leaves their ratio sharp."""
     drift = [1, 2, 4, 8, 16, 32]
-    found = ratio([3.0 * slow for slow in drift], [2.0 * slow for slow in drift])
-    assert (found.low, found.median, found.high) == (1.5, 1.5, 1.5)
+    ratio_estimate = ratio([3.0 * slow for slow in drift], [2.0 * slow for slow in drift])
+    assert (ratio_estimate.low, ratio_estimate.median, ratio_estimate.high) == (1.5, 1.5, 1.5)
 
 
 def test_unpaired_sides_have_no_ratio() -> None:
@@ -165,7 +170,7 @@ def test_quantile_needs_ten_samples_beyond_it(name: str, needed: int) -> None:
 
 
 def test_what_a_quantile_lacks_is_exactly_what_makes_it_enough() -> None:
-    """For every quantile and number of samples."""
+    """This holds for every quantile and number of samples."""
     for q in QUANTILES.values():
         for count in (0, 1, 19, 20, 99, 100, 101, 999, 1_000, 9_999, 10_000):
             lacking = missing_values(count, q)
@@ -174,14 +179,14 @@ def test_what_a_quantile_lacks_is_exactly_what_makes_it_enough() -> None:
 
 
 @given(st.lists(figures, min_size=1, max_size=60), st.floats(0, 1), st.floats(0, 1))
-def test_quantiles_are_monotone(values: list[float], one: float, other: float) -> None:
+def test_quantiles_are_monotone(values: list[float], share: float, other: float) -> None:
     """A higher quantile is not lower; 0 and 1 are minimum and maximum."""
-    low, high = sorted((one, other))
+    low, high = sorted((share, other))
     assert quantile(values, low) <= quantile(values, high) * (1 + 1e-12)
     assert (quantile(values, 0), quantile(values, 1)) == (min(values), max(values))
 
 
 @given(st.integers(1, 200), st.integers(0, 100))
 def test_quantile_of_evenly_spaced_values_is_linear(count: int, percent: int) -> None:
-    """Of 0 to N - 1 the q quantile is q (N - 1)."""
+    """The q quantile of 0 to N - 1 is q (N - 1)."""
     assert quantile(range(count), percent / 100) == pytest.approx(percent / 100 * (count - 1))

@@ -38,7 +38,7 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "words"),
+    ("kind", "params", "text"),
     [
         (
             "disk",
@@ -95,9 +95,9 @@ EVERYTHING = {
         ("something else", {}, "something else #2"),
     ],
 )
-def test_each_kind_has_its_words(kind: str, params: dict[str, object], words: str) -> None:
+def test_each_kind_has_its_words(kind: str, params: dict[str, object], text: str) -> None:
     """What is measured and which repeat, counted from 1."""
-    assert point_words(TrialSpec(kind, params, 1)) == words
+    assert point_words(TrialSpec(kind, params, 1)) == text
 
 
 def test_words_tell_trials_apart() -> None:
@@ -133,22 +133,22 @@ def test_no_label_where_the_cache_has_no_part() -> None:
 def test_what_has_no_figure_has_a_reason(status: str) -> None:
     """A failed or skipped trial says why, in one line that no terminal obeys."""
     trial = Trial("i", "loader", LOADER, 2, status, reason="no \x1b[2J\nway")  # type: ignore[arg-type]
-    words = result_words(trial)
-    assert words.startswith(f"{status} loader raw")
-    assert words.endswith("#3: no \\x1b[2J\\x0away")
+    text = result_words(trial)
+    assert text.startswith(f"{status} loader raw")
+    assert text.endswith("#3: no \\x1b[2J\\x0away")
 
 
 @given(st.text())
 def test_names_of_others_are_shown_in_one_line(group: str) -> None:
     """A group may be called anything."""
-    shown = params_words("train", {"group": group, "input": "warm", "batch_size": 1})
-    assert len(shown.splitlines()) == 1
-    assert shown.isprintable() or not group.isprintable()
+    text = params_words("train", {"group": group, "input": "warm", "batch_size": 1})
+    assert len(text.splitlines()) == 1
+    assert text.isprintable() or not group.isprintable()
 
 
-def shown(trials: list[Trial]) -> str:
+def ladder_text(trials: list[Trial]) -> str:
     """The tables."""
-    return "\n\n".join(ladder_table(one.ladder_dict()) for one in training_loops(trials))
+    return "\n\n".join(ladder_table(loop.ladder_dict()) for loop in training_loops(trials))
 
 
 def test_a_table_a_loop() -> None:
@@ -159,7 +159,7 @@ def test_a_table_a_loop() -> None:
         for trial in loop(source, rate, metrics=GPU)
     ]
     other = [*loop("synthetic", 100, group="b", repeats=1), *loop("warm", 50, group="b", repeats=1)]
-    first, second = shown([*trials, *other]).split("\n\n")
+    first, second = ladder_text([*trials, *other]).split("\n\n")
     lines = first.splitlines()
     assert lines[0] == "g"
     assert lines[1].split() == ["rung", "s/1,000", "samples", "adds", "between", "share", "cache"]
@@ -175,7 +175,7 @@ def test_a_table_a_loop() -> None:
 
 def test_what_a_reader_must_not_miss() -> None:
     """A part below 0 keeps its sign, an emulated device is called one."""
-    first, *_, below, _ = shown([*loop("synthetic", 50), *loop("warm", 200 / 3)]).splitlines()
+    first, *_, below, _ = ladder_text([*loop("synthetic", 50), *loop("warm", 200 / 3)]).splitlines()
     assert first == "g (emulated)"
     assert " -5 " in below
 
@@ -183,16 +183,16 @@ def test_what_a_reader_must_not_miss() -> None:
 def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
     """The share that came from storage; what was not proved; data that may stay in memory."""
     resident = replace(COLD, physical_ratio=0.98, cache_resident=True)
-    for cold, said in (
+    for cold, message in (
         (resident, "cold 98 %, cache-resident"),
         (UNPROVED, "cold requested, not proved: half was resident"),
     ):
-        lines = shown([*loop("synthetic", 90), *loop("cold", 50, cold=cold)]).splitlines()
-        assert lines[3].endswith(said)
+        lines = ladder_text([*loop("synthetic", 90), *loop("cold", 50, cold=cold)]).splitlines()
+        assert lines[3].endswith(message)
 
 
 @pytest.mark.parametrize(
-    ("low_s", "high_s", "words"),
+    ("low_s", "high_s", "text"),
     [
         (12.0, 45.0, "12.0 to 45.0 s"),
         (180, 480, "3 to 8 min"),
@@ -201,9 +201,9 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
         (180, 181, "3 min"),
     ],
 )
-def test_a_range_of_durations(low_s: float, high_s: float, words: str) -> None:
+def test_a_range_of_durations(low_s: float, high_s: float, text: str) -> None:
     """A range names its unit once, and is one duration if both ends read the same."""
-    assert rough_duration_range(low_s, high_s) == words
+    assert rough_duration_range(low_s, high_s) == text
 
 
 def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:
@@ -223,5 +223,5 @@ def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:
     )
     missing = combine_host_parts(3, [*parts, HostPart(2, "failed", "gone")])
     assert "2 of 3 hosts together 50 MB/s" in result_words(replace(trial, hosts=missing))
-    one = replace(trial, params={**params, "hosts": 1}, hosts=combine_host_parts(1, parts[:1]))
-    assert result_words(one) == "store s3 boto3 get 1 MB x4 on 1 host #1: 30 MB/s"
+    one_host = replace(trial, params={**params, "hosts": 1}, hosts=combine_host_parts(1, parts[:1]))
+    assert result_words(one_host) == "store s3 boto3 get 1 MB x4 on 1 host #1: 30 MB/s"

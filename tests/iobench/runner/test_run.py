@@ -137,7 +137,7 @@ class TestMixed:
         }
 
     def test_what_is_missing_is_skipped(self, mixed: Mixed) -> None:
-        """With what would bring it; data of another form is missing, too."""
+        """The reason names what would bring it; data of another form is missing, too."""
         skipped = {name: t.reason for name, t in mixed.trials.items() if t.status == "skipped"}
         assert skipped == {
             "odd-missing": "oddlib is not installed: pip install 'odd-loaders[oddlib]'",
@@ -174,7 +174,7 @@ class TestMixed:
             assert done[str(name)].metrics["sampling_core_share"] >= 0
 
     def test_the_report_lists_every_reason(self, mixed: Mixed) -> None:
-        """And the verdict."""
+        """It has the verdict as well."""
         assert str(mixed.run.result.summary["verdict"]) in mixed.page
         for reason in ("oddlib is not installed", "killed by SIGKILL", "the loader gave no batch"):
             assert reason in mixed.page
@@ -188,7 +188,7 @@ class TestMixed:
         assert "\x1b" not in mixed.run.counts.replace("\n", "")
 
     def test_the_counts_are_the_last_word(self, mixed: Mixed) -> None:
-        """How many of each, with reasons."""
+        """They give the number of each outcome, with reasons."""
         lines = mixed.run.counts.splitlines()
         assert lines[0] == "4 trials done"
         assert "1 failed: the loader gave no batch" in lines
@@ -337,8 +337,8 @@ class TestResume:
 
         def make(size: int) -> None:
             shutil.rmtree(shards, ignore_errors=True)
-            asked = {"source": str(photos), "output": str(shards), "image": {"size": size}}
-            dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+            settings = {"source": str(photos), "output": str(shards), "image": {"size": size}}
+            dataprep.shard(dataprep.ShardConfig.model_validate(settings))
 
         make(32)
         values = configs.values(data={"shards": str(shards)}, repeats=2, loaders=loaders("raw"))
@@ -572,13 +572,13 @@ class TestBadPlaces:
         """One failed fork fails one trial; the next one is measured, and --resume does the rest."""
         popen = subprocess.Popen
 
-        def first_fails(*given: Any, **options: Any) -> Any:
+        def first_fails(*settings: Any, **options: Any) -> Any:
             monkeypatch.setattr("subprocess.Popen", popen)
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
         class Refusing(Lines):
-            def start(self, *given: Any) -> None:
-                super().start(*given)
+            def start(self, *settings: Any) -> None:
+                super().start(*settings)
                 monkeypatch.setattr("subprocess.Popen", first_fails)
 
         values = configs.values(loaders=NULL, repeats=2)
@@ -631,12 +631,12 @@ class TestBadPlaces:
             values = configs.values(repeats=2, object_store=store, loaders=NULL)
             done = measured(values, tmp_path / "run", stream)
         assert done.exit_code == 1
-        said = f"s3://{bucket}: 503: Service Unavailable"
+        message = f"s3://{bucket}: 503: Service Unavailable"
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
-        assert reasons == {f"{said}: {OVERLOADED}"}
+        assert reasons == {f"{message}: {OVERLOADED}"}
         assert [t.status for t in done.result.trials] == ["failed", "failed", "done", "done"]
         prefix = f"s3://{bucket}/p/iobench-probe/{done.result.run_id}/"
-        left = f"objects may be left below {prefix}: {said}"
+        left = f"objects may be left below {prefix}: {message}"
         assert left in stream.getvalue().splitlines()
 
     def test_a_bucket_that_is_not_there(
@@ -714,10 +714,10 @@ class TestTraining:
         }
         done = measured(configs.values(training=[group], repeats=1), tmp_path / "run")
         assert [t.status for t in done.result.trials] == ["done"] * 3, done.counts
-        (found,) = done.result.summary["training"]
-        assert found["group"] == "paced & raw"
-        assert found["emulated"] is True
-        assert found["au_ceiling"] is not None
+        (summary,) = done.result.summary["training"]
+        assert summary["group"] == "paced & raw"
+        assert summary["emulated"] is True
+        assert summary["au_ceiling"] is not None
         assert "the emulated device can consume" in done.result.summary["verdict"]
         series = pd.read_parquet(tmp_path / "run" / "series.parquet")
         assert set(series["trial"]) == {trial.id for trial in done.result.trials}
@@ -784,29 +784,29 @@ def test_stores_are_described_as_their_endpoints_are(
         object_store={"targets": targets}, loaders=loaders("raw", data="shards@s3")
     )
     config = BenchConfig.model_validate(values)
-    found = run.new_result(config, trials(config)).environment["stores"]
-    kinds = {label: store["kind"] for label, store in found.items()}
+    environment = run.new_result(config, trials(config)).environment["stores"]
+    kinds = {label: store["kind"] for label, store in environment.items()}
     assert kinds == {
         "data": "own-server",
         "own": "own-server",
         "lab": "s3-compatible",
         "cloud": "aws-s3",
     }
-    assert "jane" not in json.dumps(found)
+    assert "jane" not in json.dumps(environment)
 
 
 def test_data_that_lie_on_a_store_are_described_where_they_lie(
     configs: Configs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not where copies would have gone: no network is before the run's own server."""
+    """The bucket for copies is not described: no network is before the run's own server."""
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     values = configs.values(loaders=loaders("raw", data="shards@s3"))
     values["data"] = {"shards": "s3://bucket-of-jane/out"}
     config = BenchConfig.model_validate(values)
-    found = run.new_result(config, trials(config)).environment["stores"]
-    assert found["data"]["kind"] == "aws-s3"
-    assert "jane" not in json.dumps(found)
+    environment = run.new_result(config, trials(config)).environment["stores"]
+    assert environment["data"]["kind"] == "aws-s3"
+    assert "jane" not in json.dumps(environment)
 
 
 def test_nobody_is_named_in_a_whole_result(
@@ -854,15 +854,15 @@ def test_environment_is_kept_without_names(mixed: Mixed) -> None:
 class TestDownloads:
     """Trials of access ``file``: whatever comes of them, the copy is gone."""
 
-    def values(self, configs: Configs, name: str = "raw", **given: Any) -> dict[str, Any]:
+    def values(self, configs: Configs, name: str = "raw", **settings: Any) -> dict[str, Any]:
         """One that reads a copy of what lies on the run's own S3 server."""
-        told = {"data": "shards@s3", "access": "file", "batch_size": 4, **given}
-        return configs.values(loaders=loaders(name, **told))
+        changes = {"data": "shards@s3", "access": "file", "batch_size": 4, **settings}
+        return configs.values(loaders=loaders(name, **changes))
 
     def test_the_copy_is_gone_when_the_trial_is_done(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """And the table of modes is in the report."""
+        """The report has the table of modes."""
         done = measured(self.values(configs, epochs=2), tmp_path / "run")
         (trial,) = done.result.trials
         assert trial.status == "done", trial.reason
@@ -871,16 +871,16 @@ class TestDownloads:
         assert "Access modes" in (tmp_path / "run" / "report.html").read_text()
 
     @pytest.mark.parametrize(
-        ("name", "said"), [("copied", "of no use"), ("copiedkilled", "killed")]
+        ("name", "message"), [("copied", "of no use"), ("copiedkilled", "killed")]
     )
     def test_the_copy_is_gone_when_the_trial_has_failed(
-        self, third_party: ThirdParty, configs: Configs, tmp_path: Path, name: str, said: str
+        self, third_party: ThirdParty, configs: Configs, tmp_path: Path, name: str, message: str
     ) -> None:
         """In good order, or without a word; it was there before."""
         done = measured(self.values(configs, f"odd-{name}"), tmp_path / "run")
         (trial,) = done.result.trials
         assert trial.status == "failed"
-        assert said in trial.reason
+        assert message in trial.reason
         assert (third_party.folder / "copied").read_text().split("/")[-2:] == [
             ".scratch",
             "download",

@@ -68,11 +68,11 @@ def opened(tmp_path: Path) -> Path:
 
 class TestOpen:
     def test_a_new_run_keeps_its_config(self, opened: Path) -> None:
-        """As ``load`` reads it."""
+        """The stored file is the config as ``load`` reads it."""
         assert load(opened / "config.yaml", {}) == CONFIG
 
     def test_resume_gives_the_result(self, opened: Path) -> None:
-        """As it was saved."""
+        """The result is the one that was saved."""
         saved = begun().with_trial(trial())
         begin_log(opened, saved)
         assert open_run(opened, CONFIG, begun().environment, resume=True) == saved
@@ -84,14 +84,14 @@ class TestOpen:
             open_run(opened, CONFIG, begun().environment, resume=True)
 
     def test_a_damaged_result_is_refused_before_anything_is_measured(self, opened: Path) -> None:
-        """Hours later its summary could not be made."""
+        """Its summary would fail hours later."""
         saved = begun().with_trial(replace(trial(), params={**trial().params, "workers": [[]]}))
         begin_log(opened, saved)
         with pytest.raises(ResultError, match=re.escape(str(opened))):
             open_run(opened, CONFIG, begun().environment, resume=True)
 
     def test_a_damaged_environment_is_no_crash(self, opened: Path) -> None:
-        """Of the run that is gone on with."""
+        """A run with a damaged environment is resumed."""
         begin_log(opened, replace(begun(), environment={"targets": ["x"]}))
         with pytest.raises(ResultError, match=re.escape(str(opened))):
             open_run(opened, CONFIG, {"targets": {}}, resume=True)
@@ -172,9 +172,9 @@ class TestLog:
         """What is learnt of its data while it runs."""
         begin_log(opened, begun())
         add_line(opened, trial_line(trial(), {}, {}))
-        told = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
-        add_line(opened, run_line(told))
-        assert read(opened) == told.with_trial(trial())
+        changed = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
+        add_line(opened, run_line(changed))
+        assert read(opened) == changed.with_trial(trial())
 
     @pytest.mark.parametrize("log", [b"", b"{}\n", b"[]\n", b"half\n", b'{"trial": 1}\n'])
     def test_no_log(self, opened: Path, log: bytes) -> None:
@@ -224,17 +224,17 @@ HERE: dict[str, Any] = {
 
 def changed(changes: dict[str, Any], base: Any = HERE) -> dict[str, Any]:
     """A copy with other values deep inside; ``...`` takes a key away."""
-    made: dict[str, Any] = copy.deepcopy(base)
+    results: dict[str, Any] = copy.deepcopy(base)
     for path, value in changes.items():
         *above, last = path.split("/")
-        inner: Any = made
+        inner: Any = results
         for key in above:
             inner = inner[int(key)] if isinstance(inner, list) else inner[key]
         if value is ...:
             del inner[last]
         else:
             inner[last] = value
-    return made
+    return results
 
 
 class TestAnotherMachine:
@@ -286,14 +286,14 @@ class TestAnotherMachine:
 class TestFinish:
     def test_rows_hold_what_columns_cannot(self, opened: Path) -> None:
         """Lists, mappings, odd names and mixed types all have a place in the table."""
-        made = begun()
+        result = begun()
         every: tuple[dict[str, Any], ...] = (
             {"notes": ["a", "b"], "errors": {"503": 2}, "emulated": True, "x": 1},
             {"notes": [], "errors": {}, "device": "\udcff", "x": 2.5},
         )
         for number, metrics in enumerate(every):
-            made = made.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
-        write_results(opened, made)
+            result = result.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
+        write_results(opened, result)
         rows = pd.read_parquet(opened / "trials.parquet").set_index("id")
         assert rows.loc["t/0", "metrics.notes"] == "[a, b]"
         assert rows.loc["t/0", "metrics.errors.503"] == 2
@@ -303,18 +303,18 @@ class TestFinish:
         assert read(opened).trials[1].reason == "\udcff"
 
     def test_a_run_without_a_trial_has_its_files(self, opened: Path) -> None:
-        """Empty tables and a page."""
+        """It has empty tables and a page."""
         write_results(opened, begun())
         for name in ("trials", "series"):
             assert len(pd.read_parquet(opened / f"{name}.parquet")) == 0
         assert b"</html>" in (opened / "report.html").read_bytes()
 
     def test_it_is_drawn_again_as_it_was(self, opened: Path) -> None:
-        """From files alone, and with no trace in the others."""
-        made = begun().with_trial(trial("<script>"))
+        """The page is drawn from files alone and leaves no trace in the others."""
+        result = begun().with_trial(trial("<script>"))
         begin_log(opened, begun())
-        add_line(opened, trial_line(made.trials[0], SERIES, {}))
-        write_results(opened, summarised(made))
+        add_line(opened, trial_line(result.trials[0], SERIES, {}))
+        write_results(opened, summarised(result))
         before = {path.name: path.read_bytes() for path in opened.iterdir()}
         (opened / "report.html").unlink()
         redraw(opened)
@@ -357,7 +357,7 @@ def test_default_folder_is_one_plain_name(name: str) -> None:
 
 @given(json_values, json_values)
 def test_differences_are_found(old: Any, new: Any) -> None:
-    """None between equals; at least one between others."""
+    """Equal settings have none, and others have at least one."""
     assert _differences(old, old) == []
     assert bool(_differences(old, new)) == (old != new)
 
@@ -366,7 +366,7 @@ class TestScratch:
     """A folder for what a trial leaves on a disk."""
 
     def test_it_is_empty_and_then_gone(self, tmp_path: Path) -> None:
-        """Also where what an earlier process left is in its place."""
+        """This holds even if an earlier process left a folder in its place."""
         (tmp_path / ".scratch" / "download").mkdir(parents=True)
         with scratch_folder(tmp_path) as folder:
             assert folder.is_absolute()
@@ -379,7 +379,7 @@ class TestScratch:
     def test_it_is_gone_after_a_failure_too(
         self, tmp_path: Path, error: type[BaseException]
     ) -> None:
-        """And after Ctrl-C."""
+        """It is removed after Ctrl-C as well."""
 
         def fail() -> None:
             with scratch_folder(tmp_path) as folder:
@@ -401,7 +401,7 @@ class TestScratch:
         assert not (tmp_path / ".scratch").exists()
 
     def test_a_folder_that_cannot_be_made_is_said(self, tmp_path: Path) -> None:
-        """With where it was to be."""
+        """The error says where it was to be."""
         (tmp_path / ".scratch").touch()
         with pytest.raises(FileExistsError, match=r"\.scratch"):
             scratch_folder(tmp_path).__enter__()

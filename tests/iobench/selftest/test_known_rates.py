@@ -13,16 +13,18 @@ from iobench.selftest.known_rates import Check, checks, mock_alone, mock_with_de
 @pytest.mark.parametrize("steps", [7, 100])
 def test_every_check_holds_on_a_virtual_clock(steps: int) -> None:
     """Every figure is exact if only sleeping takes time."""
-    found = list(checks(VirtualClock(), steps))
-    assert all(check.ok for check in found)
-    known = [check for check in found if check.expected is not None]
+    results = list(checks(VirtualClock(), steps))
+    assert all(check.ok for check in results)
+    with_expectation = [check for check in results if check.expected is not None]
     mock = [
         rate
         for loader_per_s in (500.0, 1500.0, 4000.0)
         for rate in (loader_per_s, loader_per_s / 2, loader_per_s)
     ]
-    assert [check.expected for check in known] == [1.0, *mock, 0.25, 0.5]
-    assert [check.found for check in known] == pytest.approx([check.expected for check in known])
+    assert [check.expected for check in with_expectation] == [1.0, *mock, 0.25, 0.5]
+    assert [check.found for check in with_expectation] == pytest.approx(
+        [check.expected for check in with_expectation]
+    )
 
 
 @given(st.integers(1, 16), st.integers(1, 400), st.floats(0.1, 10))
@@ -42,7 +44,7 @@ class Slow(VirtualClock):
 
 
 def test_checks_can_fail() -> None:
-    """With a slow clock the checks fail."""
+    """A slow clock makes the checks fail."""
     assert not mock_alone(Slow(), 100, 1).ok
     assert not mock_with_device(Slow(), 100, 1, 0.5).ok
     assert not watched_waits(Slow(), 100).ok

@@ -368,7 +368,7 @@ class TestRules:
         count=st.integers(0, 20),
     )
     def test_hits_are_a_slice(self, skip: int, times: int | None, every: int, count: int) -> None:
-        """Of the fitting requests exactly [skip : skip + times : every] are hit."""
+        """Exactly the matching requests [skip : skip + times : every] are hit."""
         match = Match(skip=skip, times=times, every=every)
         expected = range(count)[skip : None if times is None else skip + times][::every]
         assert [nth for nth in range(count) if match.hits(nth)] == list(expected)
@@ -383,8 +383,8 @@ class TestRules:
             proxy.replace_rules(rules)
             for path in ("/b", "/a", "/a"):
                 ask(proxy, path=path)
-        met = [[rule.fault for rule in rules], [rules[1].fault]]
-        assert [list(request.faults) for request in proxy.requests] == 2 * [[], *met]
+        matched = [[rule.fault for rule in rules], [rules[1].fault]]
+        assert [list(request.faults) for request in proxy.requests] == 2 * [[], *matched]
 
     def test_rules_change_while_the_proxy_runs(self, proxy: FaultProxy) -> None:
         """New rules apply from the next request on; ``clear`` drops rules and log."""
@@ -399,7 +399,7 @@ class TestRules:
         assert ask(proxy)[0] == 200
 
     def test_concurrent_requests_are_counted_once_each(self, proxy: FaultProxy) -> None:
-        """Of many parallel requests exactly the number in the rule is disturbed."""
+        """Exactly the number in the rule is disturbed among many parallel requests."""
         proxy.replace_rules([Rule(Match("GET", "/key", skip=3, times=7), SLOW_DOWN)])
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda _: ask(proxy)[0], range(40)))

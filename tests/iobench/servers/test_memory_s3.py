@@ -68,9 +68,9 @@ def test_listings(store: S3Store) -> None:
     for name in names:
         store.put(name, name.encode())
     store.put("l", b"")
-    found = list(store.list("k/"))
-    assert [info.key for info in found] == names
-    assert {info.bytes for info in found} == {8}
+    entries = list(store.list("k/"))
+    assert [info.key for info in entries] == names
+    assert {info.bytes for info in entries} == {8}
     assert len(list(store.list())) == 1004
 
 

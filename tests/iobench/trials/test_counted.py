@@ -30,7 +30,7 @@ from iobench.trials.window_rules import BoundedWindow, SteadyWindow
 def test_a_round_is_the_larger_of_batches_and_windows(
     pattern: ReadPattern, workers: int, round_samples: int, max_in_flight: int
 ) -> None:
-    """In flight are windows, shuffle buffers, and finished batches of every worker."""
+    """Windows, shuffle buffers and finished batches of each worker are in flight."""
     flow = sample_flow(pattern, batch_size=10, workers=workers, prefetch=2)
     assert (flow.round_samples, flow.max_in_flight) == (round_samples, max_in_flight)
     assert flow.min_epoch_samples == MIN_ROUNDS * round_samples + 2 * max_in_flight

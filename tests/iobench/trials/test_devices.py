@@ -24,13 +24,13 @@ def trial(**changes: Any) -> TrainingTrial:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A torch that finds ``gpus`` GPUs."""
-    found = SimpleNamespace(gpus=0)
+    fake_machine = SimpleNamespace(gpus=0)
     fake = SimpleNamespace(
         __version__="9.9",
-        cuda=SimpleNamespace(device_count=lambda: found.gpus),
+        cuda=SimpleNamespace(device_count=lambda: fake_machine.gpus),
     )
     monkeypatch.setattr(devices_module, "need_framework", lambda name: fake)
-    return found
+    return fake_machine
 
 
 @pytest.mark.parametrize(
@@ -70,24 +70,24 @@ def test_emulated_accelerators_need_no_framework(
 
 
 @pytest.mark.parametrize(
-    ("lacks", "devices", "device", "said"),
+    ("lacks", "devices", "device", "message"),
     [
         ({"gpus": 2}, 3, "auto", "devices: 3 needs 3 GPUs, but torch 9.9 finds 2"),
         ({}, "all", "gpu", "torch 9.9 finds no GPU"),
     ],
 )
 def test_what_is_missing_is_said(
-    machine: SimpleNamespace, lacks: dict[str, Any], devices: Any, device: str, said: str
+    machine: SimpleNamespace, lacks: dict[str, Any], devices: Any, device: str, message: str
 ) -> None:
-    """Before any process is started."""
+    """The error comes before any process is started."""
     vars(machine).update(lacks)
     with pytest.raises(Unavailable) as caught:
         ranks_of(trial(devices=devices, device=device))
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_they_are_named_together() -> None:
-    """By kind and number."""
+    """One text has their kind and number."""
     assert (
         Ranks(2, "cpu").describe(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
     )
@@ -101,7 +101,7 @@ NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
 @pytest.mark.parametrize(
-    ("threads", "workers", "environment", "on_cpu", "ranks", "found"),
+    ("threads", "workers", "environment", "on_cpu", "ranks", "expected"),
     [
         # A processor for each worker, and at least one to compute.
         *((None, 0, "", False, 1, 8), (None, 3, "", False, 1, 5), (None, 20, "", False, 1, 1)),
@@ -118,14 +118,14 @@ def test_threads_that_compute(
     environment: str,
     on_cpu: bool,
     ranks: int,
-    found: int | None,
+    expected: int | None,
 ) -> None:
-    """On eight processors without a GPU."""
+    """The machine has eight processors and no GPU."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(devices_module, "gpus", list)
-    given = {"OMP_NUM_THREADS": environment} if environment else {}
-    limits = thread_limits(threads, workers, given, on_cpu=on_cpu, ranks=ranks)
-    assert limits == ({} if found is None else dict.fromkeys(NAMES, str(found)))
+    environment_variables = {"OMP_NUM_THREADS": environment} if environment else {}
+    limits = thread_limits(threads, workers, environment_variables, on_cpu=on_cpu, ranks=ranks)
+    assert limits == ({} if expected is None else dict.fromkeys(NAMES, str(expected)))
 
 
 @pytest.mark.parametrize("on_cpu", [False, True])

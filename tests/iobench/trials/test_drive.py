@@ -87,8 +87,8 @@ def test_utilisation_leaves_out_the_first_step_alone() -> None:
     times = counted(epoch)
     assert times.samples_per_s == SAMPLES / STEP_S
     assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
-    whole = window_timings(epoch, epoch.all_steps)
-    assert whole.au_mlperf == times.au_mlperf
+    timings = window_timings(epoch, epoch.all_steps)
+    assert timings.au_mlperf == times.au_mlperf
 
 
 @given(st.integers(1, 20), st.integers(0, 19), st.integers(1, 20))
@@ -142,8 +142,8 @@ def test_a_consumer_goes_on_from_epoch_to_epoch() -> None:
 
 def test_a_smaller_last_batch() -> None:
     """A loader alone takes it with its samples; a training loop drops it and counts them."""
-    taken = driven(3, WholeEpoch(), last_samples=4)
-    assert (taken.all_steps.samples, taken.all_steps.steps, taken.dropped_samples) == (
+    timings = driven(3, WholeEpoch(), last_samples=4)
+    assert (timings.all_steps.samples, timings.all_steps.steps, timings.dropped_samples) == (
         2 * SAMPLES + 4,
         3,
         0,

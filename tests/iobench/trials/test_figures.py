@@ -107,9 +107,9 @@ def test_what_timing_costs_is_a_share_of_the_steps() -> None:
 
 
 def test_a_record_is_of_all_of_an_epoch() -> None:
-    """Its first batch included, and what the cache did for it."""
-    found = EpochRecord(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so")).as_json()
-    assert found == {
+    """It includes the first batch and what the cache did for the epoch."""
+    content = EpochRecord(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so")).as_json()
+    assert content == {
         "number": 1,
         "samples": 30,
         "seconds": 5.0,
@@ -139,14 +139,14 @@ def split(total_s: float, parts: FirstBatch | None) -> dict[str, float]:
 @given(st.builds(FirstBatch, part_s, part_s, part_s, part_s), st.floats(0, 1e5))
 def test_what_is_told_and_the_rest_add_up(parts: FirstBatch, rest_s: float) -> None:
     """None is below 0; of what is not told nothing is said."""
-    told = {name: value for name, value in parts._asdict().items() if value is not None}
-    total_s = sum(told.values()) + rest_s
-    found = split(total_s, parts)
-    if not told:
-        assert found == split(total_s, None) == {}
+    reported = {name: value for name, value in parts._asdict().items() if value is not None}
+    total_s = sum(reported.values()) + rest_s
+    split_times = split(total_s, parts)
+    if not reported:
+        assert split_times == split(total_s, None) == {}
         return
-    assert found.pop("first_batch_rest_s") == pytest.approx(rest_s, abs=1e-6)
-    assert found == {f"first_batch_{name}": value for name, value in told.items()}
+    assert split_times.pop("first_batch_rest_s") == pytest.approx(rest_s, abs=1e-6)
+    assert split_times == {f"first_batch_{name}": value for name, value in reported.items()}
 
 
 def test_a_loader_need_not_tell() -> None:
@@ -165,6 +165,6 @@ class TickingClock(VirtualClock):
 
 
 def test_timing_a_step_costs_its_looks_at_the_clock() -> None:
-    """Three in the loop and one for progress, on a clock that charges for each."""
+    """The clock is read three times in the loop and once for progress, at a price each."""
     assert 3.9e-6 < step_cost_s(TickingClock()) < 4.1e-6
     assert step_cost_s(VirtualClock()) == 0

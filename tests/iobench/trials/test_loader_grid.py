@@ -15,16 +15,16 @@ from iobench.results.trial import Trial, TrialSpec
 from iobench.trials.loader_grid import LoaderGrid, loader_points, too_many_workers
 
 
-def points(**given: Any) -> list[dict[str, Any]]:
+def points(**settings: Any) -> list[dict[str, Any]]:
     """The points of a grid."""
-    return list(loader_points(LoaderGrid.model_validate(given)))
+    return list(loader_points(LoaderGrid.model_validate(settings)))
 
 
 def test_every_combination_is_a_point() -> None:
     """Lists multiply."""
-    found = points(loader=["raw", "torch-map"], cache=["cold", "warm"], workers=[1, 2, 4])
-    assert len(found) == 12
-    assert {point["data"] for point in found} == {"shards@disk"}
+    planned = points(loader=["raw", "torch-map"], cache=["cold", "warm"], workers=[1, 2, 4])
+    assert len(planned) == 12
+    assert {point["data"] for point in planned} == {"shards@disk"}
 
 
 def test_what_stands_at_its_default_has_no_word() -> None:
@@ -34,8 +34,8 @@ def test_what_stands_at_its_default_has_no_word() -> None:
         *("loader", "data", "cache", "batch_size", "workers", "prefetch"),
         "seconds",
     ]
-    told = points(loader="torch-map", augment=[True, False])
-    assert [point["augment"] for point in told] == [True, False]
+    planned = points(loader="torch-map", augment=[True, False])
+    assert [point["augment"] for point in planned] == [True, False]
 
 
 def test_several_processes_read_by_themselves() -> None:
@@ -47,33 +47,35 @@ def test_several_processes_read_by_themselves() -> None:
 def test_loaders_without_data_are_run_once() -> None:
     """Neither data nor cache multiply what reads nothing."""
     data = ["shards@disk", "files@disk"]
-    found = points(loader=["null", "mock"], data=data, cache=["cold"], processes=[1, 2])
-    assert [(p["loader"], p["data"], p["cache"], p.get("processes")) for p in found] == [
+    planned = points(loader=["null", "mock"], data=data, cache=["cold"], processes=[1, 2])
+    assert [(p["loader"], p["data"], p["cache"], p.get("processes")) for p in planned] == [
         ("null", "", "warm", None),
         ("mock", "", "warm", None),
     ]
-    several = points(loader="torch-map", processes=[1, 2])
-    assert [point.get("processes") for point in several] == [None, 2]
+    planned_points = points(loader="torch-map", processes=[1, 2])
+    assert [point.get("processes") for point in planned_points] == [None, 2]
 
 
 def test_what_changes_nothing_makes_no_point_of_its_own() -> None:
     """Bytes that are not decoded are not augmented; colours change with augmentation only."""
-    asked = {"decode": [True, False], "augment": [True, False], "colour_jitter": [True, False]}
-    keys = tuple(asked)
-    found = [tuple(point.get(key) for key in keys) for point in points(loader="torch-map", **asked)]
-    assert sorted(found, key=str) == [
+    requested = {"decode": [True, False], "augment": [True, False], "colour_jitter": [True, False]}
+    keys = tuple(requested)
+    actual = [
+        tuple(point.get(key) for key in keys) for point in points(loader="torch-map", **requested)
+    ]
+    assert sorted(actual, key=str) == [
         (False, None, None),
         (True, False, None),
         (True, True, False),
         (True, True, True),
     ]
-    assert len(points(loader="raw", **asked)) == 1
+    assert len(points(loader="raw", **requested)) == 1
 
 
 def test_a_store_has_no_cold_twin() -> None:
     """Its cache is not ours: cold and warm are one trial."""
-    found = points(loader="raw", data=["shards@s3", "shards@disk"], cache=["cold", "warm"])
-    assert [(p["data"], p["cache"]) for p in found] == [
+    planned = points(loader="raw", data=["shards@s3", "shards@disk"], cache=["cold", "warm"])
+    assert [(p["data"], p["cache"]) for p in planned] == [
         ("shards@s3", "warm"),
         ("shards@disk", "cold"),
         ("shards@disk", "warm"),
@@ -96,7 +98,7 @@ def test_a_store_has_no_cold_twin() -> None:
     ],
 )
 def test_wrong_grids_are_refused(wrong: dict[str, Any]) -> None:
-    """Before anything is measured."""
+    """They are refused before anything is measured."""
     with pytest.raises(ValidationError):
         LoaderGrid.model_validate(wrong)
 
@@ -106,7 +108,7 @@ class TestAccess:
 
     def test_each_mode_has_its_loaders_its_data_and_its_settings(self) -> None:
         """What cannot be is left out; a mount has its cache, a store has none."""
-        found = points(
+        planned = points(
             loader=["torch-iterable", "torch-map"],
             data="shards-4MB@s3",
             access=["file", "pipe", "lazy", "mount"],
@@ -114,10 +116,10 @@ class TestAccess:
             connections=[2, 4],
             shuffle_buffer=100,
         )
-        told = [
-            (p["access"], p["loader"], p["data"], p["cache"], p.get("connections")) for p in found
+        reported = [
+            (p["access"], p["loader"], p["data"], p["cache"], p.get("connections")) for p in planned
         ]
-        assert told == [
+        assert reported == [
             ("file", "torch-iterable", "shards-4MB@s3", "warm", 2),
             ("file", "torch-iterable", "shards-4MB@s3", "warm", 4),
             ("pipe", "torch-iterable", "shards-4MB@s3", "warm", None),
@@ -127,24 +129,24 @@ class TestAccess:
             ("lazy", "torch-map", "shards-4MB@s3", "warm", None),
             ("mount", "torch-map", "shards-4MB@disk", "cold", None),
         ]
-        assert [p.get("shuffle_buffer") for p in found if p["access"] == "pipe"] == [100]
-        assert sum("shuffle_buffer" in p for p in found) == 1
+        assert [p.get("shuffle_buffer") for p in planned if p["access"] == "pipe"] == [100]
+        assert sum("shuffle_buffer" in p for p in planned) == 1
 
     def test_without_a_mode_there_is_no_word_of_it(self) -> None:
         """Points are what they were before modes came."""
         (point,) = points(loader="raw", access="direct", connections=3, shuffle_buffer=7)
         assert point == points(loader="raw")[0]
-        found = points(loader="torch-map", data="shards@s3", access=["direct", "lazy"])
-        assert [point.get("access") for point in found] == [None, "lazy"]
+        planned = points(loader="torch-map", data="shards@s3", access=["direct", "lazy"])
+        assert [point.get("access") for point in planned] == [None, "lazy"]
 
     def test_whole_epochs_take_the_place_of_seconds(self) -> None:
-        """One of them bounds a trial."""
+        """Either bounds a trial."""
         (point,) = points(loader="raw", epochs=2)
         assert point["epochs"] == 2
         assert "seconds" not in point
 
     @pytest.mark.parametrize(
-        ("given", "said"),
+        ("settings", "message"),
         [
             ({"loader": "torch-map", "access": "pipe"}, "is for loader tf-data or torch-iterable"),
             (
@@ -158,11 +160,11 @@ class TestAccess:
         ],
     )
     def test_a_mode_that_nothing_has_a_use_for_is_refused(
-        self, given: dict[str, Any], said: str
+        self, settings: dict[str, Any], message: str
     ) -> None:
-        """With what it is for."""
-        with pytest.raises(ValidationError, match=said):
-            LoaderGrid.model_validate({"data": "shards@s3", **given})
+        """The error says what the mode is for."""
+        with pytest.raises(ValidationError, match=message):
+            LoaderGrid.model_validate({"data": "shards@s3", **settings})
 
 
 PARAMS: Mapping[str, Any] = {"loader": "mock", "data": "", "batch_size": 4}
@@ -184,7 +186,7 @@ def trials(rates: Mapping[int, Sequence[float]], **changes: Any) -> list[Trial]:
     ]
 
 
-def asked(workers: int, **changes: Any) -> TrialSpec:
+def requested_trial(workers: int, **changes: Any) -> TrialSpec:
     """One more trial."""
     return TrialSpec("loader", {**PARAMS, "workers": workers, **changes}, 1)
 
@@ -211,18 +213,20 @@ def test_more_are_tried_while_they_bring_something(
     rates: Mapping[int, Sequence[float]], tried: bool
 ) -> None:
     """Two per cent, in the median of rounds, of any raise below; what is above says nothing."""
-    assert (too_many_workers(asked(8), trials(rates), 0.02) == "") == tried
+    assert (too_many_workers(requested_trial(8), trials(rates), 0.02) == "") == tried
 
 
 def test_only_what_differs_in_workers_alone_counts() -> None:
     """Another batch size is another curve; a trial that failed is none."""
-    said = too_many_workers(asked(8), trials({2: [100.0], 4: [101.0]}), 0.02)
-    assert said == "4 workers brought +1.0% over 2: more are not tried (more_workers_gain)"
-    found = trials({1: [100.0], 2: [100.0]}, batch_size=8)
-    assert too_many_workers(asked(8), found, 0.02) == ""
-    assert too_many_workers(asked(8, batch_size=8), found, 0.02)
+    message = too_many_workers(requested_trial(8), trials({2: [100.0], 4: [101.0]}), 0.02)
+    assert message == "4 workers brought +1.0% over 2: more are not tried (more_workers_gain)"
+    planned_trials = trials({1: [100.0], 2: [100.0]}, batch_size=8)
+    assert too_many_workers(requested_trial(8), planned_trials, 0.02) == ""
+    assert too_many_workers(requested_trial(8, batch_size=8), planned_trials, 0.02)
     assert (
-        too_many_workers(TrialSpec("train", asked(8).params), trials({1: [1.0], 2: [1.0]}), 0.02)
+        too_many_workers(
+            TrialSpec("train", requested_trial(8).params), trials({1: [1.0], 2: [1.0]}), 0.02
+        )
         == ""
     )
 
@@ -234,27 +238,27 @@ def test_only_rounds_that_have_both_are_compared() -> None:
     true while round 1 has only the rate of 4 workers.
     """
     slower = trials({2: [200.0], 4: [300.0, 150.0, 140.0]})
-    assert too_many_workers(asked(8), slower, 0.02) == ""
+    assert too_many_workers(requested_trial(8), slower, 0.02) == ""
     faster = trials({2: [200.0], 4: [200.0, 400.0, 400.0]})
-    assert too_many_workers(asked(8), faster, 0.02)
+    assert too_many_workers(requested_trial(8), faster, 0.02)
 
 
 def test_a_trial_without_a_rate_is_no_evidence() -> None:
     """Where only a range is known, the trial has no rate, and more workers are tried."""
-    (known,) = trials({2: [200.0]})
+    (planned_trials,) = trials({2: [200.0]})
     (unknown,) = trials({4: [0.0]})
     unknown = replace(unknown, metrics={"samples_per_s_low": 100.0, "samples_per_s_high": 900.0})
-    assert too_many_workers(asked(8), [known, unknown], 0.02) == ""
+    assert too_many_workers(requested_trial(8), [planned_trials, unknown], 0.02) == ""
 
 
 @given(st.permutations(range(12)))
 def test_the_order_of_trials_has_no_effect(order: list[int]) -> None:
     """The decision rests on rounds and rates, not on which trial ran first."""
-    found = trials({1: [100.0] * 3, 2: [190.0] * 3, 4: [192.0] * 3, 8: [300.0] * 3})
-    shuffled = [found[number] for number in order]
+    planned_trials = trials({1: [100.0] * 3, 2: [190.0] * 3, 4: [192.0] * 3, 8: [300.0] * 3})
+    shuffled = [planned_trials[number] for number in order]
     assert (
-        too_many_workers(asked(16), shuffled, 0.02)
-        == too_many_workers(asked(16), found, 0.02)
+        too_many_workers(requested_trial(16), shuffled, 0.02)
+        == too_many_workers(requested_trial(16), planned_trials, 0.02)
         != ""
     )
 
@@ -262,6 +266,9 @@ def test_the_order_of_trials_has_no_effect(order: list[int]) -> None:
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=6))
 def test_whatever_is_refused_stays_refused_for_more(rates: list[float]) -> None:
     """No number of workers is tried above one that was not worth it."""
-    found = trials({2**n: [rate] for n, rate in enumerate(rates)})
-    refused = [bool(too_many_workers(asked(2**n), found, 0.02)) for n in range(len(rates) + 2)]
+    planned_trials = trials({2**n: [rate] for n, rate in enumerate(rates)})
+    refused = [
+        bool(too_many_workers(requested_trial(2**n), planned_trials, 0.02))
+        for n in range(len(rates) + 2)
+    ]
     assert refused == sorted(refused)

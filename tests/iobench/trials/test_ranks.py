@@ -19,7 +19,7 @@ def failed(at_s: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("said", "blamed"),
+    ("message", "blamed"),
     [
         ({}, None),
         ({0: DONE, 1: DONE}, None),
@@ -31,15 +31,15 @@ def failed(at_s: float) -> dict[str, Any]:
     ],
 )
 def test_the_first_that_failed_is_the_cause(
-    said: dict[int, dict[str, Any]], blamed: int | None
+    message: dict[int, dict[str, Any]], blamed: int | None
 ) -> None:
     """One that fell silent before any that says so; none as long as all have done their part."""
-    assert first_failed_rank(said) == blamed
+    assert first_failed_rank(message) == blamed
 
 
 @pytest.mark.parametrize("look_every_s", [0.001, 0.0001])
 def test_nobody_passes_before_the_last_has_come(tmp_path: Path, look_every_s: float) -> None:
-    """Whoever it is, and at every meeting."""
+    """This holds for any last rank and at every meeting."""
     path = tmp_path / "meeting"
     path.touch()
     meetings = [RankBarrier(str(path), 4, look_every_s) for _ in range(4)]

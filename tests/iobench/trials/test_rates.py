@@ -180,7 +180,7 @@ def test_every_rate_is_true(trial: Case) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("store", sorted(STORES))
 def test_rates_of_many_loops_are_true(store: str) -> None:
-    """A sample of all combinations of workers, prefetch, steps, devices and epochs."""
+    """Loops are a sample of all combinations of workers, prefetch, steps, devices and epochs."""
     combinations = list(itertools.product(WORKERS, PREFETCH, STEPS, DEVICES, EPOCHS))
     for combination in random.Random(store).sample(combinations, 250):
         check(case(store, *combination))

@@ -12,21 +12,21 @@ from iobench.trials.training_settings import Training, training_points
 PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
 
 
-def points(**given: Any) -> list[dict[str, Any]]:
+def points(**settings: Any) -> list[dict[str, Any]]:
     """The points of one group."""
-    return list(training_points(Training.model_validate(given)))
+    return list(training_points(Training.model_validate(settings)))
 
 
 def test_one_point_an_input() -> None:
     """In the order given; resident data has no place, the others have theirs."""
-    found = points(inputs=["synthetic", "warm", "cold", "store"], data="shards-4MB")
-    assert [(point["input"], point["data"]) for point in found] == [
+    planned = points(inputs=["synthetic", "warm", "cold", "store"], data="shards-4MB")
+    assert [(point["input"], point["data"]) for point in planned] == [
         ("synthetic", ""),
         ("warm", "shards-4MB@disk"),
         ("cold", "shards-4MB@disk"),
         ("store", "shards-4MB@s3"),
     ]
-    assert {point["over"] for point in found} == {"shards-4MB@disk"}
+    assert {point["over"] for point in planned} == {"shards-4MB@disk"}
 
 
 def test_rungs_in_memory_are_filled_from_the_data() -> None:
@@ -43,7 +43,7 @@ def test_rungs_in_memory_are_filled_from_the_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (
             {"loader": "tf-data", "consumer": "tensorflow", "inputs": ["copy", "decode"]},
@@ -55,17 +55,17 @@ def test_rungs_in_memory_are_filled_from_the_data() -> None:
         ({"data": "pixels", "inputs": "decode"}, "input decode is for encoded images"),
     ],
 )
-def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], said: str) -> None:
-    """In one line that says what there is."""
-    with pytest.raises(ValidationError, match=said):
+def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], message: str) -> None:
+    """One line says which rungs there are."""
+    with pytest.raises(ValidationError, match=message):
         Training.model_validate(wrong)
 
 
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
-    told = {"preset": "A100"}, {"images_per_s": 100.0}
+    settings = {"preset": "A100"}, {"images_per_s": 100.0}
     carried = {*points(devices=2)[0], *points(epochs=2)[0], *points(**PACED, accelerators=2)[0]}
-    for device in told:
+    for device in settings:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     for access in ("file", "pipe"):
         carried |= points(inputs="store", access=access)[0].keys()
@@ -74,7 +74,7 @@ def test_a_point_carries_every_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "by_loader"),
+    ("settings", "by_loader"),
     [
         ({}, False),
         *(({"loader": name}, False) for name in ("torch-map", "torch-folder", "dali", "dali-gpu")),
@@ -93,10 +93,10 @@ def test_a_point_carries_every_setting() -> None:
     ids=str,
 )
 def test_the_device_normalises_where_loops_in_torch_can_have_it(
-    given: dict[str, Any], by_loader: bool
+    settings: dict[str, Any], by_loader: bool
 ) -> None:
     """By default, by ``normalise_on``, and by the key of earlier configs; a saved config agrees."""
-    loop = Training.model_validate({"inputs": "warm", **given})
+    loop = Training.model_validate({"inputs": "warm", **settings})
     assert loop.normalise_on == ("host" if by_loader else "device")
     assert [point["normalise"] for point in training_points(loop)] == [by_loader]
     assert Training.model_validate(loop.model_dump(mode="json")) == loop
@@ -133,7 +133,7 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"consumer": "nobody"}, "nobody"),
         ({"normalise": True, "normalise_on": "host"}, "give normalise_on alone, device or host"),
@@ -184,9 +184,9 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
         ),
     ],
 )
-def test_wrong_groups_are_refused(wrong: dict[str, Any], said: str) -> None:
+def test_wrong_groups_are_refused(wrong: dict[str, Any], message: str) -> None:
     """Before anything is measured, with what is wrong."""
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(ValidationError, match=message):
         Training.model_validate(wrong)
 
 
@@ -195,9 +195,9 @@ def test_one_device_is_no_word() -> None:
     assert all("devices" not in point for point in (*points(), *points(devices=1)))
     assert {point["devices"] for point in points(devices="all")} == {"all"}
     assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
-    several = points(devices=[1, 2, 2, 4], inputs="warm")
-    assert [point.get("devices", 1) for point in several] == [1, 2, 4]
-    assert len({point["group"] for point in several}) == 3
+    planned = points(devices=[1, 2, 2, 4], inputs="warm")
+    assert [point.get("devices", 1) for point in planned] == [1, 2, 4]
+    assert len({point["group"] for point in planned}) == 3
     named = points(devices=[1, 2], inputs="warm", group="mine")
     assert [point["group"] for point in named] == ["mine, 1 device", "mine, 2 devices"]
 
@@ -220,8 +220,8 @@ def test_each_number_of_accelerators_is_a_loop() -> None:
 def test_one_epoch_is_no_word() -> None:
     """Trials of earlier versions had none; of several every input is told alike."""
     assert all({"epochs", "evict"}.isdisjoint(point) for point in points())
-    found = points(epochs=3, evict="first-epoch")
-    assert {(point["epochs"], point["evict"]) for point in found} == {(3, "first-epoch")}
+    planned = points(epochs=3, evict="first-epoch")
+    assert {(point["epochs"], point["evict"]) for point in planned} == {(3, "first-epoch")}
     assert Training(epochs=3).label.endswith("torch-iterable, 3 epochs, evict every-epoch")
 
 
@@ -230,20 +230,20 @@ class TestAccess:
 
     def test_it_is_of_the_store_alone(self) -> None:
         """Other inputs are read as they were."""
-        found = points(inputs=["synthetic", "cold", "store"], access="file", connections=3)
-        assert [point.get("access") for point in found] == [None, None, "file"]
-        assert [point.get("connections") for point in found] == [None, None, 3]
-        assert all("shuffle_buffer" not in point for point in found)
+        planned = points(inputs=["synthetic", "cold", "store"], access="file", connections=3)
+        assert [point.get("access") for point in planned] == [None, None, "file"]
+        assert [point.get("connections") for point in planned] == [None, None, 3]
+        assert all("shuffle_buffer" not in point for point in planned)
 
     @pytest.mark.parametrize(
-        ("given", "said"),
+        ("settings", "message"),
         [
             ({"access": "file"}, "access file is for input store: add store to inputs"),
             ({"access": "lazy", "inputs": "store"}, "is for loader torch-map, not for torch-it"),
             ({"access": "mount", "inputs": "store"}, "Input should be"),
         ],
     )
-    def test_what_has_no_use_is_refused(self, given: dict[str, Any], said: str) -> None:
-        """With what it is for."""
-        with pytest.raises(ValidationError, match=said):
-            Training.model_validate(given)
+    def test_what_has_no_use_is_refused(self, settings: dict[str, Any], message: str) -> None:
+        """The error says what the setting is for."""
+        with pytest.raises(ValidationError, match=message):
+            Training.model_validate(settings)

@@ -34,13 +34,13 @@ pytestmark = pytest.mark.slow
 
 def heard(child: ChildProcess) -> list[Message]:
     """All that it says until its end."""
-    found: list[Message] = []
+    actual: list[Message] = []
     with selectors.DefaultSelector() as selector:
         selector.register(child, selectors.EVENT_READ)
         while not child.closed:
             selector.select()
-            found += child.messages()
-    return found
+            actual += child.messages()
+    return actual
 
 
 def test_what_it_says_and_how_it_ended() -> None:
@@ -77,8 +77,8 @@ def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
     class Roomy(ChildProcess):
         """Has a pipe as on a machine with pages of 64 KiB; is looked at after its end."""
 
-        def __init__(self, *given: Any, **options: Any) -> None:
-            super().__init__(*given, **options)
+        def __init__(self, *settings: Any, **options: Any) -> None:
+            super().__init__(*settings, **options)
             fcntl.fcntl(self.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
 
         def messages(self) -> list[Message]:
@@ -92,7 +92,7 @@ def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
 
 
 def test_it_is_gone_when_nobody_wants_it_any_more() -> None:
-    """Also where it was asked for nothing."""
+    """This holds even if it was asked for nothing."""
     with ChildProcess(os.environ, own_session=True) as child:
         assert os.getpgid(child.pid) == child.pid
     assert child.ended
@@ -112,7 +112,7 @@ def test_it_inherits_what_it_is_to_keep() -> None:
 
 
 def test_one_that_is_killed_says_by_what() -> None:
-    """After its grace."""
+    """It is killed after its grace."""
     with ChildProcess(os.environ, own_session=False) as child:
         child.end(0)
         assert child.ending == "killed by SIGKILL (out of memory?): it printed nothing"
@@ -129,8 +129,8 @@ def test_a_process_that_cannot_be_started_fails_its_trial(
     monkeypatch.setattr("subprocess.Popen", refused)
     status, outcome, reason = tried("steady")
     assert (status, outcome) == ("failed", None)
-    said = f"the process of the trial could not be started: {os.strerror(code)}: "
-    assert reason.startswith(said)
+    message = f"the process of the trial could not be started: {os.strerror(code)}: "
+    assert reason.startswith(message)
     assert reason.endswith("then continue with --resume")
     assert len(list(descriptors.iterdir())) == before
 
@@ -140,9 +140,9 @@ def test_a_rank_that_cannot_be_started_fails_its_trial(monkeypatch: pytest.Monke
     popen = subprocess.Popen
     refused = Mock(side_effect=[OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))])
 
-    def second_fails(*given: Any, **options: Any) -> Any:
+    def second_fails(*settings: Any, **options: Any) -> Any:
         monkeypatch.setattr("subprocess.Popen", refused)
-        return popen(*given, **options)
+        return popen(*settings, **options)
 
     monkeypatch.setattr("subprocess.Popen", second_fails)
     context = Context({}, SystemClock(), lambda done, unit: None)
@@ -186,7 +186,7 @@ def tried(name: str, timeout_s: float = 60, **changed: Any) -> TrialEnd:
 
 
 def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
-    """By its entry point's name; its notes and figures come back, and progress on the way."""
+    """Its entry point names it; its notes, figures and progress come back."""
     seen: list[tuple[float, str]] = []
     status, outcome, reason = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
@@ -204,7 +204,7 @@ def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("raising", "ValueError: shard 7 is broken \x1b[2J\udcff"),
         ("silent", "MemoryError"),
@@ -215,19 +215,19 @@ def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
         ("vanishing", "ended with exit code 0: it printed nothing"),
     ],
 )
-def test_a_trial_that_fails_says_why(third_party: ThirdParty, name: str, said: str) -> None:
+def test_a_trial_that_fails_says_why(third_party: ThirdParty, name: str, message: str) -> None:
     """However its process ends, the reason is one line."""
-    assert tried(name) == ("failed", None, said)
+    assert tried(name) == ("failed", None, message)
 
 
 def test_what_is_missing_skips_the_trial(third_party: ThirdParty) -> None:
-    """With the extra that brings it."""
-    said = "oddlib is not installed: pip install 'odd-loaders[oddlib]'"
-    assert tried("missing") == ("skipped", None, said)
+    """The reason names the extra that brings it."""
+    message = "oddlib is not installed: pip install 'odd-loaders[oddlib]'"
+    assert tried("missing") == ("skipped", None, message)
 
 
 def test_a_trial_that_hangs_is_killed(third_party: ThirdParty) -> None:
-    """Also where it ignores SIGTERM; the key that allows more time is named."""
+    """This holds if it ignores SIGTERM; the error names the key that allows more time."""
     assert tried("hanging", 1) == ("failed", None, "not done after 1 s (trial_timeout_s): killed")
     assert _children() == []
 
@@ -256,14 +256,14 @@ def test_processes_of_a_trial_end_with_it(third_party: ThirdParty, name: str, st
 
 
 def test_an_unknown_loader_fails(third_party: ThirdParty) -> None:
-    """With those that are known, third parties' included."""
+    """The reason lists the known loaders, third parties' included."""
     _, _, reason = tried("nobody")
     assert reason.startswith("no loader 'odd-nobody': use one of ")
     assert "odd-copied" in reason
 
 
 def test_an_interrupt_ends_the_trial(third_party: ThirdParty) -> None:
-    """Whatever ends the run ends the process that it waits for."""
+    """Any end of the run ends the process that it waits for."""
 
     def stop(done: float, unit: str) -> None:
         raise KeyboardInterrupt
@@ -302,12 +302,12 @@ def _runs(pid: int) -> bool:
 
 
 def _children() -> list[str]:
-    found = []
+    actual = []
     for process in psutil.process_iter(["ppid", "cmdline", "status"]):
         command = " ".join(process.info["cmdline"] or [])
         if process.info["ppid"] == os.getpid() and "iobench.trials.trial_process_main" in command:
-            found.append(command)
-    return found
+            actual.append(command)
+    return actual
 
 
 def test_what_its_processes_took_is_told() -> None:

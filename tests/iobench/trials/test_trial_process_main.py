@@ -9,7 +9,7 @@ from iobench.trials.trial_process_main import describe_error
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (TrialFailed("no images"), "no images"),
         (ValueError("bad\n  shape"), "ValueError: bad shape"),
@@ -17,14 +17,14 @@ from iobench.trials.trial_process_main import describe_error
     ],
     ids=str,
 )
-def test_reason(error: Exception, said: str) -> None:
-    """One line; an error of somebody else's with its kind."""
-    assert describe_error(error) == said
+def test_reason(error: Exception, message: str) -> None:
+    """It is one line; the error of a third party has its kind."""
+    assert describe_error(error) == message
 
 
 def test_a_long_one_is_cut() -> None:
     """A framework's essay does not fill the report."""
-    said = describe_error(RuntimeError("x " * 5000))
-    assert len(said) < 450
-    assert said.startswith("RuntimeError: x x")
-    assert said.endswith(" ...")
+    message = describe_error(RuntimeError("x " * 5000))
+    assert len(message) < 450
+    assert message.startswith("RuntimeError: x x")
+    assert message.endswith(" ...")

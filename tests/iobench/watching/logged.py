@@ -50,6 +50,6 @@ class MemoryLog(StepLog):
     def records(self) -> list[Record]:
         """All that was added."""
         self.flush()
-        found = array("d", self.file.getvalue())
+        numbers = array("d", self.file.getvalue())
         width = len(STEP_FIELDS)
-        return [tuple(found[i : i + width]) for i in range(0, len(found), width)]
+        return [tuple(numbers[i : i + width]) for i in range(0, len(numbers), width)]

@@ -30,9 +30,9 @@ class Loader:
 
 def free_port() -> int:
     """A port that nobody listens at."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        return int(connection.getsockname()[1])
 
 
 def written(folder: Path, code: str) -> list[str]:
@@ -42,19 +42,19 @@ def written(folder: Path, code: str) -> list[str]:
     return [sys.executable, str(path)]
 
 
-def environment(**given: str) -> Mapping[str, str]:
+def environment(**settings: str) -> Mapping[str, str]:
     """Of no job of several processes, unless told."""
     launchers = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_", "OMPI_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(launchers)}
-    return {**kept, **given}
+    return {**kept, **settings}
 
 
-def run(folder: Path, code: str, **given: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, code: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """To its end, in ``folder``."""
     return subprocess.run(
         written(folder, code),
         cwd=folder,
-        env=environment(**given),
+        env=environment(**settings),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

@@ -74,8 +74,10 @@ def watched(
 def figures(records: list[Record], replay: ReplaySettings | None = None) -> Metrics:
     """What a report says of a log."""
     kept = 0 if replay is None else replay.batches
-    made = outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=kept)
-    return made.metrics
+    loop_outcome = outcome(
+        table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=kept
+    )
+    return loop_outcome.metrics
 
 
 def recorded(

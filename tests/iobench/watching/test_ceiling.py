@@ -59,16 +59,18 @@ def test_the_loss_is_what_the_loader_costs(
 def test_a_trace_has_the_replay_between_the_steps_that_count() -> None:
     """As a span of its own, which meets the steps before and after it."""
     records = recorded(SimulatedLoader(0.040, queue=4), 300, 0.020, replay=REPLAY)
-    made = outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8)
-    (replay,) = [span for span in made.spans if span.track == "replay"]
-    left_out = made.metrics["replay_left_out"]
+    loop_outcome = outcome(
+        table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
+    )
+    (replay,) = [span for span in loop_outcome.spans if span.track == "replay"]
+    left_out = loop_outcome.metrics["replay_left_out"]
     assert replay.name == f"100 repeated steps, {left_out} left out"
     end_s = replay.begin_s + replay.seconds
-    step_ends_s = made.series["time_s"]
+    step_ends_s = loop_outcome.series["time_s"]
     before_s = [step_end_s for step_end_s in step_ends_s if step_end_s <= replay.begin_s + 1e-9]
     after_s = step_ends_s[len(before_s) :]
     assert before_s[-1] == pytest.approx(replay.begin_s)
-    assert after_s[0] == pytest.approx(end_s + made.metrics["step_s_p50"])
+    assert after_s[0] == pytest.approx(end_s + loop_outcome.metrics["step_s_p50"])
 
 
 def test_repeated_steps_count_in_no_figure_of_the_loader() -> None:
@@ -226,7 +228,7 @@ def test_epochs_after_one_that_was_left_during_the_replay_count() -> None:
 
 
 def test_a_loop_that_ends_before_the_replay_says_when_it_begins() -> None:
-    """An epoch of 100 batches, and a replay after 108."""
+    """The epoch has 100 batches, and the replay begins after 108."""
     metrics = watched(SimulatedLoader(0.040), 100, 0.020, replay=REPLAY)
     assert not (LOSS | CEILING) & set(metrics)
     assert "replay_steps" not in metrics
@@ -243,7 +245,7 @@ def test_without_samples_there_is_no_ceiling() -> None:
 
 
 def test_whole_passes_over_other_loaders_are_not_part_of_the_ceiling() -> None:
-    """A validation in the middle of the replay; it took 5 s."""
+    """A validation of 5 s runs in the middle of the replay."""
     records = recorded(SimulatedLoader(0.040), 300, 0.020, replay=REPLAY)
     repeated = [record for record in records if record[2] > 0 and record[-1] >= 0]
     at_s = sorted(record[2] for record in repeated)[108 + 80] + 0.001
@@ -265,12 +267,12 @@ def test_the_idle_time_of_a_gpu_during_the_replay_is_left_out() -> None:
     """Only that of the loader's batches counts."""
     records = recorded(SimulatedLoader(0.040, queue=2), 300, 0.020, replay=REPLAY)
     idle = [(0, 0, record[2], 0.015, 0.0, DEVICE_IDLE) for record in records if record[-1] >= 0]
-    made = outcome(
+    loop_outcome = outcome(
         table(*records, *idle), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
     )
-    steps = made.metrics["steps"]
-    share = steps * 0.015 / made.metrics["seconds"]
-    assert made.metrics["device_wait_share"] == pytest.approx(share, rel=0.01)
+    steps = loop_outcome.metrics["steps"]
+    share = steps * 0.015 / loop_outcome.metrics["seconds"]
+    assert loop_outcome.metrics["device_wait_share"] == pytest.approx(share, rel=0.01)
 
 
 def test_readings_of_the_replay_do_not_say_how_busy_the_loop_was() -> None:
@@ -289,9 +291,9 @@ def test_readings_of_the_replay_do_not_say_how_busy_the_loop_was() -> None:
         0.0,
         (),
     )
-    made = outcome(table(*records), 0, samples, step_cost_s=0.0, replay_batches=8)
-    assert made.metrics["cpu_busy_share"] == pytest.approx(0.9)
-    assert len(made.samples["time_s"]) == 4
+    loop_outcome = outcome(table(*records), 0, samples, step_cost_s=0.0, replay_batches=8)
+    assert loop_outcome.metrics["cpu_busy_share"] == pytest.approx(0.9)
+    assert len(loop_outcome.samples["time_s"]) == 4
 
 
 LOADERS = st.builds(

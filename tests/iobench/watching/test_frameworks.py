@@ -57,12 +57,12 @@ def test_mxnets_iterators() -> None:
 
 def replayed(loader: Any) -> tuple[list[Any], list[str]]:
     """All batches of a loader whose sixth and seventh are repeated, and what was announced."""
-    said: list[str] = []
+    lines: list[str] = []
     log = MemoryLog()
     settings = ReplaySettings(batches=2, steps=40, warm_up=5)
-    replay = Replay(settings, 0, log, announce=said.append)
+    replay = Replay(settings, 0, log, announce=lines.append)
     watched = wrap_loader(loader, lambda make: TimedEpoch(make, 0, 0, log, replay=replay), replay)
-    return list(watched), said
+    return list(watched), lines
 
 
 EXPECTED = [*range(7), *[5, 6] * 20, *range(7, 10)]
@@ -72,16 +72,16 @@ def test_tf_data_is_repeated() -> None:
     """Its tensors have a size, and are handed out as they are."""
     tf = pytest.importorskip("tensorflow")
     data = tf.data.Dataset.from_tensor_slices({"x": np.arange(40, dtype=np.int64)}).batch(4)
-    batches, said = replayed(data)
+    batches, message = replayed(data)
     assert [int(batch["x"][0]) // 4 for batch in batches] == EXPECTED
     assert bytes_in(batches[0]) == 32
-    assert "train on the same 2 batches" in said[0]
+    assert "train on the same 2 batches" in message[0]
 
 
 def test_mxnets_batches_are_repeated() -> None:
-    """An iterator of its own class of batches."""
+    """The iterator has its own class of batches."""
     mx = import_mxnet()
     loader = mx.io.NDArrayIter(np.arange(40.0).reshape(40, 1), np.zeros(40), batch_size=4)
-    batches, said = replayed(loader)
+    batches, message = replayed(loader)
     assert [int(batch.data[0].asnumpy()[0, 0]) // 4 for batch in batches] == EXPECTED
-    assert "train on the same 2 batches" in said[0]
+    assert "train on the same 2 batches" in message[0]

@@ -86,21 +86,21 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
         lines: list[str] = []
         repeated = Replay(settings, 0, log, announce=lines.append, clock=now_s)
         watched = TimedEpoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
-        taken = []
+        taken_batches = []
 
         def go_on() -> None:
             for batch in watched:  # noqa: B023
                 if not repeated.is_running:  # noqa: B023
-                    taken.append(batch)  # noqa: B023
+                    taken_batches.append(batch)  # noqa: B023
 
         went_on = interrupted(at, go_on)
         go_on()
         log.closed = False
         marks = {record[3] for record in log.records() if record[-1] == REPLAY_MARK}
-        assert taken == sorted(set(taken)), f"at instruction {at}"
-        assert len(taken) >= 5, f"at instruction {at}"
+        assert taken_batches == sorted(set(taken_batches)), f"at instruction {at}"
+        assert len(taken_batches) >= 5, f"at instruction {at}"
         assert marks == {0, 2, 3, 4}, f"at instruction {at}"
         assert lines, f"at instruction {at}"
         at += 5
-    assert taken == list(range(6))
+    assert taken_batches == list(range(6))
     assert at > 1000

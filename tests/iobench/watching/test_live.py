@@ -59,9 +59,9 @@ def scraped(port: int) -> dict[str, dict[tuple[str, ...], float]]:
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
     """A server at a free port."""
-    made = MetricsServer(free_port())
-    yield made
-    made.close()
+    metrics_server = MetricsServer(free_port())
+    yield metrics_server
+    metrics_server.close()
 
 
 def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
@@ -78,7 +78,7 @@ def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
 
 
 def test_counters_of_a_loop(server: MetricsServer) -> None:
-    """Samples, bytes, waiting and steps, with the loader and the rank as labels."""
+    """Samples, bytes, waiting and steps have the loader and the rank as labels."""
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     live._clock = clock.now_s
@@ -203,20 +203,20 @@ def test_bytes_in(batch: Any, size: int) -> None:
 
 def test_a_port_in_use_is_refused(server: MetricsServer) -> None:
     """With the port and what to do, before a folder is made."""
-    said = rf"port {server.port} cannot be used .* metrics_port plus its local rank"
-    with pytest.raises(ConfigError, match=said):
+    message = rf"port {server.port} cannot be used .* metrics_port plus its local rank"
+    with pytest.raises(ConfigError, match=message):
         MetricsServer(server.port)
 
 
 def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What to install."""
+    """The error says what to install."""
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(ConfigError, match=r"pip install 'dataprep-iobench\[metrics\]'"):
         MetricsServer(free_port())
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"metrics_port": 0}, "metrics_port is 1 to 65535, not 0"),
         ({"metrics_port": "9464"}, "metrics_port is 1 to 65535, not '9464'"),
@@ -225,10 +225,10 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
         ({"reads": Reads()}, "give metrics_port, too"),
     ],
 )
-def test_wrong_arguments_are_refused_at_once(given: dict[str, Any], said: str) -> None:
+def test_wrong_arguments_are_refused_at_once(settings: dict[str, Any], message: str) -> None:
     """Before the training begins, and before anything is written."""
-    with pytest.raises(ConfigError, match=said):
-        iobench.watch([1], **given)
+    with pytest.raises(ConfigError, match=message):
+        iobench.watch([1], **settings)
 
 
 def test_a_socket_is_given_up_in_a_forked_process(server: MetricsServer) -> None:
@@ -262,7 +262,7 @@ def test_the_scrape_config_of_the_page_is_one() -> None:
 
 
 def test_each_metric_of_the_page_is_exported(server: MetricsServer) -> None:
-    """In its queries and in its table; and each one that is exported is in the table."""
+    """Queries and table have only exported metrics, and the table has all of them."""
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     loop(live, clock)

@@ -81,7 +81,7 @@ def test_it_is_to_its_users_the_loader() -> None:
 
 
 def test_iterating_twice_is_two_passes() -> None:
-    """Each of the loader's own making."""
+    """The loader makes each pass itself."""
     passes = Passes()
     watched = wrap_loader(Loader(), passes)
     assert (list(watched), list(watched), passes.begun) == ([0, 1, 2], [0, 1, 2], 2)
@@ -145,33 +145,33 @@ class Pass:
 
 def test_a_step_is_its_wait_and_its_work() -> None:
     """The first waits for the workers to start as well; the end of the epoch is waited for too."""
-    made = Pass(3, number=4)
-    assert made.trained() == [10, 11, 12]
+    batches = Pass(3, number=4)
+    assert batches.trained() == [10, 11, 12]
     step_s = WAIT_S + WORK_S
     first_s = START_S + step_s
-    assert made.log.records() == [
+    assert batches.log.records() == [
         (7, 4, 0.0, START_S + WAIT_S, first_s, 10),
         (7, 4, first_s, first_s + WAIT_S, first_s + step_s, 11),
         (7, 4, first_s + step_s, first_s + step_s + WAIT_S, first_s + 2 * step_s, 12),
         (7, 4, first_s + 2 * step_s, *[first_s + 2 * step_s + WAIT_S] * 2, END_OF_EPOCH),
     ]
-    assert next(made.epoch, "no more") == "no more"
-    assert len(made.log.records()) == 4
+    assert next(batches.epoch, "no more") == "no more"
+    assert len(batches.log.records()) == 4
 
 
 def test_a_loop_that_is_left_has_no_end_of_its_last_step() -> None:
     """Nobody knows how long it worked on that batch."""
-    made = Pass(5)
-    assert made.trained(most=3) == [10, 11, 12]
-    assert made.samples() == [10, 11]
+    batches = Pass(5)
+    assert batches.trained(most=3) == [10, 11, 12]
+    assert batches.samples() == [10, 11]
 
 
 def test_errors_of_the_loader_come_through() -> None:
     """The step before has ended; the one that failed is in no figure."""
-    made = Pass(5, broken_at=2)
+    batches = Pass(5, broken_at=2)
     with pytest.raises(OSError, match="shard 7"):
-        made.trained()
-    assert made.samples() == [10, 11]
+        batches.trained()
+    assert batches.samples() == [10, 11]
 
 
 def test_samples_are_as_given_or_as_found() -> None:
@@ -310,7 +310,7 @@ def test_a_device_is_idle_once_it_is_done() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_samples_in(batch: Any, samples: int | None) -> None:
-    """As the frameworks make them; what cannot be told is not guessed."""
+    """Batches of the frameworks are counted; an unknown batch is not guessed."""
     assert samples_in(batch) == samples
 
 
@@ -322,8 +322,8 @@ def test_samples_in(batch: Any, samples: int | None) -> None:
 )
 def test_anything_is_taken(batch: Any) -> None:
     """A batch of an unknown kind never stops somebody's training."""
-    found = samples_in(batch)
-    assert found is None or found >= 0
+    samples = samples_in(batch)
+    assert samples is None or samples >= 0
 
 
 class Nested:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iobench.clock import VirtualClock
 from tests.iobench.watching.logged import epoch
 from tests.iobench.watching.simulated import BATCH, SimulatedLoader, watched
-from tests.iobench.watching.test_report import found
+from tests.iobench.watching.test_report import outcome_of
 
 # A link that carries 290 samples/s, and a device that takes 2,000.
 LINK = SimulatedLoader(batch_s=BATCH / 290)
@@ -54,11 +54,11 @@ def test_three_whole_epochs_with_their_starts_are_one_rate(epochs: int, rule: st
 
 
 def test_a_first_epoch_that_was_slower_is_no_part_of_one_rate() -> None:
-    """Three epochs, the first from a disk at a tenth of the rate of the page cache."""
+    """The first of three epochs reads a disk at a tenth of the rate of the page cache."""
     records = epoch(0, 0.0, 30, wait_s=27)
     records += epoch(1, 913.5, 30, wait_s=1, work_s=2)
     records += epoch(2, 1004.0, 30, wait_s=1, work_s=2)
-    metrics = found(*records).metrics
+    metrics = outcome_of(*records).metrics
     assert "samples_per_s" not in metrics
     assert metrics["samples_per_s_low"] == pytest.approx(4 * 90 / 1094, rel=0.01)
     assert metrics["samples_per_s_high"] == pytest.approx(4 * 60 / 181, rel=0.01)
@@ -93,7 +93,7 @@ def test_batches_that_were_ready_count_in_their_own_epoch_only() -> None:
     for number in range(1, 4):
         records += epoch(number, begun_s, 100, wait_s=0.5, work_s=0.5)
         begun_s = records[-1][4]
-    metrics = found(*records).metrics
+    metrics = outcome_of(*records).metrics
     assert metrics["rate_rule"] == "epochs"
     assert metrics["samples_per_s"] == pytest.approx(4.0, rel=0.02)
 
@@ -105,7 +105,7 @@ def test_one_late_batch_is_no_end_of_a_full_queue() -> None:
         got_s = now_s + (0.02 if number == 5 else 0.0005)
         records.append((0, 0, now_s, got_s, got_s + STEP_S, 20.0))
         now_s = got_s + STEP_S
-    assert not rates(found(*records).metrics)
+    assert not rates(outcome_of(*records).metrics)
 
 
 def test_data_in_memory_are_unknown_until_epochs_have_been_repeated() -> None:
@@ -176,11 +176,11 @@ def test_one_rate_is_right_and_a_range_holds_the_truth(
     loader = replace(loader, full=min(loader.full, loader.queue))
     truth = loader.rate(step_s)
     metrics = watched(loader, batches, step_s)
-    shown = rates(metrics)
-    assert bool(note(metrics)) == ("samples_per_s" not in shown)
-    if "samples_per_s" in shown:
-        assert set(shown) == {"samples_per_s", "rate_rule"}
-        assert shown["samples_per_s"] == pytest.approx(truth, rel=0.05)
-    elif shown:
-        assert shown["samples_per_s_low"] <= truth * 1.01
-        assert shown["samples_per_s_high"] >= truth * 0.99
+    shown_rates = rates(metrics)
+    assert bool(note(metrics)) == ("samples_per_s" not in shown_rates)
+    if "samples_per_s" in shown_rates:
+        assert set(shown_rates) == {"samples_per_s", "rate_rule"}
+        assert shown_rates["samples_per_s"] == pytest.approx(truth, rel=0.05)
+    elif shown_rates:
+        assert shown_rates["samples_per_s_low"] <= truth * 1.01
+        assert shown_rates["samples_per_s_high"] >= truth * 0.99

@@ -67,13 +67,15 @@ def test_no_batch_is_lost(batches: int, kept: int, warm_up: int, epochs: int) ->
     replays = 0
     for _ in range(epochs):
         length = len(watched.loader)
-        taken = []
+        taken_batches = []
         for batch in watched.loader:
-            taken.append((batch, watched.replay.is_running))
+            taken_batches.append((batch, watched.replay.is_running))
             assert len(watched.loader) == length
-        assert [batch for batch, is_repeated in taken if not is_repeated] == list(range(batches))
-        assert len(taken) == length
-        replays += sum(is_repeated for _, is_repeated in taken)
+        assert [batch for batch, is_repeated in taken_batches if not is_repeated] == list(
+            range(batches)
+        )
+        assert len(taken_batches) == length
+        replays += sum(is_repeated for _, is_repeated in taken_batches)
         assert len(watched.loader) in (batches, batches + 40)
     assert replays == (40 if batches * epochs >= warm_up + kept else 0)
     assert len(watched.said) == bool(replays)
@@ -82,8 +84,8 @@ def test_no_batch_is_lost(batches: int, kept: int, warm_up: int, epochs: int) ->
 def test_a_generator_is_repeated_through_next() -> None:
     """An endless one, which a loop takes by ``next``."""
     watched = Watched(iter(range(1000)))
-    taken = [next(watched.loader) for _ in range(50)]
-    assert taken == [*range(8), *repeated(), 8, 9]
+    taken_batches = [next(watched.loader) for _ in range(50)]
+    assert taken_batches == [*range(8), *repeated(), 8, 9]
 
 
 def test_a_replay_in_an_epoch_that_is_left_does_not_go_on() -> None:
@@ -110,12 +112,12 @@ def test_a_replay_that_is_cancelled_does_not_begin() -> None:
 def test_a_replay_that_has_begun_is_not_cancelled() -> None:
     """All ranks of a job make equal numbers of steps."""
     watched = Watched(range(20))
-    taken = []
+    taken_batches = []
     for batch in watched.loader:
-        taken.append(batch)
-        if len(taken) == 12:
+        taken_batches.append(batch)
+        if len(taken_batches) == 12:
             watched.replay.cancel()
-    assert len(taken) == 60
+    assert len(taken_batches) == 60
 
 
 def test_a_forked_process_repeats_nothing() -> None:
@@ -158,11 +160,11 @@ def test_a_loop_may_take_its_batches_apart(batch: Any) -> None:
             return batches()
 
     watched = Watched(Loader())
-    for taken in watched.loader:
-        assert taken == batch
-        assert type(taken) is type(batch)
-        if isinstance(taken, (dict, list)):
-            taken.clear()
+    for own_batch in watched.loader:
+        assert own_batch == batch
+        assert type(own_batch) is type(batch)
+        if isinstance(own_batch, (dict, list)):
+            own_batch.clear()
     assert "train on the same 3 batches" in watched.said[0]
 
 
@@ -170,8 +172,8 @@ def test_arrays_are_the_ones_of_the_loader() -> None:
     """Tensors on a device and in pinned memory stay there, and nothing is copied."""
     arrays = [np.full(4, number) for number in range(20)]
     watched = Watched([{"images": array} for array in arrays])
-    taken = [batch["images"] for batch in watched.loader]
-    assert all(taken[8 + step] is arrays[5 + step % 3] for step in range(40))
+    taken_batches = [batch["images"] for batch in watched.loader]
+    assert all(taken_batches[8 + step] is arrays[5 + step % 3] for step in range(40))
 
 
 class Changed:
@@ -207,11 +209,11 @@ def test_batches_that_cannot_be_copied_are_not_repeated() -> None:
             raise TypeError("no copies")
 
     watched = Watched([Fixed([1]) for _ in range(20)])
-    taken = []
+    taken_batches = []
     for batch in watched.loader:
         batch.double()
-        taken.append(batch)
-    assert len(taken) == 20
+        taken_batches.append(batch)
+    assert len(taken_batches) == 20
     assert watched.said == [
         "no replay: the loop changes its batches in place, and they cannot be copied "
         "(TypeError: no copies)"

@@ -34,14 +34,14 @@ SAMPLES = Samples(
 )
 
 
-def found(*records: Record, loader: int = 0, samples: Samples = SAMPLES) -> Outcome:
+def outcome_of(*records: Record, loader: int = 0, samples: Samples = SAMPLES) -> Outcome:
     """Of one loader."""
     return outcome(table(*records), loader, samples, step_cost_s=0.0165)
 
 
 def test_rates_and_shares_are_of_all_steps_but_the_first() -> None:
     """5 batches of 4, each 1 s waited for and 3 s worked on; the end takes half a second."""
-    metrics = found(*epoch(0, 10.0, 5)).metrics
+    metrics = outcome_of(*epoch(0, 10.0, 5)).metrics
     assert (metrics["time_to_first_batch_s"], metrics["first_step_s"]) == (1, 3)
     assert (metrics["steps"], metrics["samples"], metrics["epochs"]) == (4, 16, 1)
     assert metrics["seconds"] == 16.5
@@ -55,7 +55,7 @@ def test_rates_and_shares_are_of_all_steps_but_the_first() -> None:
 
 def test_time_between_epochs_is_in_no_figure() -> None:
     """Checkpoints are not the loop's; how later epochs begin is a figure of its own."""
-    metrics = found(*epoch(0, 0.0, 3), *epoch(1, 1000.0, 3, wait_s=2)).metrics
+    metrics = outcome_of(*epoch(0, 0.0, 3), *epoch(1, 1000.0, 3, wait_s=2)).metrics
     assert metrics["epochs"] == 2
     assert metrics["seconds"] == 2 * 4 + 0.5 + 3 * 5 + 1
     assert metrics["epoch_start_s"] == 2
@@ -71,16 +71,16 @@ def test_time_between_epochs_is_in_no_figure() -> None:
     ],
 )
 def test_a_loop_without_steps_has_a_reason(records: list[Record], reason: str) -> None:
-    """Instead of figures."""
+    """The reason stands instead of figures."""
     with pytest.raises(Unavailable, match=reason):
-        found(*records)
+        outcome_of(*records)
 
 
 def test_without_samples_there_is_no_rate() -> None:
     """One unknown batch is enough; a note says what to do."""
     records = epoch(0, 0.0, 4)
     records[2] = (*records[2][:5], UNKNOWN_SAMPLES)
-    metrics = found(*records).metrics
+    metrics = outcome_of(*records).metrics
     assert "samples_per_s" not in metrics
     assert any("watch(loader, batch_size=N)" in note for note in metrics["notes"])
     assert metrics["wait_share"] > 0
@@ -89,7 +89,7 @@ def test_without_samples_there_is_no_rate() -> None:
 def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums are of all."""
     monkeypatch.setattr(report, "MAX_STEPS", 3)
-    long = found(*epoch(0, 0.0, 10))
+    long = outcome_of(*epoch(0, 0.0, 10))
     assert long.series["time_s"] == [32, 36, 40]
     assert long.metrics["steps"] == 9
     assert any("the last 3 of 9 steps" in note for note in long.metrics["notes"])
@@ -98,7 +98,7 @@ def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_devices_idle_time_is_a_share_too() -> None:
     """Beside the host's waiting, of the same steps: the first batch's stands apart."""
     idle = [(0, 0, at, idle_s, 0, DEVICE_IDLE) for at, idle_s in ((10.0, 9.0), (14.0, 1.65))]
-    metrics = found(*epoch(0, 10.0, 5), *idle).metrics
+    metrics = outcome_of(*epoch(0, 10.0, 5), *idle).metrics
     assert metrics["device_wait_share"] == pytest.approx(0.1)
     assert metrics["wait_share"] == pytest.approx(4.5 / 16.5)
 
@@ -121,8 +121,8 @@ def test_a_pass_over_another_loader_is_no_part_of_a_step() -> None:
         *((0, *step, 4.0) for step in steps),
         (0, 0, 156.5, 157, 157, -1),
     ]
-    plain = found(*epoch(0, 0.0, 4)).metrics
-    training, validation = found(*records).metrics, found(*records, loader=1).metrics
+    plain = outcome_of(*epoch(0, 0.0, 4)).metrics
+    training, validation = outcome_of(*records).metrics, outcome_of(*records, loader=1).metrics
     assert (training["seconds"], training["wait_share"]) == (plain["seconds"], plain["wait_share"])
     # The third step holds one pass of 40.5 s; what was left by break has no end.
     assert any(note.startswith("40.5 s within its steps") for note in training["notes"])
@@ -136,14 +136,14 @@ def test_waits_are_part_of_steps(spans: list[tuple[float, float]]) -> None:
     for wait_s, work_s in spans:
         records.append((0, 0, now_s, now_s + wait_s, now_s + wait_s + work_s, 1.0))
         now_s += wait_s + work_s
-    metrics = found(*records).metrics
+    metrics = outcome_of(*records).metrics
     assert metrics["seconds"] == pytest.approx(now_s - records[0][4])
     assert 0 <= metrics["wait_share"] <= 1 + 1e-9
 
 
 def test_quantiles_need_samples_behind_them() -> None:
-    """10 / (1 - q) of them."""
-    few, many = (found(*epoch(0, 0.0, batches)).metrics for batches in (20, 120))
+    """A quantile q needs 10 / (1 - q) samples."""
+    few, many = (outcome_of(*epoch(0, 0.0, batches)).metrics for batches in (20, 120))
     assert not [name for name in few if name.startswith("step_s_")]
     assert [name for name in many if name.startswith("step_s_")] == ["step_s_p50", "step_s_p90"]
     assert many["batch_wait_s_p90"] == pytest.approx(1)
@@ -151,12 +151,12 @@ def test_quantiles_need_samples_behind_them() -> None:
 
 def test_series_and_samples_count_from_the_first_batch_asked_for() -> None:
     """What was read before and after is left out, and columns that are empty."""
-    made = found(*epoch(0, 10.0, 3))
-    assert made.series["time_s"] == [8, 12]
-    assert made.series["step_end_s"] == [4, 8]
-    assert made.series["wait_s"] == [1, 1]
-    assert made.samples == {"time_s": [1.0, 5.0], "cpu.user_share": [0.2, 0.3]}
-    assert found(*epoch(0, 200.0, 3)).samples == {}
+    result = outcome_of(*epoch(0, 10.0, 3))
+    assert result.series["time_s"] == [8, 12]
+    assert result.series["step_end_s"] == [4, 8]
+    assert result.series["wait_s"] == [1, 1]
+    assert result.samples == {"time_s": [1.0, 5.0], "cpu.user_share": [0.2, 0.3]}
+    assert outcome_of(*epoch(0, 200.0, 3)).samples == {}
 
 
 def test_how_busy_the_machine_was_is_a_mean_over_the_loop(
@@ -173,26 +173,26 @@ def test_how_busy_the_machine_was_is_a_mean_over_the_loop(
         "tree.system_cores": [0.5, 0.5],
     }
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    metrics = found(*epoch(0, 10.0, 3), samples=Samples(columns, 0.0, ())).metrics
+    metrics = outcome_of(*epoch(0, 10.0, 3), samples=Samples(columns, 0.0, ())).metrics
     assert metrics["loop_cpu_share"] == 0.5
     assert metrics["cpu_busy_share"] == pytest.approx(0.7)
     assert metrics["disk_read_mb_per_s"] == 3
-    without = found(*epoch(0, 10.0, 3), samples=Samples({}, 0.0, ())).metrics
+    without = outcome_of(*epoch(0, 10.0, 3), samples=Samples({}, 0.0, ())).metrics
     assert not {"cpu_busy_share", "disk_read_mb_per_s", "loop_cpu_share"} & set(without)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a script whose validation never ran, and that was killed."""
-    made = tmp_path_factory.mktemp("mine")
+    result = tmp_path_factory.mktemp("mine")
     started = "2026-11-22T12:00:00+00:00"
     settings = WatchSettings("", "mine", started, 2.0, ["cpu"], rank=1, world_size=2)
     loaders = [WatchedLoader("train", 4), WatchedLoader("validation")]
     samples = Samples({"time_s": [10.0, 12.0, 14.0, 16.0], "cpu.user_share": [0.5] * 4}, 0.002, ())
     records = packed(*epoch(0, 10.0, 30))
-    verdict = write(made, settings, loaders, records, samples, announced_end=False)
-    assert verdict == str(read(made).summary["verdict"])
-    return made
+    verdict = write(result, settings, loaders, records, samples, announced_end=False)
+    assert verdict == str(read(result).summary["verdict"])
+    return result
 
 
 def test_each_loader_is_a_trial(folder: Path) -> None:

@@ -30,7 +30,7 @@ RECORD: Record = (0, 0, 1, 2, 3, 4)
 
 
 def test_records_are_written_about_once_a_second() -> None:
-    """Not one by one: that is a system call in somebody's loop."""
+    """Writing each one would be a system call in the user's loop."""
     written: list[bytes] = []
 
     def write(data: bytes) -> int:
@@ -44,14 +44,14 @@ def test_records_are_written_about_once_a_second() -> None:
     assert [len(data) // 48 for data in written[:3]] == [1, 10, 10]
 
 
-@pytest.mark.parametrize("taken", [0, OSError(errno.ENOSPC, "full")])
-def test_a_full_disk_stops_nothing(taken: int | OSError) -> None:
+@pytest.mark.parametrize("taken_bytes", [0, OSError(errno.ENOSPC, "full")])
+def test_a_full_disk_stops_nothing(taken_bytes: int | OSError) -> None:
     """The loop goes on; nothing more is written, nor kept."""
 
     def write(data: bytes) -> int:
-        if isinstance(taken, OSError):
-            raise taken
-        return taken
+        if isinstance(taken_bytes, OSError):
+            raise taken_bytes
+        return taken_bytes
 
     log = StepLog(write)
     log.add(RECORD, 0.0)
@@ -81,14 +81,14 @@ def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     python = sys.executable
 
-    def given(code: str) -> Session:
+    def session_running(code: str) -> Session:
         path = tmp_path / "python"
         path.write_text(f"#!{python}\nimport os, sys, time\n{code}\n")
         path.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(path))
         return Session(SETTINGS)
 
-    return given
+    return session_running
 
 
 def test_the_companion_is_sent_settings_loaders_and_steps(companion: Any, tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ def test_a_companion_that_has_gone_or_hangs_stops_nothing(companion: Any) -> Non
 
 def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:
     """The next goes beside it, and the one after that too; a claim can be given back twice."""
-    wanted = tmp_path / "mine"
-    first = claim_folder(wanted, 0, 1)
+    expected = tmp_path / "mine"
+    first = claim_folder(expected, 0, 1)
     (first / "result.json").touch()
-    second, third = claim_folder(wanted, 0, 1), claim_folder(wanted, 0, 1)
+    second, third = claim_folder(expected, 0, 1), claim_folder(expected, 0, 1)
     assert [path.name for path in (first, second, third)] == ["mine", "mine-2", "mine-3"]
     release_folder(second)
     release_folder(second)
-    assert claim_folder(wanted, 0, 1) == second
+    assert claim_folder(expected, 0, 1) == second
 
 
 def test_other_files_are_no_run(tmp_path: Path) -> None:

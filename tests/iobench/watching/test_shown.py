@@ -62,7 +62,7 @@ def test_a_rate_is_one_figure_or_a_range_or_unknown(
     in_verdict: str,
     in_table: str,
 ) -> None:
-    """In the verdict, on the page and in the table of a notebook."""
+    """The verdict, the page and the table of a notebook agree."""
     folder = report_in(tmp_path, recorded(loader, batches, STEP_S, epochs=epochs))
     assert in_verdict in read(folder).summary["verdict"]
     page = text_of((folder / "report.html").read_bytes())
@@ -73,7 +73,7 @@ def test_a_rate_is_one_figure_or_a_range_or_unknown(
 
 
 def test_the_first_batch_and_the_starts_of_epochs_are_on_the_page(tmp_path: Path) -> None:
-    """Both on the first screen, and in the table of a notebook."""
+    """Both are on the first screen and in the table of a notebook."""
     folder = report_in(tmp_path, recorded(AHEAD, 50, STEP_S, epochs=2))
     page = text_of((folder / "report.html").read_bytes())
     first_screen = page[: page.index("Appendix")]
@@ -92,9 +92,9 @@ def result_with(**metrics: Any) -> Result:
     return Result("mine", "2026-11-22T12:00:00+00:00", {}, {"watch": {}}).with_trial(trial)
 
 
-def waits_said(found: Analysis) -> list[str]:
+def waits_said(result: Analysis) -> list[str]:
     """Codes of the findings that say that the loop waits, or for what."""
-    codes = [finding.code for finding in found.findings]
+    codes = [finding.code for finding in result.findings]
     return [code for code in codes if code.startswith("waiting") or code == "epoch-starts"]
 
 
@@ -112,38 +112,38 @@ def test_verdict_and_findings_grade_one_figure(
     if device is not None:
         metrics |= {"device_wait_share": device}
         metrics |= {"device_epoch_start_share": device * of_starts}
-    found = analyse(result_with(**metrics))
-    stated = GRADE.search(found.verdict)
+    result = analyse(result_with(**metrics))
+    stated = GRADE.search(result.verdict)
     assert stated is not None
     share = host if device is None else device
     assert float(stated[1]) == pytest.approx(share * 100, abs=0.51)
     assert stated[2] == ("fine" if share < 0.05 else "high" if share > 0.2 else "moderate")
-    waiting = [code for code in waits_said(found) if code != "epoch-starts"]
+    waiting = [code for code in waits_said(result) if code != "epoch-starts"]
     assert waiting == (["waiting-workers"] if stated[2] == "high" else [])
     if stated[2] == "fine":
-        assert not waits_said(found)
+        assert not waits_said(result)
 
 
 def test_a_gpu_that_computes_while_the_host_waits_is_fine() -> None:
     """Verdict, findings and page agree; the host's waiting is said beside it."""
-    found = analyse(result_with(device_wait_share=0.01, epoch_start_share=0.3, epoch_start_s=3.0))
-    assert found.verdict == (
+    result = analyse(result_with(device_wait_share=0.01, epoch_start_share=0.3, epoch_start_s=3.0))
+    assert result.verdict == (
         "The GPU of your loop waits for data 1.0 % of its time, which is fine; the host waits 50 %."
     )
-    assert not waits_said(found)
+    assert not waits_said(result)
     assert "None of the measured changes would make the loop faster." in text_of(
-        render(found.result)
+        render(result.result)
     )
 
 
 def test_a_gpu_that_waits_is_a_finding_and_a_change() -> None:
     """The page does not say that nothing would make the loop faster."""
-    found = analyse(result_with(device_wait_share=0.4, cpu_busy_share=0.2))
-    assert found.verdict.startswith("The GPU of your loop waits for data 40 % of its time")
-    (finding,) = [finding for finding in found.findings if finding.code == "waiting-workers"]
+    result = analyse(result_with(device_wait_share=0.4, cpu_busy_share=0.2))
+    assert result.verdict.startswith("The GPU of your loop waits for data 40 % of its time")
+    (finding,) = [finding for finding in result.findings if finding.code == "waiting-workers"]
     assert "its GPU waits for data 40 % of its time, the host 50 %" in finding.evidence
     assert finding.share == 0.4
-    page = text_of(render(found.result))
+    page = text_of(render(result.result))
     assert "None of the measured changes would make the loop faster." not in page
     assert "Use more workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
 
@@ -152,20 +152,20 @@ LOSS = {"samples": 9000, "samples_per_s": 90.0, "ceiling_samples_per_s": 180.0, 
 
 
 def test_a_measured_loss_is_the_verdict_the_finding_and_the_gain() -> None:
-    """With both rates; the host's waiting is another figure beside it."""
-    found = analyse(result_with(**LOSS, cpu_busy_share=0.2))
-    assert found.verdict == (
+    """Both rates are given; the host's waiting is another figure beside them."""
+    result = analyse(result_with(**LOSS, cpu_busy_share=0.2))
+    assert result.verdict == (
         "Your loop loses 50 % of its rate to its loader, which is high: 90 of 180 samples/s; the "
         "host waits for data 50 % of its time."
     )
-    (finding,) = [finding for finding in found.findings if finding.code == "waiting-workers"]
+    (finding,) = [finding for finding in result.findings if finding.code == "waiting-workers"]
     assert finding.primary
     assert finding.share == 0.5
     assert "its loader costs 50 % of its rate; it waits 50 % of its time" in finding.evidence
-    (entry,) = found.summary["watched"]
+    (entry,) = result.summary["watched"]
     assert entry["ceiling_samples_per_s"]["median"] == 180
     assert entry["loss_share"]["median"] == 0.5
-    page = text_of(render(found.result))
+    page = text_of(render(result.result))
     first_screen = page[: page.index("Appendix")]
     assert "Loss 50 %: a step on a batch that the loop already has" in first_screen
     assert "at most 2.00 times, measured without the loader" in first_screen
@@ -177,23 +177,23 @@ def test_a_measured_loss_is_the_verdict_the_finding_and_the_gain() -> None:
 
 def test_a_loop_that_waits_and_loses_nothing_is_fine() -> None:
     """Its host waits for half of its time while its GPU computes: the loss decides."""
-    found = analyse(result_with(**{**LOSS, "samples_per_s": 178.2, "loss_share": 0.01}))
-    assert found.verdict.startswith(
+    result = analyse(result_with(**{**LOSS, "samples_per_s": 178.2, "loss_share": 0.01}))
+    assert result.verdict.startswith(
         "Your loop loses 1.0 % of its rate to its loader, which is fine: 178 of 180 samples/s"
     )
-    assert not waits_said(found)
-    (finding,) = [finding for finding in found.findings if finding.code == "slow-device"]
+    assert not waits_said(result)
+    (finding,) = [finding for finding in result.findings if finding.code == "slow-device"]
     assert finding.primary
     assert "None of the measured changes would make the loop faster." in text_of(
-        render(found.result)
+        render(result.result)
     )
 
 
 def test_a_loss_below_zero_is_none() -> None:
     """Two rates that differ by chance; the figure itself is kept."""
-    found = analyse(result_with(**{**LOSS, "samples_per_s": 181.8, "loss_share": -0.01}))
-    assert found.verdict.startswith("Your loop loses 0.0 % of its rate to its loader")
-    assert found.summary["watched"][0]["loss_share"]["median"] == -0.01
+    result = analyse(result_with(**{**LOSS, "samples_per_s": 181.8, "loss_share": -0.01}))
+    assert result.verdict.startswith("Your loop loses 0.0 % of its rate to its loader")
+    assert result.summary["watched"][0]["loss_share"]["median"] == -0.01
 
 
 @pytest.mark.parametrize(
@@ -208,17 +208,17 @@ def test_a_range_of_the_loss_is_a_range(low: float, high: float, grade: str, cod
     """It names a cause only where its lower end is high."""
     metrics = {"samples": 9000, "samples_per_s_low": 180 * (1 - high)}
     metrics |= {"samples_per_s_high": 180 * (1 - low), "ceiling_samples_per_s": 180.0}
-    found = analyse(result_with(**metrics, loss_share_low=low, loss_share_high=high))
-    assert f" % of its rate to its loader, which is {grade}: " in found.verdict
-    graded = {finding.code: finding.share for finding in found.findings}
+    result = analyse(result_with(**metrics, loss_share_low=low, loss_share_high=high))
+    assert f" % of its rate to its loader, which is {grade}: " in result.verdict
+    graded = {finding.code: finding.share for finding in result.findings}
     graded = {name: graded[name] for name in ("waiting", "slow-device") if name in graded}
     assert graded == ({code: low} if code else {})
 
 
 def test_an_unknown_rate_has_a_ceiling_and_no_loss() -> None:
     """The waiting is graded, and the ceiling is said beside it."""
-    found = analyse(result_with(samples=9000, ceiling_samples_per_s=180.0))
-    assert found.verdict == (
+    result = analyse(result_with(samples=9000, ceiling_samples_per_s=180.0))
+    assert result.verdict == (
         "Your loop waits for data 50 % of its time, which is high, at an unknown rate; without its "
         "loader it takes 180 samples/s."
     )

@@ -57,9 +57,9 @@ def test_three_lines_are_a_report(tmp_path: Path) -> None:
     assert (trial.metrics["steps"], trial.metrics["epochs"]) == (23, 2)
     assert trial.metrics["samples"] == 23 * 4
     assert trial.metrics["harness_share"] > 0
-    said = done.stderr.splitlines()
-    assert said[0].startswith("iobench: Your loop waits for data ")
-    assert said[1] == "iobench: reports/mine/report.html"
+    message = done.stderr.splitlines()
+    assert message[0].startswith("iobench: Your loop waits for data ")
+    assert message[1] == "iobench: reports/mine/report.html"
     again = run(tmp_path, "import iobench\nlist(iobench.watch(Loader(), 'reports/mine'))")
     assert "mine holds a run already: this run goes to mine-2 beside it" in again.stderr
     report_of(tmp_path / "reports" / "mine-2")
@@ -122,7 +122,7 @@ def test_a_script_that_is_stopped_is_reported(
 
 
 def test_several_loaders_are_one_report(tmp_path: Path) -> None:
-    """Training and validation, one within the other; a generator; one that nobody used."""
+    """Nested training and validation, a generator and an unused loader are in one report."""
     done = run(
         tmp_path,
         """
@@ -228,7 +228,7 @@ def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
 
 
 def test_torchs_own_loader(tmp_path: Path) -> None:
-    """With worker processes, by either way of starting them."""
+    """Worker processes are watched with either way of starting them."""
     pytest.importorskip("torch")
     done = run(
         tmp_path,
@@ -276,7 +276,7 @@ def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"loader": 7}, "watch takes a loader to iterate over, not int"),
         ({"batch_size": 0}, "batch_size is a whole number from 1 on, not 0"),
@@ -288,17 +288,19 @@ def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
         ({"replay": 50, "replay_steps": 40}, "keeps more batches than replay_steps=40"),
     ],
 )
-def test_wrong_arguments_are_refused_at_once(given: dict[str, object], said: str) -> None:
+def test_wrong_arguments_are_refused_at_once(settings: dict[str, object], message: str) -> None:
     """Before the training begins, and before anything is written."""
-    with pytest.raises(ConfigError, match=said):
-        iobench.watch(**{"loader": [1], **given})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=message):
+        iobench.watch(**{"loader": [1], **settings})  # type: ignore[arg-type]
 
 
 def test_iobench_alone_is_light() -> None:
     """``import iobench`` brings nothing, and says what it offers."""
     code = "import iobench, json, sys; print(json.dumps([dir(iobench), sorted(sys.modules)]))"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    offered, modules = json.loads(told.stdout)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    offered, modules = json.loads(finished.stdout)
     assert offered == iobench.__all__ == ["finish", "watch"]
     assert not {name.partition(".")[0] for name in modules} & set(HEAVY)
     with pytest.raises(AttributeError, match="absent"):

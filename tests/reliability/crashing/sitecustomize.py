@@ -41,8 +41,8 @@ def _install() -> None:
     real = dataprep.image.convert
 
     def convert(data: bytes, *arguments: object, **named: object) -> object:
-        if found := _MARK.search(data[-32:]):
-            _die(found[1].decode(), data)
+        if match := _MARK.search(data[-32:]):
+            _die(match[1].decode(), data)
         return real(data, *arguments, **named)  # type: ignore[arg-type]
 
     dataprep.image.convert = convert  # type: ignore[assignment]

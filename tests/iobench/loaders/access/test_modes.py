@@ -40,6 +40,6 @@ def test_each_mode_has_its_data() -> None:
 
 
 def test_every_mode_is_known() -> None:
-    """To the config as to what says what each is."""
+    """The config accepts exactly the modes that are described."""
     assert {*MODES, DIRECT} == set(get_args(Access))
     assert set(SETTINGS) < set(MODES)

@@ -29,9 +29,9 @@ def test_requests_to_a_store_are_counted(s3_server: MotoServer, bucket: str) -> 
         assert count.totals() == RequestTotals()
         store.get("a")
         store.get_range("a", 10, 50)
-        found = count.totals()
-        assert (found.requests, found.bytes, found.refused) == (2, 1050, 0)
-        assert 0 < found.first_byte_s <= found.complete_s
+        totals = count.totals()
+        assert (totals.requests, totals.bytes, totals.refused) == (2, 1050, 0)
+        assert 0 < totals.first_byte_s <= totals.complete_s
     store.get("a")
 
 
@@ -48,12 +48,12 @@ def test_answers_that_ask_for_fewer_are_counted(s3_server: MotoServer, bucket: s
         for key in ("a", "b"):
             store.put(key, b"x" * 1000)
             store.get(key)
-        found = count.totals()
-    assert (found.requests, found.bytes, found.refused) == (2, 2000, 3)
+        totals = count.totals()
+    assert (totals.requests, totals.bytes, totals.refused) == (2, 2000, 3)
 
 
 def test_sums_and_means() -> None:
-    """Of all GETs; no mean of none."""
+    """They cover all GETs; there is no mean without requests."""
     with counting_requests() as count:
         assert count.totals().metrics == {
             "store_requests": 0,

@@ -48,12 +48,16 @@ def test_what_is_told(name: str, tmp_path: Path) -> None:
     """The command line has all given options, source and target, and no others."""
     program(tmp_path, name, f'echo "$@ $AWS_REGION" > {tmp_path}/told')
     client(name).copy("read/5/", tmp_path / "to")
-    said = (tmp_path / "told").read_text().replace("=", " ")
-    for words in ("--endpoint-url http://127.0.0.1:9", "--profile me", "--request-payer requester"):
-        assert words in said
-    assert "eu-west-1" in said
-    assert f"s3://bucket/a/read/5/{'*' if name == 's5cmd' else ''} {tmp_path}/to/" in said
-    assert ("--numworkers 6" in said) == (name == "s5cmd")
+    arguments = (tmp_path / "told").read_text().replace("=", " ")
+    for option in (
+        "--endpoint-url http://127.0.0.1:9",
+        "--profile me",
+        "--request-payer requester",
+    ):
+        assert option in arguments
+    assert "eu-west-1" in arguments
+    assert f"s3://bucket/a/read/5/{'*' if name == 's5cmd' else ''} {tmp_path}/to/" in arguments
+    assert ("--numworkers 6" in arguments) == (name == "s5cmd")
     client(name, StoreOptions()).copy("read/5/", tmp_path / "to")
     bare = (tmp_path / "told").read_text()
     assert not any(word in bare for word in ("None", "--profile", "--endpoint-url", "payer"))
@@ -82,13 +86,13 @@ class Connector:
     S3ClientConfig = SimpleNamespace
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, dict[str, Any]]] = []
         self.fails = False
         self.S3MapDataset = self
 
-    def from_prefix(self, uri: str, **told: Any) -> Sequence[Any]:
+    def from_prefix(self, uri: str, **settings: Any) -> Sequence[Any]:
         """Return a data set of readers."""
-        self.asked.append((uri, told))
+        self.requests.append((uri, settings))
         return [SimpleNamespace(key=key, read=lambda key=key: self._read(key)) for key in BODIES]
 
     def _read(self, key: str) -> bytes:
@@ -100,11 +104,11 @@ class Connector:
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
     """The module that the client imports."""
-    found = Connector()
-    monkeypatch.setitem(sys.modules, "s3torchconnector", found)
+    connector = Connector()
+    monkeypatch.setitem(sys.modules, "s3torchconnector", connector)
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
-    return found
+    return connector
 
 
 def connector(uri: str = "s3://bucket/a", **options: Any) -> S3TorchConnector:
@@ -122,10 +126,10 @@ def test_objects_become_files_by_one_listing(module: Connector, tmp_path: Path) 
             "0": b"first",
             "1": b"other",
         }
-    ((uri, told),) = module.asked
+    ((uri, reported),) = module.requests
     assert uri == "s3://bucket/a/read/5/"
-    assert (told["region"], told["endpoint"]) == ("eu-west-1", None)
-    assert vars(told["s3client_config"]) == {"force_path_style": False, "max_attempts": 8}
+    assert (reported["region"], reported["endpoint"]) == ("eu-west-1", None)
+    assert vars(reported["s3client_config"]) == {"force_path_style": False, "max_attempts": 8}
 
 
 def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
@@ -133,15 +137,15 @@ def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
     connector(endpoint_url="http://127.0.0.1:9", max_attempts=2, requester_pays=True).copy(
         "read/5/", tmp_path
     )
-    ((_, told),) = module.asked
-    assert told["endpoint"] == "http://127.0.0.1:9"
-    assert vars(told["s3client_config"]) == {
+    ((_, reported),) = module.requests
+    assert reported["endpoint"] == "http://127.0.0.1:9"
+    assert vars(reported["s3client_config"]) == {
         "force_path_style": True,
         "max_attempts": 2,
         "requester_pays": True,
     }
     connector("s3://my.bucket/a").copy("read/5/", tmp_path)  # its host name has no certificate
-    assert module.asked[1][1]["s3client_config"].force_path_style
+    assert module.requests[1][1]["s3client_config"].force_path_style
 
 
 def test_its_failure_is_the_trial_s(module: Connector, tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
     def endpoint(url: str | None = None) -> str | None:
         return address_of(S3Bucket("s3://bucket", StoreOptions(endpoint_url=url))).endpoint
 
-    for each in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(each, raising=False)
+    for variable in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(variable, raising=False)
     assert endpoint() is None
     monkeypatch.setenv(name, "")
     assert endpoint() is None
@@ -116,7 +116,7 @@ XML = b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "said"),
+    ("error", "status", "message"),
     [
         ({"status_code": 403, "body": XML}, "403", "403 AccessDenied: No."),
         ({"status_code": 404, "body": None}, "404", "404 no message"),
@@ -127,10 +127,10 @@ XML = b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"
         ({"name": "AWS_IO_SOCKET_CLOSED"}, "connection", "AWS_IO_SOCKET_CLOSED: words"),
     ],
 )
-def test_errors_of_awscrt(error: dict[str, object], status: str, said: str) -> None:
+def test_errors_of_awscrt(error: dict[str, object], status: str, message: str) -> None:
     """The status is that of the answer, or the kind of failure of the connection."""
-    found = AwscrtClient.failure(SimpleNamespace(**{"name": "X", "message": "words", **error}))
-    assert (found.status, str(found)) == (status, said)
+    failure = AwscrtClient.failure(SimpleNamespace(**{"name": "X", "message": "words", **error}))
+    assert (failure.status, str(failure)) == (status, message)
 
 
 ANSWER = (
@@ -142,7 +142,7 @@ NO_ANSWER = "Generic S3 error: HTTP error: error sending request\n\nDebug source
 
 
 @pytest.mark.parametrize(
-    ("text", "in_body", "status", "said"),
+    ("text", "in_body", "status", "message"),
     [
         (ANSWER, False, "503", "503 SlowDown: Reduce your rate."),
         (NO_ANSWER.format("Connect"), False, "connection", "error sending"),
@@ -153,9 +153,9 @@ NO_ANSWER = "Generic S3 error: HTTP error: error sending request\n\nDebug source
         ("something new", False, "connection", "something new"),
     ],
 )
-def test_errors_of_obstore(text: str, in_body: bool, status: str, said: str) -> None:
+def test_errors_of_obstore(text: str, in_body: bool, status: str, message: str) -> None:
     """The status is found in the text; the message leaves out the debug tree."""
     error = ObstoreClient.failure(RuntimeError(text), in_body=in_body)
     assert error.status == status
-    assert said in str(error)
+    assert message in str(error)
     assert "Debug source" not in str(error)

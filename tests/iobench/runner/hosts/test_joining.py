@@ -62,15 +62,15 @@ def gathering(store: MemoryStore, hosts: int, meeting: str = "meeting") -> Gathe
 
 
 def test_all_hosts_learn_the_name_of_the_meeting(store: MemoryStore) -> None:
-    """In whatever order they come."""
+    """The order in which they come does not matter."""
     others = [Joining(store, hello(host, 3)) for host in (2, 1)]
     joined = gathering(store, 3).wait(PATIENCE_S)
-    assert [each.host for each in joined] == [1, 2]
+    assert [member.host for member in joined] == [1, 2]
     assert [other.ended().meeting for other in others] == ["meeting", "meeting"]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"config": {**CONFIG.model_dump(mode="json"), "repeats": 3}}, r"\(repeats differ\)"),
         ({"version": "0.0"}, "host 1 has version 0.0 and host 0 has"),
@@ -79,11 +79,11 @@ def test_all_hosts_learn_the_name_of_the_meeting(store: MemoryStore) -> None:
     ],
 )
 def test_a_host_that_does_not_fit_ends_both(
-    store: MemoryStore, changes: dict[str, Any], said: str
+    store: MemoryStore, changes: dict[str, Any], message: str
 ) -> None:
     """With the same message and exit code 2, before anything is measured."""
     other = Joining(store, hello(1, 2, **changes))
-    with pytest.raises(ConfigError, match=said) as refused:
+    with pytest.raises(ConfigError, match=message) as refused:
         gathering(store, 2).wait(PATIENCE_S)
     assert str(other.ended().error) == str(refused.value)
     assert refused.value.exit_code == 2
@@ -142,7 +142,7 @@ def _join_in_vain(root: Rendezvous, own: Hello) -> None:
 
 
 def test_a_limit_that_measures_nothing_else_may_differ(store: MemoryStore) -> None:
-    """Such as trial_timeout_s."""
+    """``trial_timeout_s`` is such a limit."""
     config = {**CONFIG.model_dump(mode="json"), "trial_timeout_s": 5.0}
     other = Joining(store, hello(1, 2, config=config))
     gathering(store, 2).wait(PATIENCE_S)

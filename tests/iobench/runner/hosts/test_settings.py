@@ -48,12 +48,17 @@ def test_launchers_say_which_host_this_is(
     """Where the user does not."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    taken = settings()
-    assert taken is not None
-    assert (taken.host, taken.hosts, taken.rendezvous, taken.wait_s) == (2, 5, "/shared/r", 9.0)
-    given = settings(0, 3)
-    assert given is not None
-    assert (given.host, given.hosts) == (0, 3)
+    from_launcher = settings()
+    assert from_launcher is not None
+    assert (
+        from_launcher.host,
+        from_launcher.hosts,
+        from_launcher.rendezvous,
+        from_launcher.wait_s,
+    ) == (2, 5, "/shared/r", 9.0)
+    from_options = settings(0, 3)
+    assert from_options is not None
+    assert (from_options.host, from_options.hosts) == (0, 3)
 
 
 def test_a_single_host_has_no_settings() -> None:
@@ -71,7 +76,7 @@ def test_a_launcher_alone_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({}, "started by none of Slurm"),
         ({"host": 1}, "--hosts is missing"),
@@ -85,22 +90,22 @@ def test_a_launcher_alone_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         ({"host": 0, "hosts": 2, "store": ["colour=red"]}, "colour"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], said: str) -> None:
-    """With exit code 2 and what to give instead."""
-    with pytest.raises(ConfigError, match=said):
+def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:
+    """The exit code is 2, and the error says which option to give instead."""
+    with pytest.raises(ConfigError, match=message):
         settings(**options)
 
 
 def test_store_options_and_counts_are_read() -> None:
     """All hosts are no count of their own, since every point runs on them in any case."""
-    taken = settings(0, 4, store=["endpoint_url=http://here:9"], counts="2,1,4")
-    assert taken is not None
-    assert taken.store.endpoint_url == "http://here:9"
-    assert taken.counts == (1, 2)
+    hosts_settings = settings(0, 4, store=["endpoint_url=http://here:9"], counts="2,1,4")
+    assert hosts_settings is not None
+    assert hosts_settings.store.endpoint_url == "http://here:9"
+    assert hosts_settings.counts == (1, 2)
 
 
 def test_wrong_options_end_the_command_before_anything_is_written(tmp_path: Path) -> None:
-    """With exit code 2."""
+    """The exit code is 2."""
     config = tmp_path / "config.yaml"
     config.write_text("loaders: [{loader: 'null'}]")
     arguments = ["run", str(config), "--output", str(tmp_path / "run"), "--hosts", "3"]

@@ -87,10 +87,10 @@ def test_hosts_are_told_the_trial_the_repeat_and_the_seed() -> None:
         run.measure(third, at_once(1.0))
     seeds = set()
     for other in run.others:
-        (asked,) = other.asked
-        assert {**asked.params, "seed": None} == {**third.params, "seed": None}
-        assert asked == with_own_order(third, other.host, 7)
-        seeds.add((asked.params["seed"], asked.repeat))
+        (requested,) = other.requested_trials
+        assert {**requested.params, "seed": None} == {**third.params, "seed": None}
+        assert requested == with_own_order(third, other.host, 7)
+        seeds.add((requested.params["seed"], requested.repeat))
     assert len(seeds | {(0, third.repeat)}) == 3
 
 
@@ -122,7 +122,7 @@ def test_a_failure_of_host_0_fails_the_trial_of_all() -> None:
     assert (before.status, before.reason) == ("failed", "no disk")
     assert (during.status, during.reason) == ("failed", "host 0: disk broke")
     assert sound.status == "done"
-    assert len(run.others[0].asked) >= 2
+    assert len(run.others[0].requested_trials) >= 2
 
 
 def test_a_host_that_missed_why_its_trial_ended_refers_to_host_0() -> None:
@@ -198,7 +198,7 @@ def test_a_host_that_disappears_during_a_trial_is_named() -> None:
 
 
 def test_a_host_that_ends_says_so_and_is_not_waited_for() -> None:
-    """Interrupted by a user, for instance."""
+    """A user may have interrupted it, for instance."""
 
     def interrupted(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
         raise KeyboardInterrupt
@@ -214,21 +214,21 @@ def test_a_host_that_ends_says_so_and_is_not_waited_for() -> None:
 def test_a_trial_can_be_measured_on_fewer_hosts() -> None:
     """The hosts that are left out do nothing, and take part in the next trial."""
     with Hosts(at_once(1.0), at_once(1.0)) as run:
-        one = run.measure(spec(hosts=1), at_once(4.0))
+        outcome = run.measure(spec(hosts=1), at_once(4.0))
         two = run.measure(spec(hosts=2), at_once(4.0))
         three = run.measure(spec(), at_once(4.0))
-    assert [hosts(trial).hosts for trial in (one, two, three)] == [1, 2, 3]
-    assert [hosts(trial).sums["mb_per_s"] for trial in (one, two, three)] == [4.0, 5.0, 6.0]
-    assert [len(other.asked) for other in run.others] == [2, 1]
-    assert (one.params["hosts"], one.id) == (1, spec(hosts=1).id)
+    assert [hosts(trial).hosts for trial in (outcome, two, three)] == [1, 2, 3]
+    assert [hosts(trial).sums["mb_per_s"] for trial in (outcome, two, three)] == [4.0, 5.0, 6.0]
+    assert [len(other.requested_trials) for other in run.others] == [2, 1]
+    assert (outcome.params["hosts"], outcome.id) == (1, spec(hosts=1).id)
 
 
 def test_the_end_reaches_all_hosts_and_leaves_nothing() -> None:
-    """With the exit code of the run; no object stays in the rendezvous."""
+    """Each host gets the run's exit code; no object stays in the rendezvous."""
     with Hosts(at_once(1.0), at_once(1.0)) as run:
         run.measure(spec(), at_once(1.0))
         run.first.exit_code = 1
-    assert [other.told[-1].exit_code for other in run.others] == [1, 1]
+    assert [other.leader_messages[-1].exit_code for other in run.others] == [1, 1]
     assert list(run.store.list()) == []
 
 

@@ -71,11 +71,11 @@ def at_once(rate: float) -> Body:
 
 @dataclass
 class Thread:
-    """One of the other hosts. ``asked`` has the trials that host 0 has asked it to measure."""
+    """One of the other hosts, with the trials that host 0 asked it to measure."""
 
     host: int
-    asked: list[TrialSpec] = field(default_factory=list)
-    told: list[LeaderMessage] = field(default_factory=list)
+    requested_trials: list[TrialSpec] = field(default_factory=list)
+    leader_messages: list[LeaderMessage] = field(default_factory=list)
     error: BaseException | None = None
 
 
@@ -98,7 +98,7 @@ class Hosts:
         self.store = MemoryStore(f"memory://{id(self)}")
         self.notes = io.StringIO()
         self._wait_s = wait_s
-        self._specs = {each.id: each for each in specs}
+        self._specs = {trial_spec.id: trial_spec for trial_spec in specs}
         self._count = 1 + len(bodies)
         self.others = [Thread(1 + number) for number in range(len(bodies))]
         self._threads = [
@@ -137,15 +137,15 @@ class Hosts:
         def measure(
             of: TrialSpec, own: TrialSpec, begin: Callable[[], None]
         ) -> tuple[Trial, Outcome]:
-            other.asked.append(own)
+            other.requested_trials.append(own)
             return measuring(body)(of, begin)
 
         try:
             root = lobby(self.store)
             meeting = join(root, hello(other.host, self._count), PATIENCE_S)
             side = Follower(root.within(meeting), other.host, PATIENCE_S)
-            other.told.append(side.wait_for_start())
-            other.told.append(side.measure_trials(self._specs, measure))
+            other.leader_messages.append(side.wait_for_start())
+            other.leader_messages.append(side.measure_trials(self._specs, measure))
             side.confirm_end()
         except BaseException as error:  # noqa: BLE001  looked at by the test
             other.error = error
