@@ -24,7 +24,7 @@ def made(claim: Claim, value: float) -> Figures:
     over = {name for _, _, name in ratios}
     points: dict[str, Sequence[float]] = {
         point: [1, 2, 3] if point in over else [value, 2 * value, 3 * value]
-        for point in (*claim.points, *(name for one in ratios for name in one[::2] if name))
+        for point in (*claim.points, *(name for ratio in ratios for name in ratio[::2] if name))
     }
     return dict.fromkeys(claim.metrics, points)
 
@@ -67,12 +67,12 @@ def test_figures_are_written_out() -> None:
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_commands_are_accepted(claim: Claim) -> None:
     """Their configs and keys exist."""
-    words = shlex.split(claim.command)
+    arguments = shlex.split(claim.command)
     if "configs" in claim.command:
-        (path,) = [word for word in words if word.startswith("configs/")]
-        load(ROOT / path, parse_settings(words[words.index(path) + 2 :: 2]))
-    elif words[0] == "python":
-        assert (ROOT / words[1]).exists()
+        (path,) = [word for word in arguments if word.startswith("configs/")]
+        load(ROOT / path, parse_settings(arguments[arguments.index(path) + 2 :: 2]))
+    elif arguments[0] == "python":
+        assert (ROOT / arguments[1]).exists()
 
 
 @pytest.mark.slow
@@ -82,15 +82,15 @@ def test_claims_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     photos = draw_tree(tmp_path / "photos", images=120, classes=3).root
     for name, value in MotoServer.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)  # they are gone after the test
-    asked = ["published", str(photos), "--only", "shares", "--repeats", "1"]
-    asked += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
-    monkeypatch.setattr("sys.argv", asked)
+    requests = ["published", str(photos), "--only", "shares", "--repeats", "1"]
+    requests += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
+    monkeypatch.setattr("sys.argv", requests)
     published.main()
     assert "all shards / a quarter of the shards" in (tmp_path / "page.md").read_text()
     (sleep,) = [one for one in CLAIMS if one.name == "sleep"]
     command = sleep.command.replace('seconds":9', 'seconds":0.3')
     quick = replace(sleep, command=command)
-    place = Workplace(tmp_path / "kept", photos, 120)
-    first = benchmark(quick, place, 1)
+    workplace = Workplace(tmp_path / "kept", photos, 120)
+    first = benchmark(quick, workplace, 1)
     assert all(len(rates) == 1 for rates in first["samples_per_s"].values())
-    assert benchmark(quick, place, 1) == first
+    assert benchmark(quick, workplace, 1) == first

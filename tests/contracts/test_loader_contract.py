@@ -120,11 +120,11 @@ def _samples(
 ) -> tuple[dict[bytes, int], list[tuple[bytes, int]], list[tuple[bytes, int]]]:
     dataset = dataprep.open(output)
     assert len(dataset.manifest.formats["tfrecord"].shards) >= 3
-    stored = [(bytes(sample.image), sample.label) for sample in dataset]
+    contents = [(bytes(sample.image), sample.label) for sample in dataset]
     paths = sorted(path for path in tree.rglob("*") if path.is_file())
     index = LabelSpace.of(path.parent.name for path in paths).index
     files = [(path.read_bytes(), index[path.parent.name]) for path in paths]
-    return dict([*stored, *files]), stored, files
+    return dict([*contents, *files]), contents, files
 
 
 @contextmanager
@@ -153,8 +153,8 @@ def location_of(data: Data, name: str, where: str = "disk") -> Location:
 def numbers(array: Any) -> list[int]:
     """Labels of any framework as whole numbers."""
     values = array.asnumpy() if hasattr(array, "asnumpy") else array
-    found: list[int] = np.asarray(values).astype(int).tolist()
-    return found
+    actual: list[int] = np.asarray(values).astype(int).tolist()
+    return actual
 
 
 def pixels(array: Any) -> Any:
@@ -291,8 +291,8 @@ def test_the_parts_of_the_first_batch_add_up(
         first_s = time.perf_counter() - asked_s
         split = first_batch_metrics(loader, first_s)
         assert sum(split.values()) == pytest.approx(first_s)
-        told = {metric for metric, seconds in split.items() if seconds >= 0}
-        assert told == {f"first_batch_{part}_s" for part in (*parts_of(name, workers), "rest")}
+        reported = {metric for metric, seconds in split.items() if seconds >= 0}
+        assert reported == {f"first_batch_{part}_s" for part in (*parts_of(name, workers), "rest")}
         assert split["first_batch_listing_s"] > 0
         parts = loader.first_batch()
         assert sum(batch.samples for batch in batches) > 0
@@ -306,13 +306,13 @@ def test_the_parts_of_the_first_batch_add_up(
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
     """Batches hold encoded images, each once and each beside its own label."""
     with opened(name, location_of(data, name, where), workers=workers, decode=False) as loader:
-        found = [
+        actual = [
             pair
             for batch in loader.epoch(0)
             for pair in zip(encoded(batch.images), numbers(batch.labels), strict=True)
         ]
-    assert len({image for image, _ in found}) == SAMPLES
-    assert all(data.labels[image] == label for image, label in found)
+    assert len({image for image, _ in actual}) == SAMPLES
+    assert all(data.labels[image] == label for image, label in actual)
 
 
 @pytest.mark.frameworks
@@ -341,11 +341,11 @@ def test_dali_says_what_it_does_not(data: Data) -> None:
     """It decodes, and reads what has a path; without workers it has a thread all the same."""
     with opened("dali", location_of(data, "dali"), shuffle=False) as loader:
         assert "0 workers mean one thread" in " ".join(loader.notes)
-    for location, decode, words in (
+    for location, decode, text in (
         (data.locations["shards@disk"], False, "always decodes: take the loader 'raw'"),
         (data.locations["shards@s3"], True, "at a path: give data @disk"),
     ):
-        with pytest.raises(Unavailable, match=words):
+        with pytest.raises(Unavailable, match=text):
             LOADERS.load("dali")(location, LoaderSettings(decode=decode), SystemClock())
     with pytest.raises(Unavailable, match="no GPU here: dali-gpu decodes on a GPU"):
         LOADERS.load("dali-gpu")(data.locations["shards@disk"], LoaderSettings(), SystemClock())
@@ -384,15 +384,15 @@ def test_unshuffled_centres(data: Data, name: str) -> None:
         batches = [
             (numbers(batch.labels), pixels(batch.images).astype(float)) for batch in loader.epoch(0)
         ]
-    labels = [label for found, _ in batches for label in found]
+    labels = [label for actual, _ in batches for label in actual]
     assert labels == [label for _, label in samples]
-    found = np.concatenate([images for _, images in batches])
+    actual = np.concatenate([images for _, images in batches])
     # Each filters in its own way: what they agree upon are the means of blocks.
-    found, expected = (
-        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (found, expected)
+    actual, expected = (
+        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (actual, expected)
     )
-    assert np.abs(found - expected).mean((1, 2, 3)).max() < 5
-    assert np.abs(found - np.roll(expected, 1, axis=0)).mean() > 20
+    assert np.abs(actual - expected).mean((1, 2, 3)).max() < 5
+    assert np.abs(actual - np.roll(expected, 1, axis=0)).mean() > 20
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -528,11 +528,11 @@ def test_samples_in_memory_come_as_stored_ones(
 ) -> None:
     """The same labels in the same batches and order, in the same dtype, epoch for epoch."""
     with opened(name, location_of(data, name), workers=workers) as real:
-        stored = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
+        contents = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
         (first, *_) = real.epoch(2)
     with holding(data, name, rung, SAMPLES, workers=workers) as loader:
         held = [[numbers(batch.labels) for batch in loader.epoch(number)] for number in range(2)]
-        assert held == stored
+        assert held == contents
         (batch, *_) = loader.epoch(2)
         assert (batch.images.shape, batch.images.dtype) == (first.images.shape, first.images.dtype)
         assert batch.images.is_contiguous()
@@ -559,11 +559,11 @@ def test_samples_in_memory_are_the_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
     """Pixel for pixel in the first epoch, by the same seed; encoded ones in every epoch."""
-    given: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
+    settings: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
     epochs = range(2 if rung == "decode" else 1)
     with (
-        opened(name, location_of(data, name), **given) as real,
-        holding(data, name, rung, SAMPLES, **given) as loader,
+        opened(name, location_of(data, name), **settings) as real,
+        holding(data, name, rung, SAMPLES, **settings) as loader,
     ):
         for number in epochs:
             pairs = zip(real.epoch(number), loader.epoch(number), strict=True)
@@ -578,8 +578,8 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
         opened(name, location_of(data, name), **plain) as real,
         holding(data, name, "augment", SAMPLES, **plain) as loader,
     ):
-        for stored, held in zip(real.epoch(0), loader.epoch(0), strict=True):
-            apart = np.abs(pixels(stored.images).astype(float) - pixels(held.images))
+        for expected, held in zip(real.epoch(0), loader.epoch(0), strict=True):
+            apart = np.abs(pixels(expected.images).astype(float) - pixels(held.images))
             assert apart.mean() < 4
     with holding(data, name, "augment", SAMPLES, shuffle=False) as loader:
         first, second = ([b.images.numpy() for b in loader.epoch(number)] for number in range(2))
@@ -591,16 +591,16 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
 def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: int) -> None:
     """Those that the loop takes first are its own; no batch holds the same one throughout."""
     limit = 12 * 3 * SIZE * SIZE + 1
-    given: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
+    settings: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
     with (
-        opened(name, location_of(data, name), **given) as real,
-        holding(data, name, "collate", 30, limit, **given) as loader,
+        opened(name, location_of(data, name), **settings) as real,
+        holding(data, name, "collate", 30, limit, **settings) as loader,
     ):
         assert "takes 30 samples, 12 of which are in memory" in " ".join(loader.notes)
         batches = list(loader.epoch(0))
         first = 12 // 4
-        for stored, held in zip(list(real.epoch(0))[:first], batches, strict=False):
-            assert np.array_equal(stored.images, held.images)
+        for expected, held in zip(list(real.epoch(0))[:first], batches, strict=False):
+            assert np.array_equal(expected.images, held.images)
         images = [image.tobytes() for batch in batches for image in batch.images.numpy()]
         assert len(images) == SAMPLES
         assert len(set(images)) == 12

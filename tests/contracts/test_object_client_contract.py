@@ -236,10 +236,10 @@ def test_a_body_that_breaks_off_is_a_failure(
     """A truncated body is a failure; clients of whole bodies report a closed connection."""
     store.put("key", BODY)
     client = connect()
-    told = {"connection"} if client.get("key").first_byte_s is None else {"truncated"}
+    reported = {"connection"} if client.get("key").first_byte_s is None else {"truncated"}
     disturb(proxy, Truncate(60_000))
-    assert {refusal(client.get, "key").status} == told
-    assert {refusal(client.get_range, "key", 0, 90_000).status} == told
+    assert {refusal(client.get, "key").status} == reported
+    assert {refusal(client.get_range, "key", 0, 90_000).status} == reported
 
 
 def test_a_reset_connection_is_a_failure_after_a_retry(connect: Open, proxy: FaultProxy) -> None:
@@ -261,9 +261,9 @@ def test_a_late_answer_is_a_timeout(connect: Open, store: Store, proxy: FaultPro
 
 def test_nobody_there_is_a_failure(connect: Open) -> None:
     """If nothing listens on the port, the status is ``connection``."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        client = connect(f"http://127.0.0.1:{taken.getsockname()[1]}", max_attempts=1)
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        client = connect(f"http://127.0.0.1:{connection.getsockname()[1]}", max_attempts=1)
         assert refusal(client.get, "key").status == "connection"
 
 

@@ -83,8 +83,8 @@ def measure(wanted: BenchConfig, folder: Path) -> Result:
     with Locations(wanted, lambda note: None, "run") as locations:
         done = [_trial(spec, locations) for spec in trials(wanted)]
     result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
-    told = json.loads(json.dumps(wanted.model_dump(mode="json")))
-    saved = summarised(Result(**{**_fields(result), "config": told}))
+    content = json.loads(json.dumps(wanted.model_dump(mode="json")))
+    saved = summarised(Result(**{**_fields(result), "config": content}))
     folder.mkdir()
     (folder / "result.json").write_bytes(saved.to_json())
     (folder / "config.yaml").write_text(dump(wanted))
@@ -96,8 +96,8 @@ def _fields(result: Result) -> dict[str, Any]:
 
 
 def _trial(spec: TrialSpec, locations: Locations) -> Trial:
-    found = {name: locations.get(name) for name in location_names(spec)}
-    context = Context(found, VirtualClock(), lambda done, unit: None)
+    actual = {name: locations.get(name) for name in location_names(spec)}
+    context = Context(actual, VirtualClock(), lambda done, unit: None)
     outcome = KINDS[spec.kind](spec, context)
     identity = (spec.id, spec.kind, spec.params, spec.repeat)
     return Trial(*identity, "done", outcome.metrics, outcome.cold)
@@ -115,9 +115,9 @@ def rate(result: Result, **params: Any) -> float:
 
 def overrides(line: str, command: str) -> dict[str, Any]:
     """The ``--set`` pairs of a printed command."""
-    words = shlex.split(line)
-    assert words[: len(command.split())] == command.split()
-    return parse_settings(words[i + 1] for i, word in enumerate(words) if word == "--set")
+    arguments = shlex.split(line)
+    assert arguments[: len(command.split())] == command.split()
+    return parse_settings(arguments[i + 1] for i, word in enumerate(arguments) if word == "--set")
 
 
 def advised(run: Path, file: Path) -> tuple[dict[str, Any], Sequence[str]]:
@@ -138,7 +138,7 @@ def test_what_was_predicted_comes(
     found, (make, again) = advised(tmp_path / "run", tmp_path / "advised.yaml")
     resize = found["resize"]
     assert (resize["basis"], resize["limit"]) == ("predicted", limited_by)
-    told = [change["gain"]["median"] for change in found.values() if change["gain"] is not None]
+    reported = [change["gain"]["median"] for change in found.values() if change["gain"] is not None]
 
     assert make == f"dataprep shard {tmp_path / 'advised.yaml'}"
     assert dataprep("plan", tmp_path / "advised.yaml").code == 0
@@ -146,11 +146,11 @@ def test_what_was_predicted_comes(
     assert done.code == 0, done.err
 
     changed = overrides(again, "iobench run")
-    wanted = load(tmp_path / "run/config.yaml", changed)
-    after = measure(wanted, tmp_path / "again")
+    expected = load(tmp_path / "run/config.yaml", changed)
+    after = measure(expected, tmp_path / "again")
     improvement = rate(after, input="warm") / rate(before, input="warm")
     assert improvement > 1.2
-    assert math.prod(told) == pytest.approx(improvement, rel=0.1)
+    assert math.prod(reported) == pytest.approx(improvement, rel=0.1)
 
 
 def test_a_loop_that_its_device_limits_is_left_alone(
@@ -171,9 +171,9 @@ def test_the_config_says_where_it_comes_from(
     """The drawn images, resized to what was measured."""
     measure(config(small_photos), tmp_path / "run")
     advised(tmp_path / "run", tmp_path / "advised.yaml")
-    found = yaml.safe_load((tmp_path / "advised.yaml").read_bytes())
-    assert found["source"] == str(small_photos / "drawn-60-2-0")
-    assert found["image"]["size"] == 256
+    content = yaml.safe_load((tmp_path / "advised.yaml").read_bytes())
+    assert content["source"] == str(small_photos / "drawn-60-2-0")
+    assert content["image"]["size"] == 256
 
 
 @pytest.fixture(scope="module")

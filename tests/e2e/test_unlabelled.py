@@ -128,8 +128,8 @@ def test_it_resumes_and_parts_make_the_same(contest: Path, output: Path, tmp_pat
     job = ("--source", contest, "--output", tmp_path / "parts", "--kind", "flat", "--unlabelled")
     formats = [option for name in FORMATS for option in ("--format", name)]
     for part in ("0/2", "1/2"):
-        place = ("--split", "test", "--part", part, "--set", "dask.processes=false")
-        in_process("shard", *job, *formats, *place, code=0)
+        arguments = ("--split", "test", "--part", part, "--set", "dask.processes=false")
+        in_process("shard", *job, *formats, *arguments, code=0)
     in_process("finalize", tmp_path / "parts", code=0)
     assert files(tmp_path / "parts") == files(output)
     for name in files(output):

@@ -73,9 +73,12 @@ class LeavingRank(Ranked):
 
     def begin(self) -> None:
         for link in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(link.name))) as one:
-                one.getpeername()  # one that listens has none, and is left alone
-                one.shutdown(socket.SHUT_RDWR)
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(fileno=os.dup(int(link.name))) as connection,
+            ):
+                connection.getpeername()  # one that listens has none, and is left alone
+                connection.shutdown(socket.SHUT_RDWR)
         time.sleep(0.7)
         os.write(2, b"license expired\n")
         os._exit(3)

@@ -51,14 +51,14 @@ def test_fio_moves_the_same_blocks(
     """As many operations of the same size, from storage itself by both or by neither."""
     if file_system(tmp_path) in IN_MEMORY:
         pytest.skip("temporary files lie in memory")
-    told = {
+    reported = {
         "operation": operation,
         "cache": cache,
         "pattern": pattern,
         "block_bytes": block_bytes,
     }
     try:
-        own, peer = on_disk(tmp_path, **told), on_disk(tmp_path, **told, engine="fio")
+        own, peer = on_disk(tmp_path, **reported), on_disk(tmp_path, **reported, engine="fio")
     except Unavailable as error:
         pytest.skip(str(error))
     for key, value in (("bytes", FILE_BYTES), ("operations", FILE_BYTES // block_bytes)):

@@ -135,12 +135,12 @@ class RadosGateway:
             start_new_session=True,  # Ctrl-C in a terminal is not for the server
         )
         assert self.process.stdout is not None
-        said = _first_line(self.process.stdout)
-        if "url" not in said:
+        message = _first_line(self.process.stdout)
+        if "url" not in message:
             self.__exit__()
-            raise RuntimeError(said.get("problem", "radosgw: ended before it answered"))
-        self.url: str = said["url"]
-        self.folder = Path(said["folder"])
+            raise RuntimeError(message.get("problem", "radosgw: ended before it answered"))
+        self.url: str = message["url"]
+        self.folder = Path(message["folder"])
         self._client = self.client()
         return self
 
@@ -185,8 +185,8 @@ def _client(url: str, secret: str = SECRET, **config: Any) -> Any:
 def _first_line(stream: IO[bytes]) -> dict[str, str]:
     ready, _, _ = select.select([stream], [], [], 2 * _PATIENCE_S)
     line = stream.readline() if ready else b""
-    found: dict[str, str] = json.loads(line) if line else {}
-    return found
+    actual: dict[str, str] = json.loads(line) if line else {}
+    return actual
 
 
 def _free_port() -> int:
@@ -264,8 +264,8 @@ class _Cluster:
         return next(gone, "")
 
     def _last_words(self, name: str) -> str:
-        said = (self._folder / f"{name}.out").read_text(errors="replace")
-        return " ".join(said.split())[-500:] or "it said nothing"
+        text = (self._folder / f"{name}.out").read_text(errors="replace")
+        return " ".join(text.split())[-500:] or "it said nothing"
 
 
 def _command(folder: Path, program: str, *arguments: str) -> list[str]:

@@ -150,8 +150,8 @@ def test_nothing_is_left_of_it(
 ) -> None:
     """No process and no file: at the end of the block, and when who started it is killed."""
     assert one_more.stdout is not None
-    said = one_more.stdout.readline().split()
-    server, folder = psutil.Process(int(said[0])), Path(said[1].decode())
+    arguments = one_more.stdout.readline().split()
+    server, folder = psutil.Process(int(arguments[0])), Path(arguments[1].decode())
     there = [server, *server.children(recursive=True)]
     assert sorted(one.name() for one in there[1:]) == ["ceph-mon", "ceph-osd", "radosgw"]
     if number is None:

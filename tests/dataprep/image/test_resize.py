@@ -82,9 +82,9 @@ def test_filters_are_pillows(
     """Pillow goes across first, and cykooz-resizer rounds weights to 15 bits: 2 of 255 apart."""
     pixels = SOFT[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
-    wanted = np.asarray(image.resize(size, Image.Resampling[native]))
+    array = np.asarray(image.resize(size, Image.Resampling[native]))
     found = scaled(pixels, *size, filter).astype(int)
-    assert abs(found - wanted.reshape(found.shape)).max() <= 2
+    assert abs(found - array.reshape(found.shape)).max() <= 2
 
 
 @WITH_CYKOOZ
@@ -132,9 +132,11 @@ def test_every_processor_gives_the_same_pixels(
 
 def _has(extensions: str) -> bool:
     features = {"sse4_1": "SSE4.1", "avx2": "AVX2", "neon": "NEON"}
-    known = cv2.getCPUFeaturesLine().replace("*", " ").replace("?", " ? ").split()
+    arguments = cv2.getCPUFeaturesLine().replace("*", " ").replace("?", " ? ").split()
     name = features[extensions]
-    return name in known and known[known.index(name) + 1 : known.index(name) + 2] != ["?"]
+    return name in arguments and arguments[
+        arguments.index(name) + 1 : arguments.index(name) + 2
+    ] != ["?"]
 
 
 @pytest.mark.usefixtures("resizer")
@@ -214,8 +216,8 @@ def test_lanczos_is_pillows(channels: int) -> None:
     """To the bit."""
     pixels: Pixels = PHOTO[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
-    wanted = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(77, 99, channels)
-    assert np.array_equal(scaled(pixels, 99, 77, "lanczos"), wanted)
+    array = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(77, 99, channels)
+    assert np.array_equal(scaled(pixels, 99, 77, "lanczos"), array)
 
 
 @pytest.mark.parametrize(
@@ -292,14 +294,14 @@ def test_the_asked_side_is_met(width: int, height: int, policy: ImagePolicy) -> 
     cut = (geometry.crop_width, geometry.crop_height)
     size = policy.size or 0
     box = size if isinstance(size, tuple) else (size, size)
-    asked = {
+    requested = {
         "none": cut == (width, height),
         "short": min(cut) == box[0],
         "long": max(cut) == box[0],
         "exact": cut == box,
         "crop": cut == box,
     }
-    assert asked[policy.mode]
+    assert requested[policy.mode]
     assert not is_below_size(geometry, policy)
 
 

@@ -70,8 +70,8 @@ def folder(tmp_path: Path) -> Path:
 
 def widths(source: str | Path, store: StoreOptions | None = None) -> dict[str, int]:
     """Path to width of each annotation."""
-    found = read_annotations(BoxOptions(source=str(source)), store)
-    return {path: drawn.width for path, drawn in found}
+    boxes = read_annotations(BoxOptions(source=str(source)), store)
+    return {path: drawn.width for path, drawn in boxes}
 
 
 class TestPlaces:
@@ -98,12 +98,12 @@ class TestPlaces:
         (subset / "more" / "one.xml").symlink_to(folder / "Annotation/n00000001/n00000001_1.xml")
         (subset / "here").symlink_to(".")
         options = BoxOptions(source=str(subset))
-        found = read_annotations(options, None, annotation_files)
+        boxes = read_annotations(options, None, annotation_files)
         expected = {"more/one.xml": 21}
         for name, width in WIDTHS.items():
             if "n00000000" in name:
                 expected[name.removeprefix("Annotation/")] = width
-        assert {path: drawn.width for path, drawn in found} == expected
+        assert {path: drawn.width for path, drawn in boxes} == expected
 
     @pytest.mark.parametrize("name", ["n00000009", "n00000001/gone.xml"])
     def test_links_to_nothing_are_refused(self, folder: Path, name: str) -> None:
@@ -140,8 +140,8 @@ class TestPlaces:
         """Its name decides, or the config; compressed or not."""
         data = b"a.jpg,0,0,1,1\n"
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-        found = read_annotations(BoxOptions(source=str(tmp_path / name), format=kind))
-        assert found == [("a.jpg", Annotation(1, 1, [("", (0, 0, 1, 1))]))]
+        boxes = read_annotations(BoxOptions(source=str(tmp_path / name), format=kind))
+        assert boxes == [("a.jpg", Annotation(1, 1, [("", (0, 0, 1, 1))]))]
 
     @pytest.mark.parametrize(
         ("data", "why"),
@@ -419,9 +419,9 @@ class TestMatches:
         """Folders and extensions do not matter; an image may have no annotation, or the reverse."""
         files = {"Annotation/cat/a.1.xml": xml("cat", "dog"), "b.xml": xml(), "c.xml": xml("cat")}
         names = ["x/d.png", "cat/b.JPEG", "dog/a.1.JPEG", None]
-        found = self.matched(files, [*names], [0, 0, 1, -1])
-        assert self.labels_of(found, 4) == [[], [], [0, 1], []]
-        first, _, third, _ = found.annotated_images(slice(0, 4))
+        matches = self.matched(files, [*names], [0, 0, 1, -1])
+        assert self.labels_of(matches, 4) == [[], [], [0, 1], []]
+        first, _, third, _ = matches.annotated_images(slice(0, 4))
         assert third.boxes[1].xmin == 1
         assert (third.width, first.width) == (10, 1)
         assert self.notes == [
@@ -431,8 +431,8 @@ class TestMatches:
     def test_by_path(self) -> None:
         """Images of one name in several folders are distinguished by their path."""
         files = {"cat/1.xml": xml("cat"), "dog/1.xml": xml("dog", "dog")}
-        found = self.matched(files, ["dog/1.jpg", "cat/1.jpg"], [1, 0], key="path")
-        assert self.labels_of(found, 2) == [[1, 1], [0]]
+        matches = self.matched(files, ["dog/1.jpg", "cat/1.jpg"], [1, 0], key="path")
+        assert self.labels_of(matches, 2) == [[1, 1], [0]]
 
     def test_two_images_of_one_name(self) -> None:
         """An annotation that could be of either is refused, with the way out."""
@@ -444,8 +444,8 @@ class TestMatches:
         files = {"a/1.xml": xml("cat"), "b/1.xml": xml("cat"), "a/2.xml": xml(), "b/2.xml": xml()}
         with pytest.raises(ConfigError, match="or annotations have the name '1'"):
             self.matched(files, ["1.jpg"], [0])
-        found = self.matched({**files, "3.xml": xml("dog")}, ["3.jpg"], [0])
-        assert self.labels_of(found, 1) == [[1]]
+        matches = self.matched({**files, "3.xml": xml("dog")}, ["3.jpg"], [0])
+        assert self.labels_of(matches, 1) == [[1]]
 
     def test_no_annotation_is_of_any_image(self) -> None:
         """A name of each side is shown."""
@@ -458,8 +458,8 @@ class TestMatches:
     def test_an_unknown_class(self, labels: str, expected: list[int]) -> None:
         """It has label -1 and is reported; a box without a name has its image's label, or all."""
         files = {"a.xml": xml("Scottish_deerhound", "", "cat")}
-        found = self.matched(files, ["a.jpg"], [1], labels=labels)
-        assert self.labels_of(found, 1) == [expected]
+        matches = self.matched(files, ["a.jpg"], [1], labels=labels)
+        assert self.labels_of(matches, 1) == [expected]
         start = "1 box of classes that are not in labels"
         reported = [note for note in self.notes if note.startswith(start)]
         assert len(reported) == expected.count(-1)
@@ -467,5 +467,5 @@ class TestMatches:
     def test_names_that_are_not_utf8(self) -> None:
         """A name is its bytes."""
         name = b"caf\xe9".decode("utf-8", "surrogateescape")
-        found = self.matched({f"{name}.xml": xml("cat")}, [f"{name}.jpg"], [0])
-        assert self.labels_of(found, 1) == [[0]]
+        matches = self.matched({f"{name}.xml": xml("cat")}, [f"{name}.jpg"], [0])
+        assert self.labels_of(matches, 1) == [[0]]

@@ -113,9 +113,9 @@ def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: in
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
     annotated = AnnotatedImage((box_of(small, 3),), size[0] // shrunk, size[1] // shrunk)
-    found, kinds = followed(annotated, converted)
-    assert found == followed(annotated, converted, frame="displayed")[0]
-    assert found != followed(annotated, converted, frame="stored")[0]
+    boxes, kinds = followed(annotated, converted)
+    assert boxes == followed(annotated, converted, frame="displayed")[0]
+    assert boxes != followed(annotated, converted, frame="stored")[0]
     assert kinds == (() if shrunk == 1 else ("boxes_rescaled",))
 
 
@@ -268,8 +268,8 @@ def test_boxes_follow_their_image(
 )
 def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
     """A quarter of this box is within the crop; the share that must be is an option."""
-    found, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
-    assert bool(found) == kept
+    boxes, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
+    assert bool(boxes) == kept
     assert kinds == (() if kept else ("boxes_dropped",))
 
 

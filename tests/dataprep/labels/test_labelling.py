@@ -92,7 +92,7 @@ class TestLoad:
         options = StoreOptions(endpoint_url=s3_server.url)
         packed = (folder / "devkit.tar.gz").read_bytes()
         open_store(f"s3://{bucket}/kit", options).put("dev.tar.gz", packed)
-        found = [
+        actual = [
             load(ground_truth=f"{folder}/devkit.tar.gz"),
             load(ground_truth=f"{folder}/kit/data/{GROUND_TRUTH}"),
             load(ground_truth=f"{folder}/kit"),
@@ -101,8 +101,8 @@ class TestLoad:
             load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/"),
             load_labelling(LabelOptions(ground_truth=f"s3://{bucket}/kit/dev.tar.gz"), options),
         ]
-        assert [one.truth for one in found] == [VALIDATION] * 7
-        assert all(one.texts["n02100735"] == "English setter" for one in found)
+        assert [entry.truth for entry in actual] == [VALIDATION] * 7
+        assert all(entry.texts["n02100735"] == "English setter" for entry in actual)
 
     def test_texts_of_meta(self, folder: Path) -> None:
         """meta.mat gives texts to the classes of a training set too."""
@@ -212,10 +212,10 @@ class TestGroundTruth:
     def test_numbers_are_the_labels(self) -> None:
         """Labels are as in the file, also where classes between them have no samples."""
         truth = {f"{row:02}": label for row, label in enumerate("503310")}
-        found = applied(one_each([""] * 6), truth=truth)
-        assert found.space is not None
-        assert [found.space.index[name] for name in found.classes] == [5, 0, 3, 3, 1, 0]
-        assert order_of(found) == list("012345")
+        result = applied(one_each([""] * 6), truth=truth)
+        assert result.space is not None
+        assert [result.space.index[name] for name in result.classes] == [5, 0, 3, 3, 1, 0]
+        assert order_of(result) == list("012345")
 
     def test_numbers_too_high_for_labels_are_numbered_anew(self) -> None:
         """IDs of seven digits would make millions of classes; a note says what they become."""
@@ -227,9 +227,9 @@ class TestGroundTruth:
 
     def test_a_negative_label_is_no_class(self) -> None:
         """The sample fails with that reason, and does not turn numbers into names."""
-        found = applied(one_each(["", "", ""]), truth={"00": "-1", "01": "10", "02": "9"})
-        assert found.problems[0] == ("failed", "truth gives it the label -1; classes count from 0")
-        assert order_of(found) == [str(number) for number in range(11)]
+        result = applied(one_each(["", "", ""]), truth={"00": "-1", "01": "10", "02": "9"})
+        assert result.problems[0] == ("failed", "truth gives it the label -1; classes count from 0")
+        assert order_of(result) == [str(number) for number in range(11)]
 
     def test_numbers_are_in_their_order(self) -> None:
         """Class 10 comes after 9, also merged; names decide otherwise."""
@@ -291,9 +291,9 @@ class TestMap:
         space = LabelSpace(
             (Label(0, "zebra", "Equus"), Label(1, "ant", "Formica"), Label(2, "bee", ""))
         )
-        found = applied(one_each(["ant", "bee", "zebra"], space), {"bee": "zebra", "ant": "wasp"})
-        assert found.space is not None
-        assert found.space.labels == (Label(0, "zebra", "Equus"), Label(1, "wasp", "wasp"))
+        result = applied(one_each(["ant", "bee", "zebra"], space), {"bee": "zebra", "ant": "wasp"})
+        assert result.space is not None
+        assert result.space.labels == (Label(0, "zebra", "Equus"), Label(1, "wasp", "wasp"))
 
 
 class TestLaterSplit:

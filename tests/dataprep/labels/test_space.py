@@ -153,5 +153,5 @@ def test_nothing_differs() -> None:
 )
 def test_differences_are_counted(classes: tuple[str, ...], parts: list[str]) -> None:
     """Synsets of ImageNet and others are counted, one of the others is named."""
-    said = difference_from_imagenet(classes) or ""
-    assert all(part in said for part in parts)
+    message = difference_from_imagenet(classes) or ""
+    assert all(part in message for part in parts)

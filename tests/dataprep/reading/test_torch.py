@@ -113,8 +113,10 @@ class TestIterableStyle:
         images.set_epoch(0)
         assert list(images) == first
         assert list(images) != first
-        place = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
-        numbers = [place[image] for image, _ in first]
+        location_settings = {
+            image: number for number, (image, _) in enumerate(stored_samples(dataset))
+        }
+        numbers = [location_settings[image] for image, _ in first]
         shards = dataset.places.shards[numbers].tolist()
         assert sum(a != b for a, b in pairwise(shards)) == len(set(shards)) - 1
         assert shards != sorted(shards)
@@ -164,8 +166,10 @@ class TestIterableStyle:
         assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
         assert [image for images, _ in batches for image in images] == [image for image, _ in found]
-        place = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
-        shards = [int(dataset.places.shards[place[image]]) for image, _ in found]
+        location_settings = {
+            image: number for number, (image, _) in enumerate(stored_samples(dataset))
+        }
+        shards = [int(dataset.places.shards[location_settings[image]]) for image, _ in found]
         assert buffer == 1 or sum(a != b for a, b in pairwise(shards)) > 30
 
 
@@ -286,9 +290,9 @@ class TestBatches:
             batches = dataprep.to_torch(
                 dataset, iterable=iterable, batch_size=9, rank=rank, world_size=3
             )
-            made = [part.tolist() for _, part in batches]
-            assert len(made) == len(batches)
-            labels += [label for part in made for label in part]
+            results = [part.tolist() for _, part in batches]
+            assert len(results) == len(batches)
+            labels += [label for part in results for label in part]
         assert sorted(labels) == sorted(dataset.labels.tolist())
 
     @pytest.mark.parametrize(
@@ -354,9 +358,9 @@ class TestBatches:
         for rank in range(world_size):
             resumed = made(rank, world_size)
             resumed.load_state_dict(state)
-            found = read(resumed)
-            assert found == read(made(rank, world_size, start=50))
-            after += found
+            content = read(resumed)
+            assert content == read(made(rank, world_size, start=50))
+            after += content
             resumed.set_epoch(3)
             assert len(read(resumed)) == sum(len(part) for _, part in made(rank, world_size))
         counts = Counter(before + after)

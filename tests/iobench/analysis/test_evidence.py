@@ -53,21 +53,21 @@ def disk(
 def test_repeats_that_differ_by_more_than_2_times_are_no_evidence() -> None:
     """Neither a cause nor a change is named; the headline says why."""
     rates = [200.0, 210.0, 220.0, 230.0, 240.0, 500.0]
-    found = analysed(loop("synthetic", 1000), altered(loop("warm", 220), samples_per_s=rates))
-    assert not [f for f in found.findings if f.code.startswith("slow-")]
-    assert found.advice.changes == ()
-    assert "the largest repeat is 2.5 times the smallest" in found.verdict
-    assert found.confidence is not None
-    assert found.confidence.level == "low"
+    result = analysed(loop("synthetic", 1000), altered(loop("warm", 220), samples_per_s=rates))
+    assert not [f for f in result.findings if f.code.startswith("slow-")]
+    assert result.advice.changes == ()
+    assert "the largest repeat is 2.5 times the smallest" in result.verdict
+    assert result.confidence is not None
+    assert result.confidence.level == "low"
 
 
 def test_a_loader_whose_repeats_disagree_predicts_nothing() -> None:
     """The loop itself is sound; its prediction is missing."""
     rates = [300.0, 900.0, 900.0, 900.0, 900.0, 900.0]
     wild = altered(loader(900, 2), samples_per_s=rates)
-    found = analysed(loader(450, 1), wild, loop("synthetic", 2000), loop("warm", 445))
-    assert all(change.gain is None for change in found.advice.changes)
-    assert found.advice.changes[0].setting == "measure_workers"
+    result = analysed(loader(450, 1), wild, loop("synthetic", 2000), loop("warm", 445))
+    assert all(change.gain is None for change in result.advice.changes)
+    assert result.advice.changes[0].setting == "measure_workers"
 
 
 def test_trials_that_lost_bytes_are_no_evidence() -> None:
@@ -75,28 +75,28 @@ def test_trials_that_lost_bytes_are_no_evidence() -> None:
     balance = [1.0, 1.02, 0.98, 1.0, 1.0, 0.5]
     rates = [300.0, 300.0, 300.0, 300.0, 300.0, 590.0]
     warm = altered(loop("warm", 300), balance=balance, samples_per_s=rates)
-    found = analysed(loop("synthetic", 1000), warm)
-    assert found.loop is not None
-    assert len(found.loop.inputs["warm"]) == 5
-    assert found.summary["samples_per_second"] == pytest.approx(300)
+    result = analysed(loop("synthetic", 1000), warm)
+    assert result.loop is not None
+    assert len(result.loop.inputs["warm"]) == 5
+    assert result.summary["samples_per_second"] == pytest.approx(300)
     lost = altered(loop("warm", 300), balance=[0.5] * 6)
-    found = analysed(loop("synthetic", 1000), lost)
-    assert "fetched samples are 50 % of the consumed ones" in found.verdict
-    assert not [f for f in found.findings if f.code.startswith("slow-")]
+    result = analysed(loop("synthetic", 1000), lost)
+    assert "fetched samples are 50 % of the consumed ones" in result.verdict
+    assert not [f for f in result.findings if f.code.startswith("slow-")]
 
 
 def test_a_loop_faster_than_its_link_is_a_fault_of_the_measurement() -> None:
     """As behind a link of 12 MB/s with a loop of 52 MB/s: no finding rests on it."""
-    found = analysed(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED)
-    (fault,) = [f for f in found.findings if f.code == "faster-than-storage"]
+    result = analysed(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED)
+    (fault,) = [f for f in result.findings if f.code == "faster-than-storage"]
     assert fault.severity == "problem"
     assert "52 MB/s" in fault.evidence
     assert "12.1 MB/s at most" in fault.evidence
-    assert "no evidence" in found.verdict
-    assert found.confidence is not None
-    assert found.confidence.level == "low"
-    assert found.advice.changes == ()
-    assert found.feeds is None
+    assert "no evidence" in result.verdict
+    assert result.confidence is not None
+    assert result.confidence.level == "low"
+    assert result.advice.changes == ()
+    assert result.feeds is None
     possible = by_code(DEVICE, loop("store", 300, workers=2), probe(LINK), **PROBED)
     assert "faster-than-storage" not in possible
     assert "slow-store-bandwidth" in possible
@@ -104,16 +104,16 @@ def test_a_loop_faster_than_its_link_is_a_fault_of_the_measurement() -> None:
 
 def test_a_fault_is_not_advised_upon(tmp_path: Any) -> None:
     """The message says what to do instead."""
-    found = analyse(run(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED))
+    result = analyse(run(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED))
     with pytest.raises(NoAdvice, match=r"are not reliable .* measure again with more images"):
-        _ = SavedAdvice(tmp_path, found).text
+        _ = SavedAdvice(tmp_path, result).text
 
 
 def test_a_loader_and_a_loop_faster_than_their_disk() -> None:
     """As on a disk limited to 12 MB/s: 41 MB/s are labelled cold, and are not."""
     slow = [loader(800, 2, cache="cold"), DEVICE, loop("cold", 1000, workers=2), disk(11.8)]
-    found = analysed(*slow)
-    faults = [f.evidence for f in found.findings if f.code == "faster-than-storage"]
+    result = analysed(*slow)
+    faults = [f.evidence for f in result.findings if f.code == "faster-than-storage"]
     assert len(faults) == 2
     assert "11.9 MB/s at most" in faults[0]
     few = [loop("cold", 1000, workers=2), DEVICE, disk(11.8, parallelism=1)]
@@ -151,16 +151,16 @@ def test_only_a_read_that_was_cold_is_a_ceiling(cold: Cold, is_ceiling: bool) ->
 def test_a_point_with_smaller_reads_is_no_ceiling_where_latency_limits() -> None:
     """Larger reads of the loader may well be faster."""
     small = {(100_000, 1): 1.0, (100_000, 4): 4.0, (100_000, 16): 15.0}
-    found = by_code(DEVICE, loop("store", 1300, workers=2), probe(small), **PROBED)
-    assert "faster-than-storage" not in found
-    assert "ceiling-not-measured" in found
+    findings = by_code(DEVICE, loop("store", 1300, workers=2), probe(small), **PROBED)
+    assert "faster-than-storage" not in findings
+    assert "ceiling-not-measured" in findings
 
 
 def test_a_ceiling_that_was_not_measured_is_said() -> None:
     """With the keys that measure it; not of a loop that reads memory."""
-    found = by_code(DEVICE, loop("store", 300, workers=2))
-    assert "with at least 4 requests at a time" in found["ceiling-not-measured"].evidence
-    assert "object_store.targets" in found["ceiling-not-measured"].advice
+    findings = by_code(DEVICE, loop("store", 300, workers=2))
+    assert "with at least 4 requests at a time" in findings["ceiling-not-measured"].evidence
+    assert "object_store.targets" in findings["ceiling-not-measured"].advice
     cold = by_code(DEVICE, loop("cold", 300, workers=2))
     assert "disk.targets" in cold["ceiling-not-measured"].advice
     assert "ceiling-not-measured" not in by_code(DEVICE, loop("warm", 300, workers=2))

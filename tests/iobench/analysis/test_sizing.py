@@ -44,14 +44,14 @@ def whole(*trials: list[Trial], **how: Any) -> Result:
 
 def test_a_host_feeds_fractions_of_accelerators() -> None:
     """By the loop now, after the first change, by CPUs and by the disk; with what limits."""
-    found = analysed(LOOP, disk(400)).feeds
-    assert found is not None
-    rows = {row.of: row.samples_per_s for row in found.rows}
+    feeds = analysed(LOOP, disk(400)).feeds
+    assert feeds is not None
+    rows = {row.of: row.samples_per_s for row in feeds.rows}
     assert rows["this loop, now"] == pytest.approx(1000, rel=0.01)
     assert rows["this host's CPUs"] == pytest.approx(1500, rel=0.01)
     assert rows["this disk, cold"] == pytest.approx(400e6 / SAMPLE_BYTES, rel=0.01)
-    assert (found.model, found.limit) == ("ResNet-50", "CPUs")
-    stored = found.as_dict()["rows"][0]["feeds"]
+    assert (feeds.model, feeds.limit) == ("ResNet-50", "CPUs")
+    stored = feeds.as_dict()["rows"][0]["feeds"]
     assert stored["H100"] == pytest.approx(1000 / 7000, rel=0.01)
     assert list(stored) == ["V100", "A100", "H100"]
 
@@ -59,43 +59,43 @@ def test_a_host_feeds_fractions_of_accelerators() -> None:
 def test_rates_of_accelerators_are_for_resnet50_alone() -> None:
     """Other models are fed by the rate of the device that was measured."""
     small = together(loop("synthetic", 2000, model="lenet"), loop("cold", 1000, model="lenet"))
-    found = analysed(small).feeds
-    assert found is not None
-    assert found.model == "LeNet"
-    assert list(found.rates) == ["emulated device"]
+    feeds = analysed(small).feeds
+    assert feeds is not None
+    assert feeds.model == "LeNet"
+    assert list(feeds.rates) == ["emulated device"]
     assert analysed(loop("cold", 1000, image_size=32)).feeds is None
 
 
 def test_a_loop_at_its_devices_rate_may_feed_more() -> None:
     """The device was the limit."""
-    found = analysed(loader(1500, 2), loop("synthetic", 500), loop("warm", 499)).feeds
-    assert found is not None
-    assert found.rows[0].at_least is True
+    feeds = analysed(loader(1500, 2), loop("synthetic", 500), loop("warm", 499)).feeds
+    assert feeds is not None
+    assert feeds.rows[0].at_least is True
 
 
 def test_rows_say_that_they_are_computed_and_from_what() -> None:
     """No accelerator ran: samples/s were divided by a published rate, and one was predicted."""
-    found = analysed(loader(1500, 2), loader(750, 1), loop("synthetic", 2000), loop("warm", 700))
-    assert found.feeds is not None
-    hows = {row.of: (row.how, row.basis) for row in found.feeds.rows}
+    result = analysed(loader(1500, 2), loader(750, 1), loop("synthetic", 2000), loop("warm", 700))
+    assert result.feeds is not None
+    hows = {row.of: (row.how, row.basis) for row in result.feeds.rows}
     assert hows["this loop, now"] == ("computed", "the loop's rate")
     assert hows["with change 1"] == ("computed", "a predicted rate")
     assert hows["this host's CPUs"] == ("computed", "its rate alone")
-    stored = found.feeds.as_dict()["rows"]
+    stored = result.feeds.as_dict()["rows"]
     assert {row["how"] for row in stored} == {"computed"}
 
 
 def test_measured_rows_stand_before_computed_ones() -> None:
     """They count only the accelerators that ran; the terminal gives them instead of a division."""
-    found = analysed(LOOP)
+    result = analysed(LOOP)
     ran = FeedsRow("this host, side by side", 7_410, False, {"A100": 3}, "measured", "3 ranks")
-    fed = feeds(found.supplies, found.loop, found.advice, measured=[ran])
+    fed = feeds(result.supplies, result.loop, result.advice, measured=[ran])
     assert fed is not None
     assert fed.rows[0] is ran
     assert {row.how for row in fed.rows[1:]} == {"computed"}
     assert feeds_line(fed) == "This host feeds, for ResNet-50:  3 A100  (measured)"
     own = FeedsRow("this host, side by side", 600, False, {"200 img/s": 3}, "measured", "3 ranks")
-    fed = feeds(found.supplies, found.loop, found.advice, measured=[own])
+    fed = feeds(result.supplies, result.loop, result.advice, measured=[own])
     assert fed is not None
     assert fed.names == ("V100", "A100", "H100", "200 img/s")
 
@@ -112,28 +112,30 @@ def test_measured_rows_stand_before_computed_ones() -> None:
 def test_rates_of_one_table_have_one_meaning(preset: str, model: str, names: list[str]) -> None:
     """Tuned steps stand beside tuned steps, and MLPerf Storage's emulation beside itself."""
     how: dict[str, Any] = {"preset": preset, "model": model}
-    found = analysed(loop("synthetic", 2000, **how), loop("cold", 1000, **how)).feeds
-    assert found is not None
-    assert list(found.rates) == names
+    feeds = analysed(loop("synthetic", 2000, **how), loop("cold", 1000, **how)).feeds
+    assert feeds is not None
+    assert list(feeds.rates) == names
 
 
 def test_hosts_for_devices(tmp_path: Path) -> None:
     """By the part that is the scarcest; what was not measured is said."""
-    said = asked(tmp_path, whole(LOOP, disk(400)), "--devices", "8")
-    assert "8 devices, emulated device: consume 16,000 img/s" in said
-    assert "Hosts like this one: 11." in said
-    assert "CPUs      1,500 img/s per host: the limit" in said
-    assert "store     not measured (dataprep init, then iobench run configs/bench/s3.yaml)" in said
-    assert "network   unknown: give limits.network_gbit_per_s" in said
-    assert "This host feeds, for ResNet-50:" in said
+    requests = asked(tmp_path, whole(LOOP, disk(400)), "--devices", "8")
+    assert "8 devices, emulated device: consume 16,000 img/s" in requests
+    assert "Hosts like this one: 11." in requests
+    assert "CPUs      1,500 img/s per host: the limit" in requests
+    assert (
+        "store     not measured (dataprep init, then iobench run configs/bench/s3.yaml)" in requests
+    )
+    assert "network   unknown: give limits.network_gbit_per_s" in requests
+    assert "This host feeds, for ResNet-50:" in requests
 
 
 def test_a_named_device_has_its_published_rate(tmp_path: Path) -> None:
     """Or one that is given."""
-    said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "A100", "--json")
-    assert json.loads(said)["scale"]["images_per_s"] == 4 * 2470
-    said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device-rate", "100", "--json")
-    assert json.loads(said)["scale"]["images_per_s"] == 400
+    requests = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "A100", "--json")
+    assert json.loads(requests)["scale"]["images_per_s"] == 4 * 2470
+    requests = asked(tmp_path, whole(LOOP), "--devices", "4", "--device-rate", "100", "--json")
+    assert json.loads(requests)["scale"]["images_per_s"] == 400
     refused = asked(tmp_path, whole(LOOP), "--device", "K80", code=2)
     assert "--device K80: known are V100, V100-mxnet-64" in refused
     assert "A100, A100-mlperf, H100, H100-mlperf, B200-mlperf" in " ".join(refused.split())
@@ -150,40 +152,40 @@ def test_a_named_device_has_its_published_rate(tmp_path: Path) -> None:
 def test_scale_takes_every_rate_by_its_name(tmp_path: Path, device: str, rate: float) -> None:
     """It says what the rate means and where it comes from."""
     options = ("--devices", "4", "--device", device)
-    stored = json.loads(asked(tmp_path, whole(LOOP), *options, "--json"))["scale"]
-    assert stored["images_per_s"] == pytest.approx(4 * rate)
-    assert RATES[device].work_kind.value in stored["rate"]
+    content = json.loads(asked(tmp_path, whole(LOOP), *options, "--json"))["scale"]
+    assert content["images_per_s"] == pytest.approx(4 * rate)
+    assert RATES[device].work_kind.value in content["rate"]
     assert RATES[device].source in asked(tmp_path, whole(LOOP), *options)
 
 
 def test_scale_prices_the_accelerators(tmp_path: Path) -> None:
     """At the price that stands beside the rate; where none is known, there is no line."""
-    said = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "H100")
-    assert "price     $440.32 an hour for all devices: p5.48xlarge with 8 for $55.04" in said
-    assert "as of 2026-01-19" in said
-    said = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "MI355-mlperf")
-    assert "for all devices" not in said
+    requests = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "H100")
+    assert "price     $440.32 an hour for all devices: p5.48xlarge with 8 for $55.04" in requests
+    assert "as of 2026-01-19" in requests
+    requests = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "MI355-mlperf")
+    assert "for all devices" not in requests
     assert "for all devices" not in asked(tmp_path, whole(LOOP), "--devices", "64")
 
 
 def test_scale_says_when_a_rate_is_of_another_model(tmp_path: Path) -> None:
     """Hosts for RetinaNet cannot be taken from samples of ResNet-50."""
-    said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "B200-mlperf")
-    assert "the rate is of RetinaNet, but the run's loop trained ResNet-50" in said
+    requests = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "B200-mlperf")
+    assert "the rate is of RetinaNet, but the run's loop trained ResNet-50" in requests
     assert "the rate is of" not in asked(tmp_path, whole(LOOP), "--device", "H100-mlperf")
 
 
 def test_a_run_that_tells_nothing_is_a_wrong_request(tmp_path: Path) -> None:
     """Exit code 2, with what is missing."""
-    said = asked(tmp_path, whole(disk(400)), "--devices", "4", code=2)
-    assert "the rate of a device was not measured" in said
+    requests = asked(tmp_path, whole(disk(400)), "--devices", "4", code=2)
+    assert "the rate of a device was not measured" in requests
 
 
 def test_an_epoch_in_hours_and_dollars(tmp_path: Path) -> None:
     """The loss in hours is named beside the hours; ``cost`` is the same command."""
     options = ("--samples", "3600000", "--usd-per-h", "3", "--epochs", "2")
-    said = asked(tmp_path, whole(LOOP), *options)
-    assert "cold    1 h an epoch, 30 min of it loss; $3.00 an epoch, $6.00 in all" in said
+    requests = asked(tmp_path, whole(LOOP), *options)
+    assert "cold    1 h an epoch, 30 min of it loss; $3.00 an epoch, $6.00 in all" in requests
     found = CliRunner().invoke(app, ["cost", str(tmp_path), *options, "--json"])
     (row,) = json.loads(found.output)["cost"]["rows"]
     assert row["usd"] == pytest.approx(3.0, rel=0.01)
@@ -195,19 +197,19 @@ def test_requests_to_amazons_store_are_priced(tmp_path: Path) -> None:
     for name, gets in (("torch-iterable", 36_000), ("torch-map", 3_600_000)):
         trials = together(loop("synthetic", 2000, loader=name), loop("store", 1000, loader=name))
         result = whole(trials, environment={"stores": stores})
-        said = asked(tmp_path, result, "--samples", "3600000", "--json")
-        (row,) = json.loads(said)["cost"]["rows"]
+        requests = asked(tmp_path, result, "--samples", "3600000", "--json")
+        (row,) = json.loads(requests)["cost"]["rows"]
         assert row["requests_usd"] == pytest.approx(gets * 0.0004 / 1000, rel=0.02)
 
 
 def test_a_device_that_is_the_limit_of_hosts(tmp_path: Path) -> None:
     """More hosts than input needs."""
-    said = asked(tmp_path, whole(LOOP), "--devices", "8", "--device-rate", "10")
-    assert "devices   1 per host: the limit" in said
+    requests = asked(tmp_path, whole(LOOP), "--devices", "8", "--device-rate", "10")
+    assert "devices   1 per host: the limit" in requests
 
 
 def test_what_the_config_asks_is_in_the_result() -> None:
     """Under ``scale`` and ``cost``, as users have set them."""
-    found = analysed(LOOP, scale={"devices": 8}, cost={"epochs": 3, "samples": 1000})
-    assert found.summary["scale"]["hosts_needed"] == 11
-    assert found.summary["cost"]["epochs"] == 3
+    result = analysed(LOOP, scale={"devices": 8}, cost={"epochs": 3, "samples": 1000})
+    assert result.summary["scale"]["hosts_needed"] == 11
+    assert result.summary["cost"]["epochs"] == 3

@@ -285,14 +285,14 @@ def test_layouts_read_the_default_format() -> None:
 
 def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
     """And no word where it is as usual."""
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "repeats": 1,
         "loaders": [{"loader": "raw", "cache": ["warm", "cold"]}],
         "training": [{"consumer": "null", "inputs": ["synthetic", "warm", "cold"]}],
     }
-    usual = trials(BenchConfig.model_validate(told))
+    usual = trials(BenchConfig.model_validate(reported))
     assert all("drop_caches" not in spec.params for spec in usual)
-    found = trials(BenchConfig.model_validate({**told, "drop_caches": "always"}))
+    found = trials(BenchConfig.model_validate({**reported, "drop_caches": "always"}))
     dropping = {
         spec.params.get("cache") or spec.params["input"]: spec.params.get("drop_caches")
         for spec in found

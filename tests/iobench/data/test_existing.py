@@ -132,8 +132,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     draw_tree(folder / "photos", images=10, classes=2)
     photos, output = str(folder / "photos"), str(folder / "out")
-    asked = {"source": photos, "output": output, "image": {"size": 64}}
-    dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+    requested = {"source": photos, "output": output, "image": {"size": 64}}
+    dataprep.shard(dataprep.ShardConfig.model_validate(requested))
     return folder / "out"
 
 
@@ -172,8 +172,8 @@ def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -
     """Others are others."""
     for name, size in (("same", 64), ("other", 32)):
         photos = str(shards.parent / "photos")
-        asked = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
-        dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+        requested = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
+        dataprep.shard(dataprep.ShardConfig.model_validate(requested))
     kept: dict[str, str] = {}
     assert changed_shards(kept, {"a": Location(str(shards), "shards")}) == ""
     assert changed_shards(kept, {"a": Location(str(tmp_path / "same"), "shards")}) == ""

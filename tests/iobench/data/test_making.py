@@ -83,13 +83,13 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 def images(location: Location) -> list[tuple[str, str]]:
     """Class, as files of shards are sorted into, and digest of every image."""
     if location.holds == "files":
-        found = [
+        actual = [
             (p.parent.name, p.read_bytes()) for p in Path(location.uri).rglob("*") if p.is_file()
         ]
     else:
         dataset = open_dataset(location.uri, location.split, options=location.store)
-        found = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
-    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
+        actual = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in actual)
 
 
 def images_on_store(location: Location) -> list[tuple[str, str]]:
@@ -97,8 +97,8 @@ def images_on_store(location: Location) -> list[tuple[str, str]]:
     if location.holds == "shards":
         return images(location)
     store = open_store(location.uri, location.store)
-    found = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
-    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
+    actual = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in actual)
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -178,10 +178,10 @@ class TestMade:
 
 def interrupted(folder: Path) -> None:
     """A run that is stopped halfway through unpacking."""
-    whole = making.write_image_files
+    write_image_files = making.write_image_files
 
     def half(source: Location, dest: Path) -> None:
-        whole(source, dest)
+        write_image_files(source, dest)
         next(path for path in dest.rglob("*.jpg")).unlink()
         raise KeyboardInterrupt
 
@@ -297,8 +297,8 @@ class TestRemote:
         assert (remote.holds, remote.decoded) == (local.holds, local.decoded)
         assert remote.is_remote
         there, here = open_store(remote.uri, remote.store), open_store(local.uri)
-        found = {info.key: there.get(info.key) for info in there.list()}
-        assert found == {info.key: here.get(info.key) for info in here.list()}
+        actual = {info.key: there.get(info.key) for info in there.list()}
+        assert actual == {info.key: here.get(info.key) for info in here.list()}
 
     def test_what_is_there_is_not_copied_again(
         self, folder: Path, store: Location, monkeypatch: pytest.MonkeyPatch
@@ -352,23 +352,23 @@ class TestRemote:
             raise AssertionError(f"{key} is held whole")
 
         remote = Made(folder, lambda: store).location("shards@s3")
-        given = {"shards": remote.uri, "store": remote.store.model_dump()}
+        settings = {"shards": remote.uri, "store": remote.store.model_dump()}
         data = tmp_path / "data"
         monkeypatch.setattr(S3Store, "get", refused)
-        found: list[set[str]] = []
+        actual: list[set[str]] = []
         for formats in ({""}, {"tfrecord"}, {"tfrecord", "recordio"}):
-            made = Made(data, formats=frozenset(formats), **given)
+            made = Made(data, formats=frozenset(formats), **settings)
             local = Path(made.location("shards@disk").uri)
             paths = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
-            found.append({str(path.parent) for path in paths})
+            actual.append({str(path.parent) for path in paths})
             assert bool(made.notes) == (formats != {"tfrecord"})
         tables = {".", "index/tfrecord", "tfrecord"}
-        assert found == [tables, tables, {*tables, "index/recordio", "recordio"}]
+        assert actual == [tables, tables, {*tables, "index/recordio", "recordio"}]
         for name in ("tfrecord", "recordio"):
             with open_dataset(local, format=name) as dataset:
                 assert sum(1 for _ in dataset) == 60
         shutil.rmtree(local)
-        made = Made(data, formats=frozenset({"recordio"}), **given)
+        made = Made(data, formats=frozenset({"recordio"}), **settings)
         assert {path.name for path in Path(made.location("shards@disk").uri).iterdir()} >= {
             "recordio"
         }
@@ -386,8 +386,8 @@ class TestRemote:
     ) -> None:
         """And copied here once where a trial wants them on the disk, if there is room for them."""
         remote = Made(folder, lambda: store).location("shards@s3")
-        given = {"shards": remote.uri, "store": remote.store.model_dump()}
-        made = Made(tmp_path / "data", **given)
+        settings = {"shards": remote.uri, "store": remote.store.model_dump()}
+        made = Made(tmp_path / "data", **settings)
         assert made.location("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
@@ -397,6 +397,6 @@ class TestRemote:
         local = made.location("shards@disk")
         assert not local.is_remote
         assert images(local) == images(remote)
-        again = Made(tmp_path / "data", **given)
+        again = Made(tmp_path / "data", **settings)
         again.location("shards@disk")
         assert again.notes == []

@@ -91,8 +91,8 @@ def test_a_loader_gives_the_same_pixels(
 ) -> None:
     """In the same order: the pair differs in how samples are stored, and in nothing else."""
     torch = pytest.importorskip("torch")
-    given = {"augment": augment, "colour_jitter": augment}
-    pairs = zip(*(batches(loader, location, **given) for location in locations), strict=True)
+    settings = {"augment": augment, "colour_jitter": augment}
+    pairs = zip(*(batches(loader, location, **settings) for location in locations), strict=True)
     for compressed, decoded in pairs:
         assert torch.equal(compressed.images, decoded.images)
         assert torch.equal(compressed.labels, decoded.labels)

@@ -104,11 +104,11 @@ def test_the_part_is_below_the_limit(
 def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureRequest) -> None:
     """A little more or less free memory, and a second choice, change nothing."""
     location = request.getfixturevalue(form)
-    whole = summarize_data(location, "tfrecord" if form == "shards" else "files").bytes
-    parts = [warm_part(location, int(whole * share)) for share in (0.8, 0.85, 0.9)]
+    bytes = summarize_data(location, "tfrecord" if form == "shards" else "files").bytes
+    parts = [warm_part(location, int(bytes * share)) for share in (0.8, 0.85, 0.9)]
     assert parts[0].location.every == 2
     assert parts == [parts[0]] * 3
-    assert warm_part(parts[0].location, int(whole * 0.85)) == parts[0]
+    assert warm_part(parts[0].location, int(bytes * 0.85)) == parts[0]
 
 
 def test_files_are_spread_over_the_classes(files: Location) -> None:
@@ -125,9 +125,9 @@ def test_raw_reads_these_shards_alone(shards: Location, workers: int) -> None:
     """The images of every second shard, each once."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
-    wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
-    assert images("raw", part.location, workers=workers) == sorted(wanted)
-    assert len(wanted) < len(dataset)
+    expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
+    assert images("raw", part.location, workers=workers) == sorted(expected)
+    assert len(expected) < len(dataset)
 
 
 @pytest.mark.slow
@@ -137,11 +137,11 @@ def test_torch_reads_these_shards_alone(shards: Location, loader: str, world_siz
     """All ranks together read the images of every second shard, each once."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
-    wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
-    found = []
+    expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
+    actual = []
     for rank in range(world_size):
-        found += images(loader, part.location, workers=0, rank=rank, world_size=world_size)
-    assert sorted(found) == sorted(wanted)
+        actual += images(loader, part.location, workers=0, rank=rank, world_size=world_size)
+    assert sorted(actual) == sorted(expected)
 
 
 @pytest.mark.slow
@@ -149,8 +149,8 @@ def test_torch_folder_reads_these_files_alone(files: Location) -> None:
     """Every second image file, each once."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     paths = summarize_data(files, "files").files[::2]
-    wanted = sorted(path.read_bytes() for path in paths)
-    assert images("torch-folder", part.location, workers=0) == wanted
+    ordered = sorted(path.read_bytes() for path in paths)
+    assert images("torch-folder", part.location, workers=0) == ordered
 
 
 def test_no_reader_of_a_location_passes_over_the_part(shards: Location, files: Location) -> None:

@@ -50,8 +50,8 @@ def test_stored_pixels_become_what_their_image_becomes(augment: bool) -> None:
     image = packed(decode_rgb(file.getvalue()))
     for index in range(20):
         draws = [sample_rng(1, 2, index) for _ in range(2)]
-        made = encoded(file.getvalue(), draws[0]), decoded(image, draws[1])
-        assert np.array_equal(*made)
+        results = encoded(file.getvalue(), draws[0]), decoded(image, draws[1])
+        assert np.array_equal(*results)
         assert draws[0].random() == draws[1].random()
 
 
@@ -76,8 +76,8 @@ def test_missing_framework(
 ) -> None:
     """A loader whose framework is not installed says what brings it."""
     monkeypatch.setitem(sys.modules, framework, None)
-    said = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
-    with pytest.raises(Unavailable, match=said):
+    message = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
+    with pytest.raises(Unavailable, match=message):
         LOADERS.load(loader)(Location("/data", "shards"), LoaderSettings(), SystemClock())
 
 

@@ -209,10 +209,10 @@ def test_reading_ahead_makes_up_for_nothing() -> None:
 @pytest.mark.parametrize("unknown", ["resident_before", "physical_ratio", "amplification"])
 def test_what_one_epoch_does_not_know_is_unknown(unknown: str) -> None:
     """Nothing is made up for it."""
-    told = replace(COLD, amplification=1.0)
-    untold = Cold(**{**asdict(told), unknown: None})
-    assert getattr(combine_epochs([told, untold], [1, 1]), unknown) is None
-    assert getattr(combine_epochs([told, told], [1, 1]), unknown) is not None
+    changed = replace(COLD, amplification=1.0)
+    untold = Cold(**{**asdict(changed), unknown: None})
+    assert getattr(combine_epochs([changed, untold], [1, 1]), unknown) is None
+    assert getattr(combine_epochs([changed, changed], [1, 1]), unknown) is not None
 
 
 @given(
@@ -224,10 +224,10 @@ def test_cold_is_never_claimed_for_more_than_was_shown(
     epochs: list[tuple[Cold, int]],
 ) -> None:
     """Its label needs every epoch's; its ratio lies within theirs; limits are said once."""
-    colds, samples = [one for one, _ in epochs], [count for _, count in epochs]
+    colds, samples = [cold for cold, _ in epochs], [count for _, count in epochs]
     found = combine_epochs(colds, samples)
-    assert (found.label == "cold") == all(one.label == "cold" for one in colds)
-    ratios = [one.physical_ratio or 0.0 for one in colds]
+    assert (found.label == "cold") == all(cold.label == "cold" for cold in colds)
+    ratios = [cold.physical_ratio or 0.0 for cold in colds]
     assert found.physical_ratio is not None
     assert min(ratios) - 1e-9 <= found.physical_ratio <= max(ratios) + 1e-9
     assert len(set(found.limits)) == len(found.limits)

@@ -132,13 +132,13 @@ def test_cards_that_are_up_are_counted(tmp_path: Path, monkeypatch: pytest.Monke
     for name, driver in drivers.items():
         (tmp_path / "drivers" / driver).mkdir(parents=True, exist_ok=True)
         link(tmp_path / name / "device/driver", tmp_path / "drivers" / driver)
-    told = {
+    reported = {
         **dict.fromkeys(("ens0", "ens1", "docker0"), SimpleNamespace(isup=True, speed=100_000)),
         "eth0": SimpleNamespace(isup=True, speed=0),
         "eth2": SimpleNamespace(isup=False, speed=10_000),
     }
-    assert all(one["count"] > 0 for one in networks())
-    monkeypatch.setattr(psutil, "net_if_stats", lambda: told)
+    assert all(network["count"] > 0 for network in networks())
+    monkeypatch.setattr(psutil, "net_if_stats", lambda: reported)
     assert networks(tmp_path) == [
         {"driver": "mlx5_core", "mbit_per_s": 100_000, "count": 2},
         {"driver": "ena", "count": 1},
@@ -206,7 +206,7 @@ def test_control_groups_of_version_2(
         "pod/cpu.max": "250000 100000",
         "cpu.max": "400000 100000",
     }
-    root = write(tmp_path, {f"sys/fs/cgroup/{name}": told for name, told in files.items()})
+    root = write(tmp_path, {f"sys/fs/cgroup/{name}": reported for name, reported in files.items()})
     write(root, {"proc/self/cgroup": group})
     memory = limits[0] or psutil.virtual_memory().total
     assert (memory_bytes(root), processor_quota(root)) == (memory, limits[1])
@@ -222,7 +222,7 @@ def test_control_groups_of_version_1(tmp_path: Path) -> None:
         "cpu/job/cpu.cfs_period_us": "100000",
     }
     groups = "9:cpu,cpuacct:/{}\n4:memory:/docker/abc\n0::/\n"
-    root = write(tmp_path, {f"sys/fs/cgroup/{name}": told for name, told in files.items()})
+    root = write(tmp_path, {f"sys/fs/cgroup/{name}": reported for name, reported in files.items()})
     write(root, {"proc/self/cgroup": groups.format("job")})
     assert (memory_bytes(root), processor_quota(root)) == (7000, 0.5)
     write(root, {"proc/self/cgroup": groups.format("")})

@@ -55,37 +55,37 @@ def words(result: Result) -> str:
 def part(result: Result, name: str) -> str:
     """One part of the appendix without markup; empty if the page has none."""
     text = render(result).decode()
-    found = re.search(rf'<div id="{name}">(.*?)</details>', text, re.DOTALL)
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", found[1]))) if found else ""
+    match = re.search(rf'<div id="{name}">(.*?)</details>', text, re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", match[1]))) if match else ""
 
 
 def without_rate(trials: list[Trial], **metrics: Any) -> list[Trial]:
     """Trials of which only bounds are known."""
     rates = ("samples_per_s", "mb_per_s")
-    made = []
+    results = []
     for trial in trials:
         others = {name: value for name, value in trial.metrics.items() if name not in rates}
-        made.append(replace(trial, metrics={**others, **metrics}))
-    return made
+        results.append(replace(trial, metrics={**others, **metrics}))
+    return results
 
 
 def lead(result: Result) -> str:
     """The sentences below the verdict."""
     text = render(result).decode()
-    found = re.search(r'<p class="lead">(.*?)(<span|</p>)', text, re.DOTALL)
-    assert found is not None
-    return re.sub(r"\s+", " ", unescape(found[1])).strip()
+    match = re.search(r'<p class="lead">(.*?)(<span|</p>)', text, re.DOTALL)
+    assert match is not None
+    return re.sub(r"\s+", " ", unescape(match[1])).strip()
 
 
 def test_the_lead_names_loss_waiting_and_starts() -> None:
     """Each by its own name, with what it is."""
     metrics = {**STEADY, "epoch_start_s": 0.12, "wait_share": 0.4}
-    said = lead(run(loop("synthetic", 2000), loop("warm", 1000, metrics=metrics)))
-    assert said.startswith("1,000 of 2,000 samples/s. Loss 50.0 % (")
-    assert "): a step on data in the device's memory takes that much less time." in said
-    assert "Waiting 40.0 %: in that share of the time the device has no batch." in said
-    assert "The first batch came after 800 ms." in said
-    assert said.endswith("Later epochs wait 120 ms for their first batch.")
+    led = lead(run(loop("synthetic", 2000), loop("warm", 1000, metrics=metrics)))
+    assert led.startswith("1,000 of 2,000 samples/s. Loss 50.0 % (")
+    assert "): a step on data in the device's memory takes that much less time." in led
+    assert "Waiting 40.0 %: in that share of the time the device has no batch." in led
+    assert "The first batch came after 800 ms." in led
+    assert led.endswith("Later epochs wait 120 ms for their first batch.")
 
 
 def test_starts_are_the_main_figure_of_data_that_fit_into_the_read_ahead() -> None:
@@ -102,43 +102,45 @@ def test_starts_are_the_main_figure_of_data_that_fit_into_the_read_ahead() -> No
 
 def test_a_loop_without_its_devices_rate_has_a_lead() -> None:
     """Its rate and its waiting."""
-    said = lead(run(loop("warm", 500, metrics={"wait_share": 0.3})))
+    led = lead(run(loop("warm", 500, metrics={"wait_share": 0.3})))
     assert (
-        said == "500 samples/s. Waiting 30.0 %: in that share of the time the device has no batch."
+        led == "500 samples/s. Waiting 30.0 %: in that share of the time the device has no batch."
     )
 
 
 def test_starts_are_in_the_appendix_without_their_parts_too() -> None:
     """Loops on several devices do not report parts."""
-    said = part(run(loop("synthetic", 2000), loop("warm", 500, metrics=EPOCHS)), "first-batch")
-    assert "start of a later epoch" in said
-    assert "2.20 s 420 ms 60.0 %" in said
-    assert "synthetic" not in said
+    part_result = part(
+        run(loop("synthetic", 2000), loop("warm", 500, metrics=EPOCHS)), "first-batch"
+    )
+    assert "start of a later epoch" in part_result
+    assert "2.20 s 420 ms 60.0 %" in part_result
+    assert "synthetic" not in part_result
 
 
 def test_the_balance_stands_beside_each_rate() -> None:
     """Fetched beside consumed, in samples and in bytes, with the rule in words."""
     trials = [*loop("synthetic", 2000), *loop("warm", 1000, metrics=STEADY)]
-    said = part(run(trials, loop("cold", 500, metrics=EPOCHS)), "counted")
+    part_result = part(run(trials, loop("cold", 500, metrics=EPOCHS)), "counted")
     assert (
         "1,000 steady state: 240 batches, at least 20 rounds "
         "15,150 samples, 606 MB 15,000 samples, 600 MB 1.010"
-    ) in said
+    ) in part_result
     assert (
         "500 3 whole epochs with their starts 3,000 samples, 120 MB 3,000 samples, 120 MB 1.000"
-    ) in said
-    assert "share of the data" not in said
+    ) in part_result
+    assert "share of the data" not in part_result
 
 
 def test_dropped_samples_and_loaders_without_a_count_are_named() -> None:
     """Samples of partial batches were read; an empty cell is explained."""
     dropped = {**EPOCHS, "dropped_samples": 24}
-    said = part(run(loop("warm", 500, metrics=dropped)), "counted")
-    assert "24 samples dropped from partial batches" in said
+    part_result = part(run(loop("warm", 500, metrics=dropped)), "counted")
+    assert "24 samples dropped from partial batches" in part_result
     uncounted = {k: v for k, v in STEADY.items() if not k.startswith(("fetched", "balance"))}
-    said = part(run(loop("warm", 500, metrics=uncounted)), "counted")
-    assert "at least 20 rounds 15,000 samples, 600 MB" in said
-    assert "A cell is empty if the loader does not count the fetched samples." in said
+    part_result = part(run(loop("warm", 500, metrics=uncounted)), "counted")
+    assert "at least 20 rounds 15,000 samples, 600 MB" in part_result
+    assert "A cell is empty if the loader does not count the fetched samples." in part_result
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.25, "25.0 %"), (1.0, ""), (None, "")])
@@ -164,9 +166,9 @@ def test_a_rate_that_is_not_known_is_a_range_everywhere() -> None:
 
 def test_a_loader_without_a_rate_is_shown_by_its_range() -> None:
     """In the verdict and in the chart of loaders."""
-    said = words(run(without_rate(loader(500, 2), **NO_RATE)))
-    assert "The fastest loader is torch-iterable from shards@disk: between 290 and 1,256" in said
-    assert "The rates of loaders whose batches are discarded." in said
+    text = words(run(without_rate(loader(500, 2), **NO_RATE)))
+    assert "The fastest loader is torch-iterable from shards@disk: between 290 and 1,256" in text
+    assert "The rates of loaders whose batches are discarded." in text
 
 
 def test_results_of_the_former_rule_have_no_balance() -> None:
@@ -178,10 +180,10 @@ def test_results_of_the_former_rule_have_no_balance() -> None:
 
 def test_the_starts_of_epochs_are_a_part_of_the_step() -> None:
     """In the bar and in the chart of the ladder."""
-    said = words(run(loop("synthetic", 2000), loop("warm", 500, metrics=EPOCHS)))
-    assert "start of each epoch" in said
-    assert "+ start of each epoch" in said
-    assert "All parts except the device's own work make up the loss" in said
+    text = words(run(loop("synthetic", 2000), loop("warm", 500, metrics=EPOCHS)))
+    assert "start of each epoch" in text
+    assert "+ start of each epoch" in text
+    assert "All parts except the device's own work make up the loss" in text
 
 
 @pytest.mark.parametrize(
@@ -194,9 +196,9 @@ def test_the_starts_of_epochs_are_a_part_of_the_step() -> None:
 )
 def test_quantiles_that_need_more_steps_say_how_many(batches: int, said: str) -> None:
     """A hundred steps for p90, a thousand for p99."""
-    known = {"p50": 0.05, "p90": 0.08, "p99": 0.12}
+    by_name = {"p50": 0.05, "p90": 0.08, "p99": 0.12}
     least = {"p50": 20, "p90": 100, "p99": 1_000}
-    steps = {f"step_s_{name}": s for name, s in known.items() if batches >= least[name]}
+    steps = {f"step_s_{name}": s for name, s in by_name.items() if batches >= least[name]}
     metrics = {**STEADY, "batches": batches, **steps}
     assert said in part(run(loop("warm", 500, metrics=metrics)), "latencies")
 
@@ -204,8 +206,8 @@ def test_quantiles_that_need_more_steps_say_how_many(batches: int, said: str) ->
 def test_first_steps_of_epochs_are_not_behind_the_quantiles() -> None:
     """Of 102 steps in three epochs, 99 are."""
     metrics = {**EPOCHS, "batches": 102, "step_s_p50": 0.05}
-    said = part(run(loop("warm", 500, metrics=metrics)), "latencies")
-    assert "99 50 ms needs 1 more step needs 901 more steps" in said
+    part_result = part(run(loop("warm", 500, metrics=metrics)), "latencies")
+    assert "99 50 ms needs 1 more step needs 901 more steps" in part_result
 
 
 def test_latencies_of_requests_are_shown_where_they_were_measured() -> None:
@@ -216,26 +218,26 @@ def test_latencies_of_requests_are_shown_where_they_were_measured() -> None:
     quantiles |= {"total_s_p50": 0.04, "total_s_p90": 0.07}
     probe = done("object", params, None, mb_per_s=50.0, requests=400, **quantiles)
     gets = {"store_requests": 120, "store_first_byte_s": 0.015, "store_get_s": 0.06}
-    said = part(run(probe, loop("store", 500, metrics=gets)), "latencies")
-    assert "400 20 ms 50 ms needs 600 more requests" in said
-    assert "40 ms 70 ms needs 600 more requests" in said
-    assert "120 15 ms 60 ms" in said
+    part_result = part(run(probe, loop("store", 500, metrics=gets)), "latencies")
+    assert "400 20 ms 50 ms needs 600 more requests" in part_result
+    assert "40 ms 70 ms needs 600 more requests" in part_result
+    assert "120 15 ms 60 ms" in part_result
 
 
 def test_each_rank_stands_beside_the_mean_and_the_slowest() -> None:
     """As MLPerf Storage's DLIO computes the mean."""
-    said = part(run(side_by_side(2, 0.93, rate=370)), "loops")
-    assert "rank 0 95.0 % 185" in said
-    assert "rank 1 93.0 % 185" in said
-    assert "mean, computed like in MLPerf Storage's DLIO 94.0 %" in said
-    assert "slowest rank 93.0 %" in said
+    part_result = part(run(side_by_side(2, 0.93, rate=370)), "loops")
+    assert "rank 0 95.0 % 185" in part_result
+    assert "rank 1 93.0 % 185" in part_result
+    assert "mean, computed like in MLPerf Storage's DLIO 94.0 %" in part_result
+    assert "slowest rank 93.0 %" in part_result
 
 
 def test_accelerators_side_by_side_are_on_the_first_screen() -> None:
     """As measured, with what limits the next number, and in a table with each rank."""
     result = run(side_by_side(1, 0.97), side_by_side(2, 0.71, rate=300))
-    said = words(result)
-    first = said[: said.index("Appendix")]
+    text = words(result)
+    first = text[: text.index("Appendix")]
     assert "this host, side by side" in first
     assert "With 2, the slowest computes 71 % of the time" in first
     table = part(result, "compared")
@@ -245,6 +247,6 @@ def test_accelerators_side_by_side_are_on_the_first_screen() -> None:
 def test_figures_that_are_no_evidence_recommend_nothing() -> None:
     """The page does not say that nothing would help."""
     trials = loop("warm", 500, metrics={**STEADY, "balance": 1.4})
-    said = words(run(loop("synthetic", 2000), trials))
-    assert "No change is recommended, because the figures are not reliable enough." in said
-    assert "None of the measured changes would make the loop faster." not in said
+    text = words(run(loop("synthetic", 2000), trials))
+    assert "No change is recommended, because the figures are not reliable enough." in text
+    assert "None of the measured changes would make the loop faster." not in text

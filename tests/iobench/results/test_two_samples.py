@@ -89,7 +89,7 @@ def held(draw: Callable[[random.Random], tuple[list[float], list[float]]], shift
     """Of 4,000 pairs of runs, the share whose interval holds ``shift``."""
     source = random.Random(20261122)
     found = (unpaired_ratio(*draw(source)) for _ in range(4000))
-    return sum(each.low <= shift <= each.high for each in found) / 4000
+    return sum(entry.low <= shift <= entry.high for entry in found) / 4000
 
 
 def scattered(source: random.Random, middle: float, deviation: float) -> list[float]:
@@ -234,18 +234,18 @@ def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
     """Of runs that scatter by 4 %, six repeats cannot, and with those asked for nine in ten can."""
     source = random.Random(7)
     six = [math.exp(0.04 * z) for z in (-1.43, -0.72, -0.23, 0.23, 0.72, 1.43)]
-    asked = more_repeats_to_detect(six, six, 0.05)
-    assert 10 <= asked.repeats <= 30
+    requested = more_repeats_to_detect(six, six, 0.05)
+    assert 10 <= requested.repeats <= 30
 
     def blurred(count: int) -> float:
         pairs = (
             unpaired_ratio(*([math.exp(source.gauss(0, 0.04)) for _ in range(count)] for _ in "ab"))
             for _ in range(400)
         )
-        return sum(_holds_both(each) for each in pairs) / 400
+        return sum(_holds_both(pair) for pair in pairs) / 400
 
     assert blurred(6) > 0.7
-    assert blurred(6 + asked.repeats) < 0.1
+    assert blurred(6 + requested.repeats) < 0.1
 
 
 def _holds_both(found: Ratio) -> bool:
@@ -257,10 +257,10 @@ def test_a_p_value_is_a_share_of_all_orders(base: int, new: int) -> None:
     """As often as it says, two equal samples lie at least so far apart: all orders counted."""
     every = set(range(base + new))
     orders = [sorted(order) for order in itertools.combinations(every, new)]
-    found = [p_value(sorted(every - set(order)), order) for order in orders]
-    for level in set(found) - {1.0}:
-        assert sum(each <= level for each in found) / len(orders) == pytest.approx(level)
-    assert min(found) == pytest.approx(smallest_p_value(base, new))
+    actual = [p_value(sorted(every - set(order)), order) for order in orders]
+    for level in set(actual) - {1.0}:
+        assert sum(entry <= level for entry in actual) / len(orders) == pytest.approx(level)
+    assert min(actual) == pytest.approx(smallest_p_value(base, new))
 
 
 @pytest.mark.parametrize(

@@ -48,24 +48,24 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forecast_of(**values: Any) -> Forecast:
     """Of a config that copies its data to a bucket of Amazon's."""
-    given = {"data": {"bucket": {"uri": "s3://bucket"}}, **values}
-    return forecast(BenchConfig.model_validate({"name": "small", "repeats": 1, **given}))
+    settings = {"data": {"bucket": {"uri": "s3://bucket"}}, **values}
+    return forecast(BenchConfig.model_validate({"name": "small", "repeats": 1, **settings}))
 
 
 def test_a_run_stays_within_its_bounds(configs: Configs, tmp_path: Path) -> None:
     """In requests, whatever the operation, and in time; the result keeps the sums."""
     store = {**STORE, "operations": ["get", "range_get", "put"]}
-    (asked,) = forecast_of(object_store=store).requests.values()
+    (requested,) = forecast_of(object_store=store).requests.values()
     values = configs.values(object_store={**store, "targets": [{"uri": "local"}]}, repeats=1)
-    found = forecast_of(**values)
+    forecast = forecast_of(**values)
     stream = Lines(io.StringIO())
-    done = run.run(BenchConfig.model_validate(values), tmp_path, stream, forecast=found.totals())
+    done = run.run(BenchConfig.model_validate(values), tmp_path, stream, forecast=forecast.totals())
     by_time = sorted(done.result.trials, key=lambda trial: trial.started_s)
-    assert [step.spec.id for step in found.planned] == [trial.id for trial in by_time]
+    assert [step.spec.id for step in forecast.planned] == [trial.id for trial in by_time]
     assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
-    assert sum(trial.seconds for trial in done.result.trials) < found.max_s
+    assert sum(trial.seconds for trial in done.result.trials) < forecast.max_s
     sent = sum(trial.metrics["requests"] for trial in done.result.trials)
-    assert 0 < sent <= asked["puts"] + asked["gets"]
+    assert 0 < sent <= requested["puts"] + requested["gets"]
     assert done.result.forecast["trials"] == 3
 
 
@@ -81,11 +81,11 @@ def test_a_run_stays_within_its_bounds(configs: Configs, tmp_path: Path) -> None
 )
 def test_a_loader_on_a_store(grid: dict[str, Any], gets: int) -> None:
     """Requests are bounded by connections, and by three epochs in which no sample is read twice."""
-    given = {"loader": "torch-map", "data": ["shards@s3"], "cache": ["warm"], **grid}
-    found = forecast_of(loaders=[given])
-    (asked,) = found.requests.values()
-    assert gets < asked["gets"] < gets + 1_500
-    assert (found.planned[0].duration.likely_s is None) == ("epochs" in grid)
+    settings = {"loader": "torch-map", "data": ["shards@s3"], "cache": ["warm"], **grid}
+    forecast = forecast_of(loaders=[settings])
+    (requested,) = forecast.requests.values()
+    assert gets < requested["gets"] < gets + 1_500
+    assert (forecast.planned[0].duration.likely_s is None) == ("epochs" in grid)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_requests_end_with_the_trial(loader: str, connections: int) -> None:
     """Of a large data set, a trial sends what its connections can within ``trial_timeout_s``."""
     grid = {"loader": loader, "data": "shards@s3", "workers": 4, "seconds": 1}
     data = {"bucket": {"uri": "s3://bucket"}, "images": 100_000_000}
-    (asked,) = forecast_of(loaders=[grid], data=data, trial_timeout_s=60).requests.values()
+    (requested,) = forecast_of(loaders=[grid], data=data, trial_timeout_s=60).requests.values()
     gets = connections * 60 * 100
     # Each object that is put there first is confirmed by a request.
-    assert gets <= asked["gets"] - asked["puts"] < 1.01 * gets + 5_000
+    assert gets <= requested["gets"] - requested["puts"] < 1.01 * gets + 5_000
 
 
 def test_every_host_sends_the_requests_of_its_trials() -> None:
@@ -116,17 +116,17 @@ def test_every_host_sends_the_requests_of_its_trials() -> None:
 def test_a_loop_reads_three_epochs() -> None:
     """A training loop without ``epochs`` may read three of them, and more for its steps."""
     loop = {"consumer": "paced", "images_per_s": 500, "inputs": ["store"], "loader": "torch-folder"}
-    (asked,) = forecast_of(
+    (requested,) = forecast_of(
         training=[{**loop, "data": "files", "steps": 10, "batch_size": 32}]
     ).requests.values()
-    assert asked["gets"] >= asked["puts"] + 3 * 1_000
+    assert requested["gets"] >= requested["puts"] + 3 * 1_000
 
 
 def test_copies_are_put_there_first() -> None:
     """Each image of files is an object."""
-    given = {"loader": "torch-folder", "data": ["files@s3"], "cache": ["warm"], "workers": 1}
-    (asked,) = forecast_of(loaders=[given]).requests.values()
-    assert asked["puts"] == 1_000
+    settings = {"loader": "torch-folder", "data": ["files@s3"], "cache": ["warm"], "workers": 1}
+    (requested,) = forecast_of(loaders=[settings]).requests.values()
+    assert requested["puts"] == 1_000
 
 
 def test_a_described_device_tells_the_time() -> None:
@@ -168,24 +168,24 @@ def test_a_trial_lasts_until_its_rate_is_known(
     grid: dict[str, Any], images: int, least_s: float, most_s: float, rule: str
 ) -> None:
     """The range is from its ``seconds`` to what the rule of its rate needs at a low rate."""
-    found = forecast_of(loaders=[grid], data={"images": images}, trial_timeout_s=300)
-    (trial,) = found.content()["trials"]
+    forecast = forecast_of(loaders=[grid], data={"images": images}, trial_timeout_s=300)
+    (trial,) = forecast.content()["trials"]
     assert (trial["least_s"], trial["rate_rule"]) == (pytest.approx(least_s), rule)
     assert trial["most_s"] == pytest.approx(most_s, rel=0.03)
-    assert found.totals()["least_s"] == trial["least_s"]
-    assert found.totals()["slowest_s"] == pytest.approx(trial["most_s"], abs=0.001)
-    assert found.totals()["most_s"] == 300
+    assert forecast.totals()["least_s"] == trial["least_s"]
+    assert forecast.totals()["slowest_s"] == pytest.approx(trial["most_s"], abs=0.001)
+    assert forecast.totals()["most_s"] == 300
 
 
 def test_the_range_is_shown_for_the_run_and_each_kind() -> None:
     """The first line has the sums, and each kind of trials has its own range."""
     loop = {"consumer": "paced", "images_per_s": 200, "loader": "mock"}
-    found = forecast_of(
+    forecast = forecast_of(
         loaders=[grid_of("torch-map", epochs=3), grid_of("null")],
         training=[{**loop, "steps": 100, "inputs": ["warm"]}],
         repeats=3,
     )
-    first, loader, train, _ = found.text().splitlines()
+    first, loader, train, _ = forecast.text().splitlines()
     assert "9 trials to come, 3 of unknown length, about 2 to 4 min (at most 1 h 30 min)" in first
     assert loader.startswith("  loader       6  40.5 s to 2 min   torch-map, null;")
     assert train.startswith("  train        3")
@@ -254,21 +254,21 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
 
 def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:
     """A person is asked with the sum and the limit; without one it is refused."""
-    found = forecast_of(object_store={**STORE, "max_requests": 100_000, "seconds": 3600})
-    asked: list[str] = []
+    forecast = forecast_of(object_store={**STORE, "max_requests": 100_000, "seconds": 3600})
+    requests: list[str] = []
 
     def answer(question: str) -> bool:
-        asked.append(question)
-        return len(asked) == 1
+        requests.append(question)
+        return len(requests) == 1
 
-    require_approval(found, 1.0, yes=False, ask=None)
-    require_approval(found, 0.1, yes=True, ask=None)
-    require_approval(found, 0.1, yes=False, ask=answer)
+    require_approval(forecast, 1.0, yes=False, ask=None)
+    require_approval(forecast, 0.1, yes=True, ask=None)
+    require_approval(forecast, 0.1, yes=False, ask=answer)
     with pytest.raises(NotApproved, match="not started"):
-        require_approval(found, 0.1, yes=False, ask=answer)
-    assert asked[0].endswith("at most; cost_limit_usd is 0.1. Start?")
+        require_approval(forecast, 0.1, yes=False, ask=answer)
+    assert requests[0].endswith("at most; cost_limit_usd is 0.1. Start?")
     with pytest.raises(NotApproved, match=r"for \$0\.50 at most.*--yes") as caught:
-        require_approval(found, 0.1, yes=False, ask=None)
+        require_approval(forecast, 0.1, yes=False, ask=None)
     assert caught.value.exit_code == 2
 
 
@@ -277,20 +277,20 @@ def test_amazons_store_is_billed(monkeypatch: pytest.MonkeyPatch, endpoint: str 
     """Any other endpoint is not, wherever it is named."""
     if endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-    found = forecast_of(object_store=STORE)
-    assert [store.uri for store in found.requests] == ([] if endpoint else ["s3://bucket"])
-    assert bool(found.usd) != bool(endpoint)
-    require_approval(found, 1.0, yes=False, ask=None)
+    forecast = forecast_of(object_store=STORE)
+    assert [store.uri for store in forecast.requests] == ([] if endpoint else ["s3://bucket"])
+    assert bool(forecast.usd) != bool(endpoint)
+    require_approval(forecast, 1.0, yes=False, ask=None)
 
 
 def test_a_price_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is said, and nothing is begun without leave."""
     monkeypatch.setenv("AWS_REGION", "xx-nowhere-1")
-    found = forecast_of(object_store=STORE)
-    assert found.usd is None
-    assert "requests to S3 at an unknown price" in found.text()
+    forecast = forecast_of(object_store=STORE)
+    assert forecast.usd is None
+    assert "requests to S3 at an unknown price" in forecast.text()
     with pytest.raises(NotApproved):
-        require_approval(found, 1.0, yes=False, ask=None)
+        require_approval(forecast, 1.0, yes=False, ask=None)
 
 
 @pytest.mark.parametrize("given", ["source", "shards", "none"])
@@ -299,15 +299,15 @@ def test_images_are_counted(tmp_path: Path, given: str) -> None:
     photos, shards = tmp_path / "photos", tmp_path / "shards"
     draw_tree(photos, images=12, classes=2)
     if given == "shards":
-        asked = {"source": str(photos), "output": str(shards)}
-        dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+        requested = {"source": str(photos), "output": str(shards)}
+        dataprep.shard(dataprep.ShardConfig.model_validate(requested))
     data = {"folder": str(tmp_path / "data"), "bucket": {"uri": "s3://bucket/x"}}
     data |= {"source": str(photos)} if given == "source" else {"shards": str(shards)}
     grid = [{"loader": "raw", "data": ["files@s3"], "cache": ["warm"], "workers": 1}]
-    found = forecast_of(data=data, loaders=grid)
-    (requests,) = found.requests.values()
+    forecast = forecast_of(data=data, loaders=grid)
+    (requests,) = forecast.requests.values()
     assert requests["puts"] == (10_000_000 if given == "none" else 12)
-    assert ("could not be counted" in found.text()) == (given == "none")
+    assert ("could not be counted" in forecast.text()) == (given == "none")
 
 
 class TestEarlier:
@@ -344,8 +344,8 @@ class TestEarlier:
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
         begin_log(folder, moved)
-        (said,) = forecast(config, like=folder).warnings
-        assert "another machine (processor differ)" in said
+        (warnings,) = forecast(config, like=folder).warnings
+        assert "another machine (processor differ)" in warnings
 
     def test_times_of_the_former_rule_are_not_used(self, config: BenchConfig, folder: Path) -> None:
         """Loaders took less time then, which a warning says."""
@@ -365,8 +365,8 @@ class TestEarlier:
         done = Trial(earlier.id, "loader", earlier.params, 0, "done", metrics, seconds=9.0)
         begin_log(folder, replace(read(folder), trials=(done,)))
         grid = {"loader": "torch-map", "workers": 0, "epochs": 3}
-        wanted = BenchConfig.model_validate(configs.values(loaders=[grid]))
-        (step,) = forecast(wanted, like=folder).planned
+        expected = BenchConfig.model_validate(configs.values(loaders=[grid]))
+        (step,) = forecast(expected, like=folder).planned
         assert step.spec.id == spec.id
         assert step.duration.likely_s == 3.0 + 3 * 40 / 10.0
 

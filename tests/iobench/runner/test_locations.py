@@ -28,8 +28,8 @@ RUN = "20261121T143000Z-0123abcd"
 
 def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Locations:
     """Those of a config."""
-    said = [] if notes is None else notes
-    return Locations(BenchConfig.model_validate(configs.values(**given)), said.append, RUN)
+    message = [] if notes is None else notes
+    return Locations(BenchConfig.model_validate(configs.values(**given)), message.append, RUN)
 
 
 def test_disk_targets_are_where_they_say(
@@ -151,17 +151,17 @@ class TestOwnServer:
     @pytest.fixture
     def started(self, monkeypatch: pytest.MonkeyPatch) -> list[MotoServer]:
         """The servers that were started."""
-        found: list[MotoServer] = []
+        actual: list[MotoServer] = []
 
         class Kept(MotoServer):
             def __enter__(self) -> MotoServer:
-                found.append(self)
+                actual.append(self)
                 return super().__enter__()
 
         monkeypatch.setattr(locations_module, "MotoServer", Kept)
         for name in MotoServer.ENVIRONMENT:
             monkeypatch.setenv(name, "mine")
-        return found
+        return actual
 
     def test_one_for_the_whole_run(
         self, configs: Configs, started: list[MotoServer], monkeypatch: pytest.MonkeyPatch

@@ -168,21 +168,21 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delays, "cases", lambda given: few)
     done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])
     assert isinstance(done.exception, SystemExit | None), done.exception
-    told = json.loads(done.stdout)
+    content = json.loads(done.stdout)
     parts = ["checks", "rungs_s", "ladder", "prefetch", "others_busy_share", "not_run", "ok"]
-    assert list(told) == parts
-    assert 0 <= told["others_busy_share"] <= 1
-    rows = [*told["checks"], *told["ladder"], *told["prefetch"]]
-    assert done.exit_code == int(not told["ok"])
-    assert told["ok"] == all(row["ok"] for row in rows)
-    assert list(told["rungs_s"]) == list(INPUTS)
-    assert told["not_run"] == []
-    assert [(row["case"], row["stage"]) for row in told["ladder"]] == [
+    assert list(content) == parts
+    assert 0 <= content["others_busy_share"] <= 1
+    rows = [*content["checks"], *content["ladder"], *content["prefetch"]]
+    assert done.exit_code == int(not content["ok"])
+    assert content["ok"] == all(row["ok"] for row in rows)
+    assert list(content["rungs_s"]) == list(INPUTS)
+    assert content["not_run"] == []
+    assert [(row["case"], row["stage"]) for row in content["ladder"]] == [
         ("copy", "copy"),
         ("decode and fetch", "decode"),
         ("decode and fetch", "fetch"),
     ]
-    assert [row["case"] for row in told["prefetch"]] == ["device", "copy"]
+    assert [row["case"] for row in content["prefetch"]] == ["device", "copy"]
     assert "round 2: decode and fetch slowed" in done.stderr
 
 

@@ -73,8 +73,8 @@ class TestCases:
     def test_the_plan(self) -> None:
         """Delays differ by at least a fifth; no loop needs several epochs with their starts."""
         plan = Plan()
-        found = sorted(plan.delays.values())
-        assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(found))
+        ordered = sorted(plan.delays.values())
+        assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(ordered))
         batch_by_batch = ReadPattern(streams=plan.workers)
         flow = sample_flow(
             batch_by_batch, batch_size=plan.batch_size, workers=plan.workers, prefetch=2

@@ -85,21 +85,21 @@ def cache(
 
 def epochs(of: EpochCache, memory: Memory, count: int = 3) -> list[tuple[str, str, float | None]]:
     """What was asked of each, what it is called, and which share came from storage."""
-    found = []
+    actual = []
     for _ in range(count):
         of.prepare()
         memory.read()
         cold = of.judge_epoch(SAMPLES)
         assert cold is not None
-        found.append((cold.asked, cold.label, cold.physical_ratio))
-    return found
+        actual.append((cold.asked, cold.label, cold.physical_ratio))
+    return actual
 
 
 def label(of: EpochCache) -> str:
     """Of all epochs so far."""
-    whole = of.verdict()
-    assert whole is not None
-    return whole.label
+    verdict = of.verdict()
+    assert verdict is not None
+    return verdict.label
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_cold_is_what_came_from_storage(
 
 def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What libraries are read from storage is left out, except where data exceed the memory."""
-    for asked, ratio in (("cold", 1.0), ("warm", 0.0)):
-        of = cache(tmp_path, asked)
+    for requested, ratio in (("cold", 1.0), ("warm", 0.0)):
+        of = cache(tmp_path, requested)
         of.prepare()
         memory.read()
         memory.physical += 50 * BYTES
@@ -143,9 +143,9 @@ def test_loops_in_other_processes_tell_their_bytes(tmp_path: Path, memory: Memor
     of = cache(tmp_path, "cold")
     of.prepare()
     memory.resident = 1.0
-    found = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
-    assert [one and one.physical_ratio for one in found] == [1.0, 0.5, None]
-    assert [one and one.label for one in found][:2] == ["cold", "warm"]
+    actual = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
+    assert [entry and entry.physical_ratio for entry in actual] == [1.0, 0.5, None]
+    assert [entry and entry.label for entry in actual][:2] == ["cold", "warm"]
 
 
 @pytest.mark.parametrize(("access", "resident"), [("direct", None), ("file", True)])
@@ -156,9 +156,9 @@ def test_a_store_is_left_alone(
     trial = TRIAL.model_copy(update={"access": access})
     of = cache(tmp_path, "store", trial=trial, location=REMOTE)
     assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
-    whole = of.verdict()
-    assert whole is not None
-    assert (whole.label, whole.cache_resident) == ("server cache unknown", resident)
+    verdict = of.verdict()
+    assert verdict is not None
+    assert (verdict.label, verdict.cache_resident) == ("server cache unknown", resident)
     assert (memory.done, of.evicts) == ([], False)
 
 
@@ -243,10 +243,10 @@ def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
     assert epochs(of, memory) == [("cold", "cold", 1.0), *[(NOT_PREPARED, "warm", 0.0)] * 2]
     assert memory.done == ["evict when-needed"]
     assert not of.evicts
-    whole = of.verdict()
-    assert whole is not None
-    assert whole.label == FIRST_EPOCH_COLD
-    assert whole.physical_ratio == pytest.approx(1 / 3)
+    verdict = of.verdict()
+    assert verdict is not None
+    assert verdict.label == FIRST_EPOCH_COLD
+    assert verdict.physical_ratio == pytest.approx(1 / 3)
     of = cache(tmp_path, "cold", every=False)
     for _ in range(2):
         epochs(of, memory, 1)
@@ -263,9 +263,9 @@ def test_warm_epochs_are_filled_as_they_are_evicted(tmp_path: Path, memory: Memo
     assert memory.done == ["warm"] * 4
     memory.resident = 0.4
     assert epochs(of, memory, 1) == [("warm", "warm", 0.6)]
-    whole = of.verdict()
-    assert whole is not None
-    assert whole.why.startswith("epoch 2 of 2: only 40 % of the pages")
+    verdict = of.verdict()
+    assert verdict is not None
+    assert verdict.why.startswith("epoch 2 of 2: only 40 % of the pages")
 
 
 def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: Memory) -> None:
@@ -273,8 +273,8 @@ def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: M
     of = cache(tmp_path, "cold", every=False)
     epochs(of, memory, 1)
     of.prepare()
-    found = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
-    assert [one and one.label for one in found] == ["cold", FIRST_EPOCH_COLD]
+    actual = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
+    assert [entry and entry.label for entry in actual] == ["cold", FIRST_EPOCH_COLD]
 
 
 def test_a_trial_without_data_has_no_verdict() -> None:
@@ -303,7 +303,7 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
             colds.append(of.judge_epoch(SAMPLES))
         if not (colds[0] and colds[0].physical_ratio):
             pytest.skip("physical bytes are not counted here")
-        labels[every] = [one and one.label for one in colds], label(of)
+        labels[every] = [cold and cold.label for cold in colds], label(of)
     assert labels == {
         True: (["cold", "cold"], "cold"),
         False: (["cold", "warm"], FIRST_EPOCH_COLD),

@@ -27,22 +27,22 @@ loops = st.dictionaries(
 
 def test_every_rung_is_what_it_adds() -> None:
     """Seconds a sample of one repeat: differences, and shares of the farthest."""
-    found = ladder({rung: {0: 1.0 + location} for location, rung in enumerate(RUNGS[:-1])})
-    assert found.path == RUNGS[:-1]
-    assert [rung.above for rung in found.rungs] == [None, *RUNGS[:-2]]
-    assert [rung.cost and rung.cost.median for rung in found.rungs] == [None, *[1.0] * 6]
-    assert [rung.share and rung.share.median for rung in found.rungs[1:]] == [1 / 7] * 6
-    assert found.stall is not None
-    assert found.stall.median == 6.0
-    assert found.stall_share is not None
-    assert found.stall_share.median == 6 / 7
+    rungs = ladder({rung: {0: 1.0 + location} for location, rung in enumerate(RUNGS[:-1])})
+    assert rungs.path == RUNGS[:-1]
+    assert [rung.above for rung in rungs.rungs] == [None, *RUNGS[:-2]]
+    assert [rung.cost and rung.cost.median for rung in rungs.rungs] == [None, *[1.0] * 6]
+    assert [rung.share and rung.share.median for rung in rungs.rungs[1:]] == [1 / 7] * 6
+    assert rungs.stall is not None
+    assert rungs.stall.median == 6.0
+    assert rungs.stall_share is not None
+    assert rungs.stall_share.median == 6 / 7
 
 
 def test_the_store_replaces_the_local_read() -> None:
     """Beside cold it is compared with what reads nothing, and the way to it leaves both out."""
-    found = ladder({rung: {0: 1.0 + location} for location, rung in enumerate(RUNGS)})
-    assert found.path == ("synthetic", "copy", "collate", "augment", "decode", "store")
-    by_rung = {rung.rung: rung for rung in found.rungs}
+    rungs = ladder({rung: {0: 1.0 + location} for location, rung in enumerate(RUNGS)})
+    assert rungs.path == ("synthetic", "copy", "collate", "augment", "decode", "store")
+    by_rung = {rung.rung: rung for rung in rungs.rungs}
     assert by_rung["store"].above == "decode"
     assert by_rung["cold"].above == "warm"
     assert by_rung["warm"].above == "decode"
@@ -74,19 +74,19 @@ def test_differences_add_up_to_the_whole_stall(
 ) -> None:
     """In every repeat, whatever was measured, negative ones included."""
     one = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
-    found = ladder(one)
-    by_rung = {rung.rung: rung for rung in found.rungs}
+    rungs = ladder(one)
+    by_rung = {rung.rung: rung for rung in rungs.rungs}
     assert set(by_rung) == set(one)
-    if found.stall is None or found.stall_share is None:
-        assert "synthetic" not in one or found.path == ("synthetic",)
+    if rungs.stall is None or rungs.stall_share is None:
+        assert "synthetic" not in one or rungs.path == ("synthetic",)
         return
-    parts = [by_rung[rung].cost for rung in found.path[1:]]
-    shares = [by_rung[rung].share for rung in found.path[1:]]
-    assert sum(part.median for part in parts if part) == pytest.approx(found.stall.median)
-    whole = one[found.path[-1]][0]
-    assert found.stall.median == pytest.approx(whole - one["synthetic"][0])
+    parts = [by_rung[rung].cost for rung in rungs.path[1:]]
+    shares = [by_rung[rung].share for rung in rungs.path[1:]]
+    assert sum(part.median for part in parts if part) == pytest.approx(rungs.stall.median)
+    whole = one[rungs.path[-1]][0]
+    assert rungs.stall.median == pytest.approx(whole - one["synthetic"][0])
     assert sum(share.median for share in shares if share) == pytest.approx(
-        found.stall_share.median, abs=1e-9 * max(1, 10 / whole)
+        rungs.stall_share.median, abs=1e-9 * max(1, 10 / whole)
     )
 
 
@@ -100,22 +100,22 @@ def test_every_interval_holds_its_median(seconds: dict[str, dict[int, float]]) -
 
 def test_differences_are_taken_within_repeats() -> None:
     """A machine that slows down from repeat to repeat hides nothing; lone repeats do not count."""
-    found = ladder(
+    rungs = ladder(
         {"synthetic": {n: 1.0 + n for n in range(6)}, "copy": {n: 1.5 + n for n in range(1, 8)}}
     )
-    part = found.rungs[1].cost
+    part = rungs.rungs[1].cost
     assert part is not None
     assert (part.median, part.low, part.high, part.repeats) == (0.5, 0.5, 0.5, 5)
-    assert found.rungs[1].differs_from_zero
+    assert rungs.rungs[1].differs_from_zero
 
 
 def test_a_negative_part_is_kept_and_told() -> None:
     """Nothing is clipped."""
-    found = ladder({"copy": dict.fromkeys(range(6), 3.0), "collate": dict.fromkeys(range(6), 2.0)})
-    part = found.rungs[1].cost
+    rungs = ladder({"copy": dict.fromkeys(range(6), 3.0), "collate": dict.fromkeys(range(6), 2.0)})
+    part = rungs.rungs[1].cost
     assert part is not None
     assert part.median == -1.0
-    assert found.rungs[1].differs_from_zero
+    assert rungs.rungs[1].differs_from_zero
 
 
 def test_what_cannot_be_told() -> None:
@@ -134,8 +134,8 @@ def test_rungs_add_up_with_the_starts_of_epochs(
     one = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
     nearest = first_from_memory(list(one))
     starts = {0: share * one[nearest][0]} if nearest is not None else {}
-    found = ladder(with_starts(one, starts))
-    by_rung = {rung.rung: rung for rung in found.rungs}
+    rungs = ladder(with_starts(one, starts))
+    by_rung = {rung.rung: rung for rung in rungs.rungs}
     if nearest is None or not {"synthetic", "copy"} & set(one):
         assert START not in by_rung
         return
@@ -144,16 +144,16 @@ def test_rungs_add_up_with_the_starts_of_epochs(
     assert part.median == pytest.approx(starts[0])
     assert by_rung[nearest].above == START
     assert by_rung[START].above == ("copy" if "copy" in one else "synthetic")
-    if found.stall is not None:
-        parts = [by_rung[rung].cost for rung in found.path[1:]]
-        assert START in found.path
-        assert sum(part.median for part in parts if part) == pytest.approx(found.stall.median)
+    if rungs.stall is not None:
+        parts = [by_rung[rung].cost for rung in rungs.path[1:]]
+        assert START in rungs.path
+        assert sum(part.median for part in parts if part) == pytest.approx(rungs.stall.median)
 
 
 def test_a_rung_below_the_starts_has_in_it_what_was_not_measured() -> None:
     """The start itself hides nothing: the copy is in the first rung with a loader."""
-    found = ladder(with_starts({"synthetic": {0: 1.0}, "warm": {0: 4.0}}, {0: 2.0}))
-    hidden = {rung.rung: rung.skipped for rung in found.rungs}
+    rungs = ladder(with_starts({"synthetic": {0: 1.0}, "warm": {0: 4.0}}, {0: 2.0}))
+    hidden = {rung.rung: rung.skipped for rung in rungs.rungs}
     assert hidden[START] == ()
     assert hidden["warm"] == ("copy", "collate", "augment", "decode")
 

@@ -77,7 +77,7 @@ def done(verdict: TrialEnd) -> Outcome:
 
 def left(folder: Path) -> list[int]:
     """Processes of trials, or forks of them, that still run."""
-    found = []
+    actual = []
     for process in psutil.process_iter(["cmdline", "environ", "status"]):
         environ, command = process.info["environ"] or {}, process.info["cmdline"] or []
         ours = (
@@ -85,8 +85,8 @@ def left(folder: Path) -> list[int]:
             and "iobench.trials.trial_process_main" in command
         )
         if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process.pid)
-    return found
+            actual.append(process.pid)
+    return actual
 
 
 def all_gone(third_party: ThirdParty) -> None:

@@ -36,16 +36,16 @@ def locations(
         }
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
         options = StoreOptions(endpoint_url=s3_server.url)
-        found: dict[str, Location] = {}
+        actual: dict[str, Location] = {}
         for form, folder in (("shards", output), ("files", tree)):
             uri = f"s3://{bucket}/{form}"
             local, remote = open_store(folder), open_store(uri, options)
             for entry in local.list():
                 remote.put(entry.key, local.get(entry.key))
             local_location = Location(str(folder), "shards" if form == "shards" else "files")
-            found[f"{form}@disk"] = local_location
-            found[f"{form}@s3"] = replace(local_location, uri=uri, store=options)
-        yield found
+            actual[f"{form}@disk"] = local_location
+            actual[f"{form}@s3"] = replace(local_location, uri=uri, store=options)
+        yield actual
 
 
 @pytest.fixture

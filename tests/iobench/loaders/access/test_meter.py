@@ -66,11 +66,11 @@ def opened(params: Mapping[str, Any], context: Context) -> Loader:
 
 def images(batches: Iterator[Any]) -> list[bytes]:
     """Encoded ones in their order, whatever framework holds them."""
-    found = []
+    actual = []
     for batch in batches:
         values = batch.images.numpy() if hasattr(batch.images, "numpy") else batch.images
-        found += [bytes(image) for image in values]
-    return found
+        actual += [bytes(image) for image in values]
+    return actual
 
 
 @pytest.fixture

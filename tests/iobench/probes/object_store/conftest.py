@@ -45,8 +45,8 @@ def trial(location: Location) -> RunTrial:
     """Run a trial at ``location``, by default with six requests."""
 
     def ran(at: Location = location, **params: object) -> Outcome:
-        asked = {**SMALL, **params}
+        requested = {**SMALL, **params}
         context = Context({"store/s3": at}, SystemClock(), lambda done, unit: None)
-        return run(TrialSpec("object", asked), context)
+        return run(TrialSpec("object", requested), context)
 
     return ran

@@ -95,9 +95,9 @@ def test_a_defect_is_not_a_failed_request() -> None:
 
 def test_progress_ends_with_all_bytes() -> None:
     """The last report has all bytes."""
-    clock, told = VirtualClock(), list[tuple[float, str]]()
-    send_requests(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: told.append(done))
-    assert told[-1] == (300, "bytes")
+    clock, reported = VirtualClock(), list[tuple[float, str]]()
+    send_requests(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: reported.append(done))
+    assert reported[-1] == (300, "bytes")
 
 
 def test_rates_count_what_succeeded() -> None:

@@ -48,13 +48,13 @@ def limited(seconds: float, max_requests: int) -> ObjectTrial:
 )
 def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
     """Copies are repeated until time or number is used up, and removed."""
-    clock, told = VirtualClock(), list[float]()
+    clock, reported = VirtualClock(), list[float]()
     copier = Copier(clock)
-    progress: Callable[[float, str], None] = lambda done, unit: told.append(done)  # noqa: E731
+    progress: Callable[[float, str], None] = lambda done, unit: reported.append(done)  # noqa: E731
     done = copy_objects(copier, OBJECTS, limited(seconds, at_most), clock, progress)
     found = tuple(done[name] for name in ("requests", "bytes", "seconds"))
     assert found == (3 * rounds, 3000 * rounds, 2.0 * rounds)
-    assert told == [3000 * number for number in range(1, rounds + 1)]
+    assert reported == [3000 * number for number in range(1, rounds + 1)]
     assert done["cpu_cores"] >= 0
     assert not any(folder.exists() for folder in copier.folders)
 

@@ -41,13 +41,13 @@ def test_every_operation_has_figures(
     """Six requests move six times the bytes; written objects are deleted."""
     params = PARTS if operation == "multipart" else {"object_bytes": 5_000}
     outcome = trial(client=client, operation=operation, **params)
-    found = outcome.metrics
-    assert found.keys() >= METRICS
-    assert (found["requests"], found["errors"]) == (6, {})
-    assert found["bytes"] == 6 * int(params["object_bytes"])
-    assert found["seconds"] > 0
-    assert found["mb_per_s"] == pytest.approx(found["bytes"] / found["seconds"] / 1e6)
-    json.dumps(found, allow_nan=False)
+    metrics = outcome.metrics
+    assert metrics.keys() >= METRICS
+    assert (metrics["requests"], metrics["errors"]) == (6, {})
+    assert metrics["bytes"] == 6 * int(params["object_bytes"])
+    assert metrics["seconds"] > 0
+    assert metrics["mb_per_s"] == pytest.approx(metrics["bytes"] / metrics["seconds"] / 1e6)
+    json.dumps(metrics, allow_nan=False)
     is_read = operation.endswith("get")
     assert is_read or stored(location) == ["warm-up"]
     assert (outcome.cold is not None and outcome.cold.label == "server cache unknown") == is_read
@@ -60,10 +60,10 @@ def test_programs_copy_all_objects(trial: RunTrial, client: str) -> None:
         outcome = trial(client=client)
     except Unavailable as error:
         pytest.skip(str(error))
-    found = outcome.metrics
-    assert found.keys() >= METRICS
-    assert (found["requests"], found["bytes"], found["retries"]) == (8, 8 * 5_000, None)
-    assert found["cpu_s_per_gb"] > 0
+    metrics = outcome.metrics
+    assert metrics.keys() >= METRICS
+    assert (metrics["requests"], metrics["bytes"], metrics["retries"]) == (8, 8 * 5_000, None)
+    assert metrics["cpu_s_per_gb"] > 0
     assert outcome.cold is not None
     assert outcome.cold.label == "server cache unknown"
 
@@ -82,9 +82,9 @@ def test_streams_read_different_objects_and_find_them_again(
     trial: RunTrial, proxy: FaultProxy
 ) -> None:
     """Four objects fill the pool, are read in turn, and are put once for two trials."""
-    found = trial(max_requests=20).metrics
-    assert 0 < found["first_byte_s_p50"] <= found["total_s_p50"]
-    assert 0 <= found["body_s_p50"] <= found["total_s_p50"]
+    metrics = trial(max_requests=20).metrics
+    assert 0 < metrics["first_byte_s_p50"] <= metrics["total_s_p50"]
+    assert 0 <= metrics["body_s_p50"] <= metrics["total_s_p50"]
     first = [r for r in proxy.requests if READ in r.path]
     assert len({r.path for r in first if r.method == "GET"}) == 4
     proxy.clear()
@@ -104,10 +104,10 @@ def test_failed_requests_are_counted_and_bring_no_bytes(
             Rule(Match("GET", READ + ".*", skip=3, times=1), Truncate(100)),
         ]
     )
-    found = trial(client=client, connections=1).metrics
+    metrics = trial(client=client, connections=1).metrics
     broken = "connection" if client == "awscrt" else "truncated"  # it gets whole bodies
-    assert found["errors"] == {"503": 1, broken: 1}
-    assert (found["requests"], found["bytes"], found["retries"]) == (4, 20_000, 0)
+    assert metrics["errors"] == {"503": 1, broken: 1}
+    assert (metrics["requests"], metrics["bytes"], metrics["retries"]) == (4, 20_000, 0)
 
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
@@ -122,9 +122,9 @@ def test_retries_are_counted(
             Rule(Match("GET", "/warm-up", times=1), Status(503, "SlowDown")),
         ]
     )
-    found = trial(Location(location.uri, "empty", thrice), client=client, connections=1).metrics
-    assert (found["errors"], found["retries"], found["requests"]) == ({}, 1, 6)
-    assert found["refused"] == 1
+    metrics = trial(Location(location.uri, "empty", thrice), client=client, connections=1).metrics
+    assert (metrics["errors"], metrics["retries"], metrics["requests"]) == ({}, 1, 6)
+    assert metrics["refused"] == 1
     assert [r.status for r in proxy.requests if "/warm-up" in r.path][2:] == [503, 206]
 
 
@@ -178,9 +178,9 @@ def test_requests_that_are_sent_again_are_said_while_they_are(
 def test_what_cannot_be_deleted_is_noted(trial: RunTrial, proxy: FaultProxy) -> None:
     """A bucket that refuses to delete still has figures."""
     proxy.replace_rules([Rule(Match("DELETE"), Status(403, "AccessDenied", "Locked"))])
-    found = trial(operation="put").metrics
-    assert found["requests"] == 6
-    assert "could not be deleted" in found["notes"][0]
+    metrics = trial(operation="put").metrics
+    assert metrics["requests"] == 6
+    assert "could not be deleted" in metrics["notes"][0]
 
 
 def test_what_is_not_there_is_skipped(trial: RunTrial, monkeypatch: pytest.MonkeyPatch) -> None:

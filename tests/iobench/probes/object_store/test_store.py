@@ -51,9 +51,9 @@ def test_a_missing_bucket_is_not_there(location: Location) -> None:
 
 def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
     """The message names the endpoint and what to check."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{connection.getsockname()[1]}"
         with pytest.raises(Unavailable, match=f"no answer from {url}: check") as caught:
             open_reachable(Location(f"s3://{bucket}", "empty", StoreOptions(endpoint_url=url)))
     assert "\n" not in str(caught.value)
