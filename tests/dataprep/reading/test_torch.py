@@ -113,10 +113,10 @@ class TestIterableStyle:
         images.set_epoch(0)
         assert list(images) == first
         assert list(images) != first
-        location_settings = {
+        number_by_image = {
             image: number for number, (image, _) in enumerate(stored_samples(dataset))
         }
-        numbers = [location_settings[image] for image, _ in first]
+        numbers = [number_by_image[image] for image, _ in first]
         shards = dataset.places.shards[numbers].tolist()
         assert sum(a != b for a, b in pairwise(shards)) == len(set(shards)) - 1
         assert shards != sorted(shards)
@@ -166,10 +166,10 @@ class TestIterableStyle:
         assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
         assert [image for images, _ in batches for image in images] == [image for image, _ in found]
-        location_settings = {
+        number_by_image = {
             image: number for number, (image, _) in enumerate(stored_samples(dataset))
         }
-        shards = [int(dataset.places.shards[location_settings[image]]) for image, _ in found]
+        shards = [int(dataset.places.shards[number_by_image[image]]) for image, _ in found]
         assert buffer == 1 or sum(a != b for a, b in pairwise(shards)) > 30
 
 
