@@ -29,9 +29,8 @@ def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
 
     for name in WARM_IMPORTS:
         __import__(name)
-    from torch.utils.data import DataLoader
-
     import dataprep.adapters.torch
+    from torch.utils.data import DataLoader
 
     dataset = dataprep.open(uri, "train", options=StoreOptions(endpoint_url=url))
     begun_s = time.perf_counter()

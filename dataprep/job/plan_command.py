@@ -18,7 +18,7 @@ from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.job.in_process import InProcess
 from dataprep.job.plan_costs import cost_on_aws, region_warnings, requests_by_location
 from dataprep.job.plan_report import Estimate, SplitEstimate, TrialEstimate
-from dataprep.job.planning import boxes_for, bytes_to_write, lack_of_space
+from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.source_notes import describe_source, preflight_warnings
@@ -158,7 +158,7 @@ def _make_plans(
     config, listing = request.config, request.listing
     engine = InProcess(config.dask, lambda progress: None)
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
-    boxes = boxes_for(request, label_space, note)
+    boxes = read_boxes(request, label_space, note)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
     return make_plans(listing, label_space, calibration, config, boxes)
 
@@ -324,7 +324,7 @@ def _obstacle_warnings(
 ) -> Iterator[str]:
     """Warn about problems that ``shard``, or the readers of its shards, would meet."""
     store = open_store(config.output, config.store)
-    lack = lack_of_space(store, bytes_to_write(plans, config))
+    lack = not_enough_space(store, bytes_to_write(plans, config))
     if lack is not None:
         yield f"shard would refuse: {lack}"
     for split in splits:
