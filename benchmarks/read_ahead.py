@@ -29,8 +29,9 @@ def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
 
     for name in WARM_IMPORTS:
         __import__(name)
-    import dataprep.adapters.torch
     from torch.utils.data import DataLoader
+
+    import dataprep.adapters.torch
 
     dataset = dataprep.open(uri, "train", options=StoreOptions(endpoint_url=url))
     begun_s = time.perf_counter()

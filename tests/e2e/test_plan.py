@@ -150,7 +150,7 @@ def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
     ):
         done = run("plan", source, place, *more, code=2)
         assert said in done.complaints[0]
-    assert "holds a job of train already" in run("plan", tree, output).out
+    assert "already has a job of train" in run("plan", tree, output).out
     assert files(output) == before
 
 
