@@ -39,7 +39,7 @@ from dataprep.job.isolate import isolated_batches
 from dataprep.job.shard_queue import ShardQueue
 from dataprep.job.worker import ShardTask
 from dataprep.machine.process_settings import MAX_OPEN_FILES
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Located, Source
 
 MAX_TASK_END_S = 120.0
@@ -151,7 +151,7 @@ class Cluster:
             batches,
             source=source,
             policy=policy,
-            versions=determining(same_everywhere=policy.same_everywhere),
+            versions=versions_that_determine_bytes(same_everywhere=policy.same_everywhere),
             limit=limit,
             pure=False,
         )

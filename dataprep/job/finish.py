@@ -37,7 +37,7 @@ from dataprep.ordered import in_order
 from dataprep.output import keys, manifest
 from dataprep.output.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.output.samples_table import SampleTable
-from dataprep.output.versions import informing
+from dataprep.output.versions import informative_versions
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
 
@@ -100,7 +100,7 @@ def finish(
         fingerprint=job.fingerprint,
         config=job.config,
         run={**run, "seconds": seconds},
-        versions={**informing(), **job.versions},
+        versions={**informative_versions(), **job.versions},
         formats=formats,
         samples=counts,
         warnings={**table.warnings(formats), **job.warnings},

@@ -37,7 +37,7 @@ from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
 from dataprep.output import keys
 from dataprep.output.manifest import Row
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 
@@ -212,7 +212,7 @@ def _trial_task(
     )
     return ShardTask(
         fingerprint="",
-        versions=determining(same_everywhere=config.image.same_everywhere),
+        versions=versions_that_determine_bytes(same_everywhere=config.image.same_everywhere),
         split=config.split,
         shard=0,
         shards=1,

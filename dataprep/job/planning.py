@@ -17,7 +17,7 @@ from dataprep.job.split_plan import SplitPlan, label_offsets, labels_of, make_pl
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources.file_names import is_clutter
 from dataprep.sources.local_tree import list_tree
 from dataprep.stores import ObjectInfo, Store
@@ -77,7 +77,9 @@ def plan_job(
         jobs[split] = JobFile(
             split=split,
             config=content_of_split(config, split),
-            versions=dict(determining(same_everywhere=config.image.same_everywhere)),
+            versions=dict(
+                versions_that_determine_bytes(same_everywhere=config.image.same_everywhere)
+            ),
             source=source,
             calibration=calibration.points,
             label_offsets=dict(label_offsets(config, label_space)),

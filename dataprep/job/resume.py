@@ -19,7 +19,7 @@ from dataprep.job.source_changes import describe_source_changes
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.output import keys
-from dataprep.output.versions import determining, other_resizer
+from dataprep.output.versions import resizer_difference, versions_that_determine_bytes
 from dataprep.sources import Listing
 from dataprep.stores import Store
 
@@ -45,9 +45,9 @@ def require_same_job(
     Raises:
         OutputConflict: something differs; the message lists the differences.
     """
-    versions = dict(determining(same_everywhere=config.image.same_everywhere))
+    versions = dict(versions_that_determine_bytes(same_everywhere=config.image.same_everywhere))
     for split, job in stored_jobs.jobs.items():
-        if other := other_resizer(job.versions):
+        if other := resizer_difference(job.versions):
             raise OutputConflict(
                 f"{config.output}: its job for split {split!r} was {other}, or start anew with "
                 "another --output or with --overwrite"

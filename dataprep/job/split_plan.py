@@ -39,7 +39,7 @@ from dataprep.labels.boxes import Annotated, BoxColumns
 from dataprep.names import CODEC, escape, escape_all, unescape_all
 from dataprep.output.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.output.manifest import Row, Samples
-from dataprep.output.samples_table import in_numpy, numbers, read_table, texts
+from dataprep.output.samples_table import number_column, read_table, text_column, to_numpy_array
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
 
@@ -303,17 +303,17 @@ class SplitPlan:
     def to_parquet(self) -> bytes:
         """Return the plan as a Parquet file, with escaped names."""
         columns = {
-            "source": texts(escape_all(self.names)),
-            "source_bytes": numbers(self.sizes),
-            "label": numbers(self.labels),
-            "predicted_bytes": numbers(self.predicted),
-            "shard": numbers(self.shards),
-            "status": texts(self.statuses),
-            "reason": texts(self.reasons),
+            "source": text_column(escape_all(self.names)),
+            "source_bytes": number_column(self.sizes),
+            "label": number_column(self.labels),
+            "predicted_bytes": number_column(self.predicted),
+            "shard": number_column(self.shards),
+            "status": text_column(self.statuses),
+            "reason": text_column(self.reasons),
         }
         if self.containers:
-            columns["container"] = texts(escape_all(self.containers))
-            columns["offset"] = numbers(self.offsets)
+            columns["container"] = text_column(escape_all(self.containers))
+            columns["offset"] = number_column(self.offsets)
         if self.values is not None:
             columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
         if self.boxes is not None:
@@ -334,15 +334,15 @@ class SplitPlan:
             optional: dict[str, Any] = {}
             if "container" in table.column_names:
                 optional["containers"] = unescape_all(table["container"].to_pylist())
-                optional["offsets"] = in_numpy(table["offset"])
+                optional["offsets"] = to_numpy_array(table["offset"])
             if "values" in table.column_names:
                 optional["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
             return cls(
                 names=unescape_all(table["source"].to_pylist()),
-                sizes=in_numpy(table["source_bytes"]),
-                labels=in_numpy(table["label"]),
-                predicted=in_numpy(table["predicted_bytes"]),
-                shards=in_numpy(table["shard"]),
+                sizes=to_numpy_array(table["source_bytes"]),
+                labels=to_numpy_array(table["label"]),
+                predicted=to_numpy_array(table["predicted_bytes"]),
+                shards=to_numpy_array(table["shard"]),
                 statuses=table["status"].to_pylist(),
                 reasons=table["reason"].to_pylist(),
                 boxes=BoxColumns.from_arrow(table),

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dataprep.counted import counted, listed
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.names import by_bytes
-from dataprep.output.samples_table import in_numpy
+from dataprep.output.samples_table import to_numpy_array
 from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.ilsvrc_classes import (
@@ -98,11 +98,11 @@ class ILSVRC(TarSource):
         empty_notes = self._require_all_tars(names, tars, problems_before_classes, problems)
         return Listing(
             names=names,
-            sizes=in_numpy(table["bytes"]),
+            sizes=to_numpy_array(table["bytes"]),
             classes=classes.names,
             problems=problems,
             containers=texts(table, "container"),
-            offsets=in_numpy(table["offset"]),
+            offsets=to_numpy_array(table["offset"]),
             notes=(*classes.notes, *empty_notes, *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),

@@ -14,7 +14,7 @@ from dataprep.counted import counted, listed
 from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.protocol import Problem
 from dataprep.stores import ObjectInfo
-from dataprep.stores.local import PARTIAL, LocalStore, translated
+from dataprep.stores.local import PARTIAL, LocalStore, translate_os_errors
 from dataprep.stores.protocol import BROKEN
 
 LOOP = "symlink to a folder that contains it"
@@ -76,7 +76,7 @@ def list_tree(  # noqa: C901  a call for each of millions of files would take lo
     """
     tree = Tree()
     root = Path(os.path.realpath(store.uri))
-    with translated(store.uri, reading=True):
+    with translate_os_errors(store.uri, reading=True):
         statuses = [folder.stat() for folder in (*reversed(root.parents), root)]
     above: tuple[_Identity, ...] = tuple((status.st_dev, status.st_ino) for status in statuses)
     files: dict[str, ObjectInfo] = {}
@@ -103,7 +103,7 @@ def list_tree(  # noqa: C901  a call for each of millions of files would take lo
                 try:
                     status = entry.stat()
                 except OSError:
-                    with translated(entry.path, reading=True):
+                    with translate_os_errors(entry.path, reading=True):
                         raise
                 identity = status.st_dev, status.st_ino
                 if identity not in above:
@@ -136,7 +136,7 @@ def _require_left_out(
         error: the error.
     """
     if not parent or not is_left_out(parent.rstrip("/")):
-        with translated(folder, reading=True):
+        with translate_os_errors(folder, reading=True):
             raise error
 
 

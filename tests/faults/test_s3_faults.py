@@ -424,8 +424,8 @@ def test_listing_and_deleting_outlast_a_refusal(
             Status(403, "RequestTimeTooSkewed", "Too large."),
             "permission refused .Too large.*this machine's clock",
         ),
-        (SLOW_DOWN, "SlowDown: Please reduce your request rate. Run it again later"),
-        (INTERNAL, "InternalError: We encountered an internal error. Run it again later"),
+        (SLOW_DOWN, "SlowDown: Please reduce your request rate. Run again later"),
+        (INTERNAL, "InternalError: We encountered an internal error. Run again later"),
     ],
     ids=["expired", "skewed", "slow-down", "500"],
 )
