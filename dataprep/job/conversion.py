@@ -269,7 +269,7 @@ def read_file(source: Source, item: Located, max_bytes: int) -> bytes | ImageErr
     if len(content) != item.bytes:
         raise SourceChanged(
             f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "
-            f"{len(content):,} now: restore it, or start anew with --overwrite"
+            f"{len(content):,} now: restore it, or start again with --overwrite"
         )
     return content
 

@@ -46,7 +46,7 @@ def create_job(
         jobs: the content of the job file of each split.
         wait_s: how long to wait for the job file of another run.
         check_lock: called before each write; raises LeaseLost if the run has lost its lock.
-        changes: is told of the first change of the output.
+        changes: records that the output has changed.
 
     Raises:
         LeaseLost: raised by ``check_lock``.
@@ -78,7 +78,7 @@ def create_job(
 
 
 def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) -> str:
-    """Wait whether a job file appears. If none does, return the version of the object ``key``.
+    """Wait for a job file to appear. If none does, return the version of the object ``key``.
 
     Raises:
         AnotherJobCreated: there is a job file now, or after ``wait_s``.

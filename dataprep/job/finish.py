@@ -141,7 +141,7 @@ def read_receipts(
                 f"{error}. Delete it and run dataprep shard again, which makes that shard again"
             ) from None
         if receipt.fingerprint != job.fingerprint:
-            raise JobError(f"{key} belongs to another job: start anew with --overwrite")
+            raise JobError(f"{key} belongs to another job: start again with --overwrite")
         return receipt
 
     receipts = []

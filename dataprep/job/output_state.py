@@ -62,7 +62,7 @@ def read_job(store: Store, split: str) -> JobFile | None:
     except DatasetError as error:
         raise OutputConflict(
             f"{error}: it is unknown which job made the shards in {store.uri}. Restore {key}, "
-            "use another --output, or --overwrite to start anew"
+            "use another --output, or --overwrite to start again"
         ) from None
 
 
@@ -105,7 +105,7 @@ def _read_unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
         problem = "was changed since the job was planned" if data else "is missing"
         raise OutputConflict(
             f"{key} in {store.uri} {problem}: put it back, use another --output, or --overwrite to "
-            "start anew"
+            "start again"
         )
     return data
 

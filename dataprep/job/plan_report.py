@@ -89,7 +89,7 @@ class SplitEstimate:
         samples: the number of samples.
         shards: the number of shards in each format.
         bytes_by_format: the bytes of all shards, by format.
-        entries: the number of source entries, including those that are no samples.
+        entries: the number of source entries, including those that are not samples.
         failures: the number of entries that will fail.
         allowed: the number of entries that may fail (``max_failures``).
     """
@@ -111,7 +111,7 @@ class Estimate:
         source: the address of the source.
         output: the address of the output.
         entries: the number of entries of the source.
-        refused: the number of entries that are no samples, by the reason.
+        refused: the number of entries that are not samples, by the reason.
         classes: the number of classes that have labels.
         splits: the estimate of each split.
         label_offsets: the number of the first label in records, by format.

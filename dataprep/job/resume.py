@@ -49,7 +49,7 @@ def require_same_job(
     for split, job in stored_jobs.jobs.items():
         if other := resizer_difference(job.versions):
             raise OutputConflict(
-                f"{config.output}: its job for split {split!r} was {other}, or start anew with "
+                f"{config.output}: its job for split {split!r} was {other}, or start again with "
                 "another --output or with --overwrite"
             )
         # Jobs of earlier versions do not name their resizer.
@@ -105,7 +105,7 @@ def refuse_leftovers(store: Store, split: str) -> None:
         raise OutputConflict(
             f"{store.uri} has {shown_keys}, but not {keys.job(split)}, which describes their job: "
             "put this file back, use another --output, or --overwrite to remove split "
-            f"{split!r} and start anew"
+            f"{split!r} and start again"
         )
 
 

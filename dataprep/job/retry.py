@@ -69,7 +69,7 @@ def remove_for_retry(
         job: the job of the split.
         plan: the plan of the split.
         failures_by_shard: how many samples failed, for each shard with failed samples.
-        changes: is told that the output has changed.
+        changes: records that the output has changed.
         note: called with messages for the user.
         check_lock: called before each removal; raises LeaseLost if the run has lost its lock.
     """

@@ -96,7 +96,7 @@ def _differing_names(
 ) -> dict[str, set[str]]:
     """Group the names of changed files by the kind of change.
 
-    The size of an entry that is no sample may change.
+    The size of an entry that is not a sample may change.
     """
     planned_names: set[str] = set()
     planned_sizes: dict[str, int] = {}

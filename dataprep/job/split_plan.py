@@ -186,8 +186,8 @@ class Calibration:
         record_0, record_1 = records[segment], records[segment + 1]
         run = source_1 - source_0
         rise = record_1 - record_0
-        # Beyond the end points, the last segment is extended. There, its slope is limited to the
-        # range from 0 to 1.
+        # Beyond the end points, the first or the last segment is extended. There, its slope is
+        # limited to the range from 0 to 1.
         is_above = sizes > source_1
         is_outside = is_above | (sizes < source_0)
         rise = np.where(is_outside, np.clip(rise, 0, run), rise)
@@ -217,15 +217,15 @@ class PlannedSample(NamedTuple):
 class SplitPlan:
     """The rows of ``SPLIT.plan.parquet``: samples in the order in which they are written.
 
-    Some entries of a source are no samples, such as unreadable files. Their rows come last.
+    Some entries of a source are not samples, such as unreadable files. Their rows come last.
 
     Attributes:
         names: the name of each row.
         sizes: the source bytes of each row.
         labels: the 0-based label of each row.
         predicted: the predicted record bytes of each row.
-        shards: the shard of each row; -1 for an entry that is no sample.
-        statuses: ``failed`` or ``skipped`` for an entry that is no sample, else empty.
+        shards: the shard of each row; -1 for an entry that is not a sample.
+        statuses: ``failed`` or ``skipped`` for an entry that is not a sample, else empty.
         reasons: the reason of ``statuses``, else empty.
         containers: the file that contains the sample; no elements if every sample is a separate
             file.
@@ -360,7 +360,7 @@ def make_plans(
     config: ShardConfig,
     boxes: BoxColumns | None = None,
 ) -> dict[str, SplitPlan]:
-    """Plan the splits of a job. The main split also gets the entries that are no samples.
+    """Plan the splits of a job. The main split also gets the entries that are not samples.
 
     Args:
         listing: the entries of the source.
@@ -434,7 +434,7 @@ def _plan_split(
         listing: the entries of the source.
         labels: the label of each entry.
         order: the rows of the samples of the split, in the order in which they are written.
-        problem_rows: the rows of the entries that are no samples.
+        problem_rows: the rows of the entries that are not samples.
         calibration: predicts the size of records.
         config: the config of the job.
     """

@@ -265,7 +265,7 @@ def _upload_slot(
     try:
         yield upload_slot()
     finally:
-        # Otherwise the event loop refreshes the leases of Dask's semaphore for ever.
+        # Otherwise the event loop refreshes the leases of Dask's semaphore forever.
         worker.loop.add_callback(slots.refresh_callback.stop)
 
 

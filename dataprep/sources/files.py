@@ -178,7 +178,7 @@ def translated_read_error(
     if isinstance(error, ObjectNotFound):
         return SourceChanged(
             f"{key!r} is gone from {where} since it was listed: restore it, or start "
-            "anew with --overwrite"
+            "again with --overwrite"
         )
     if isinstance(store, LocalStore):
         return UnreadableImage(str(error))

@@ -93,7 +93,7 @@ class ParquetReader(StoredFileReader):
         data = self._read_up_to(length)
         if len(data) < length:
             raise SourceChanged(
-                f"{self._file.uri} is shorter than when it was listed: restore it, or start anew "
+                f"{self._file.uri} is shorter than when it was listed: restore it, or start again "
                 "with --overwrite"
             )
         return data

@@ -83,7 +83,7 @@ class StoredFile:
 def changed_since_listed(title: str) -> SourceChanged:
     """Return the error for a file that has changed. The message begins with ``title``."""
     return SourceChanged(
-        f"{title} was changed or removed since it was listed: restore it, or start anew with "
+        f"{title} was changed or removed since it was listed: restore it, or start again with "
         "--overwrite"
     )
 
