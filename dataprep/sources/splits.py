@@ -38,7 +38,7 @@ _SPLIT_BY_WORD = {
 }
 """The split that each word stands for, with the name for ``--split``."""
 
-_words_of = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
+_split_into_words = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
 _split_word = re.compile(
     rf"({'|'.join(_SPLIT_BY_WORD)})(?:set|data|images|imgs)?\d*", re.IGNORECASE
 )
@@ -59,8 +59,8 @@ _is_revision = re.compile(r"[0-9a-f]{40}").fullmatch
 
 _MAX_OTHERS_SHOWN = 5
 
-_Folders = tuple[str, ...]
-"""The folders below some folder, on the path to an image."""
+_PathBelow = tuple[str, ...]
+"""A path from a folder down to an image: the names of the folders below that folder."""
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class SplitFolders:
         depth: the number of folders above them in a path.
         folders: the folders.
         siblings: the names of folders beside them that do not look like splits.
-        looks: why the folders are refused, as a predicate in the message.
+        predicate: what the message says about the folders, after "has folders that".
     """
 
     depth: int
     folders: tuple[SplitFolder, ...]
     siblings: tuple[str, ...]
-    looks: str = "look like splits, not classes"
+    predicate: str = "look like splits, not classes"
 
     @property
     def splits(self) -> set[str]:
@@ -119,7 +119,7 @@ class SplitFolders:
         if self.siblings:
             siblings = ", ".join(repr(name) for name in self.siblings[:_MAX_OTHERS_SHOWN])
             beside = f" (beside {siblings})"
-        lines = [f"{uri!r} has folders that {self.looks}: {names}{beside}."]
+        lines = [f"{uri!r} has folders that {self.predicate}: {names}{beside}."]
         are_splits = any(folder.split for folder in self.folders)
         if are_splits:
             lines.append("To shard them, one split at a time:")
@@ -170,7 +170,7 @@ def split_of(name: str) -> str:
     A folder looks like a split if its name, or a word of its name, is for instance ``train``,
     ``Validation`` or ``test2017``.
     """
-    for word in _words_of(name):
+    for word in _split_into_words(name):
         match = _split_word.fullmatch(word)
         if match:
             return _SPLIT_BY_WORD[match[1].lower()]
@@ -206,24 +206,24 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     paths = sorted(folders - {()})
     depth = 0
     while paths:
-        tails: dict[str, set[_Folders]] = {}
+        paths_by_folder: dict[str, set[_PathBelow]] = {}
         for names in paths:
-            tails.setdefault(names[depth], set()).add(names[depth + 1 :])
+            paths_by_folder.setdefault(names[depth], set()).add(names[depth + 1 :])
         above = "".join(f"{name}/" for name in paths[0][:depth])
-        splits = {name: tails[name] for name in _names_of_splits(tails)}
-        siblings = {name: tails[name] for name in tails if name not in splits}
-        only_name = next(iter(tails))
+        splits = {name: paths_by_folder[name] for name in _names_of_splits(paths_by_folder)}
+        siblings = {name: paths_by_folder[name] for name in paths_by_folder if name not in splits}
+        only_name = next(iter(paths_by_folder))
         if all(is_named_after_files(name) for name in siblings):
             if splits:
-                return SplitFolders(depth, _split_folders(above, tails), ())
-            if len(tails) > 1 or tails[only_name] == {()}:
-                looks = "are named after the kind of their files, not after classes"
-                return SplitFolders(depth, _split_folders(above, tails), (), looks)
+                return SplitFolders(depth, _split_folders(above, paths_by_folder), ())
+            if len(paths_by_folder) > 1 or paths_by_folder[only_name] == {()}:
+                predicate = "are named after the kind of their files, not after classes"
+                return SplitFolders(depth, _split_folders(above, paths_by_folder), (), predicate)
         elif splits and _are_above_classes(splits, siblings):
             return SplitFolders(depth, _split_folders(above, splits), tuple(siblings))
-        if len(tails) > 1:
-            return _splits_in_each(depth, above, tails)
-        if () in tails[only_name] or is_synset(only_name):
+        if len(paths_by_folder) > 1:
+            return _splits_in_each(depth, above, paths_by_folder)
+        if () in paths_by_folder[only_name] or is_synset(only_name):
             return None
         depth += 1
     return None
@@ -260,7 +260,7 @@ def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
 
 
 def _splits_in_each(
-    depth: int, above: str, tails: Mapping[str, Set[_Folders]]
+    depth: int, above: str, paths_by_folder: Mapping[str, Set[_PathBelow]]
 ) -> SplitFolders | None:
     """Find splits inside sibling folders, such as ``cat/train`` and ``dog/train``, or return None.
 
@@ -268,28 +268,28 @@ def _splits_in_each(
     siblings together must have two different splits.
     """
     names = set()
-    for folder_tails in tails.values():
-        if () in folder_tails:
+    for paths_below in paths_by_folder.values():
+        if () in paths_below:
             return None
-        inner_names = {tail[0] for tail in folder_tails}
+        inner_names = {path_below[0] for path_below in paths_below}
         if not any(split_of(name) for name in inner_names):
             return None
         names |= inner_names
     inner_splits = {name: {()} for name in sorted(names) if split_of(name)}
     if len({split_of(name) for name in inner_splits}) < 2:
         return None
-    first = next(iter(tails))
+    first = next(iter(paths_by_folder))
     folders = []
     for folder in _split_folders("", inner_splits):
         exclude = tuple(f"{above}*/{name}" for name in sorted(names) if name != folder.name)
         title = f"{above}{first}/{folder.name}"
         folders.append(SplitFolder(title, "", folder.split, is_flat=False, exclude=exclude))
-    looks = "look like splits, inside each folder of a class"
-    return SplitFolders(depth, tuple(folders), (), looks)
+    predicate = "look like splits, inside each folder of a class"
+    return SplitFolders(depth, tuple(folders), (), predicate)
 
 
 def _are_above_classes(
-    splits: Mapping[str, Set[_Folders]], siblings: Mapping[str, Set[_Folders]]
+    splits: Mapping[str, Set[_PathBelow]], siblings: Mapping[str, Set[_PathBelow]]
 ) -> bool:
     """Whether the content of folders that look like splits confirms that they are splits.
 
@@ -297,10 +297,10 @@ def _are_above_classes(
     common, or contain synsets. A single split must contain class folders, and its siblings must
     contain no folders.
     """
-    contents = {name: _unwrapped(name, tails)[1] for name, tails in splits.items()}
+    contents = {name: _without_wrappers(name, paths)[1] for name, paths in splits.items()}
     classes = {}
-    for name, tails in contents.items():
-        classes[name] = {tail[0] for tail in tails if tail}
+    for name, paths in contents.items():
+        classes[name] = {path_below[0] for path_below in paths if path_below}
     if len({split_of(name) for name in splits if classes[name]}) > 1:
         counts = Counter(group for groups in classes.values() for group in groups)
         return any(count > 1 or is_synset(group) for group, count in counts.items())
@@ -309,12 +309,14 @@ def _are_above_classes(
     (name,) = splits
     has_only_folders = bool(classes[name]) and () not in contents[name]
     has_synsets = any(is_synset(group) for group in classes[name])
-    siblings_have_folders = any(tail for tails in siblings.values() for tail in tails)
+    siblings_have_folders = any(path_below for paths in siblings.values() for path_below in paths)
     is_split = _split_word.fullmatch(name) is not None
     return is_split and has_only_folders and not has_synsets and not siblings_have_folders
 
 
-def _split_folders(above: str, tails: Mapping[str, Set[_Folders]]) -> tuple[SplitFolder, ...]:
+def _split_folders(
+    above: str, paths_by_folder: Mapping[str, Set[_PathBelow]]
+) -> tuple[SplitFolder, ...]:
     """Describe folders that are refused. Folders of the split ``train`` come first.
 
     Each folder gets a different name of a split. All names are empty if no folder looks like a
@@ -322,23 +324,23 @@ def _split_folders(above: str, tails: Mapping[str, Set[_Folders]]) -> tuple[Spli
 
     Args:
         above: the path of the folder that contains them, with a slash at the end, or empty.
-        tails: the folders below each of them.
+        paths_by_folder: the paths from each folder down to its images.
     """
-    counts = Counter(split_of(name) for name in tails)
+    counts = Counter(split_of(name) for name in paths_by_folder)
     are_splits = any(counts)
     folders = []
-    for name, folder_tails in tails.items():
+    for name, paths_below in paths_by_folder.items():
         split = split_of(name)
         if not split or counts[split] > 1:
             split = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or split
-        inner_path, content = _unwrapped(name, folder_tails)
+        inner_path, content = _without_wrappers(name, paths_below)
         path = f"{above}{inner_path}"
         is_flat = content == {()}
         folders.append(SplitFolder(path, path, split if are_splits else "", is_flat))
     return tuple(sorted(folders, key=lambda folder: folder.split != "train"))
 
 
-def _unwrapped(name: str, tails: Set[_Folders]) -> tuple[str, Set[_Folders]]:
+def _without_wrappers(name: str, paths: Set[_PathBelow]) -> tuple[str, Set[_PathBelow]]:
     """The path and the content of a split, inside folders that only wrap it.
 
     A wrapper contains only one folder. This folder has the name of the wrapper, the name of a
@@ -346,14 +348,14 @@ def _unwrapped(name: str, tails: Set[_Folders]) -> tuple[str, Set[_Folders]]:
     """
     path, last = name, name
     while True:
-        inner_names = {tail[0] for tail in tails if tail}
-        if len(inner_names) != 1 or () in tails:
-            return path, tails
+        inner_names = {path_inside[0] for path_inside in paths if path_inside}
+        if len(inner_names) != 1 or () in paths:
+            return path, paths
         (inner,) = inner_names
         if inner.lower() != last.lower() and not is_not_a_class(inner):
-            return path, tails
+            return path, paths
         path, last = f"{path}/{inner}", inner
-        tails = {tail[1:] for tail in tails}
+        paths = {path_inside[1:] for path_inside in paths}
 
 
 def refuse_file_splits(
