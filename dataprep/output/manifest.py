@@ -28,8 +28,8 @@ OUT_OF_BOUNDS = "shards_out_of_bounds"
 MB."""
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
-Small: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
-Byte: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
+SmallInteger: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
+ByteInteger: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
 
 RecordLocation: TypeAlias = tuple[Count, Count, Count]
 """The offset of a record in its shard, its length in bytes, and its CRC-32C."""
@@ -65,23 +65,23 @@ class Row(NamedTuple):
 
     number: Count
     source: str
-    label: Small
+    label: SmallInteger
     synset: str
     status: str
     reason: str = ""
     kind: str = ""
     action: str = ""
     notes: str = ""
-    source_width: Small = 0
-    source_height: Small = 0
+    source_width: SmallInteger = 0
+    source_height: SmallInteger = 0
     source_bytes: Count = 0
     source_sha256: str = ""
     colorspace: str = ""
-    exif_orientation: Byte = 0
-    width: Small = 0
-    height: Small = 0
+    exif_orientation: ByteInteger = 0
+    width: SmallInteger = 0
+    height: SmallInteger = 0
     image_bytes: Count = 0
-    boxes: Small | None = None
+    boxes: SmallInteger | None = None
     values: tuple[float, ...] | None = None
     records: Mapping[str, RecordLocation] | None = None
 
@@ -212,8 +212,8 @@ class Receipt:
 
     fingerprint: str
     split: str
-    shard: Small
-    shards: Small
+    shard: SmallInteger
+    shards: SmallInteger
     formats: Mapping[str, StoredShard]
     samples: Annotated[Samples, PlainValidator(Samples.from_json)]
 

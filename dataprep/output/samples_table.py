@@ -26,14 +26,14 @@ from dataprep.output import keys
 from dataprep.output.manifest import (
     COLUMN_TYPES,
     OUT_OF_BOUNDS,
-    Byte,
+    ByteInteger,
     Count,
     FormatEntry,
     Manifest,
     RecordLocation,
     SampleCounts,
     Samples,
-    Small,
+    SmallInteger,
     out_of_bounds,
 )
 from dataprep.stores import Store, location
@@ -60,7 +60,7 @@ _COLUMNS = (
     "image_bytes",
 )
 # The types of the integer columns. All other columns are text.
-_INTEGER_TYPES = {Count: np.int64, Small: np.int32, Byte: np.int8}
+_INTEGER_TYPES = {Count: np.int64, SmallInteger: np.int32, ByteInteger: np.int8}
 # Columns that are written only if at least one sample has a value.
 _OPTIONAL_COLUMNS = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
 # In most columns, 0 means an unknown number. In these columns, -1 does: a file may have 0 bytes.

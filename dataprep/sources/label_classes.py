@@ -279,7 +279,7 @@ def classes_from_numbers(
     if label_space or not used:
         return Classes(classes, label_space)
     if keep_numbers:
-        return Classes(classes, _own_numbers(used, section))
+        return Classes(classes, _labels_equal_to_numbers(used, section))
     return Classes(classes, LabelSpace.numbered(used), _note_of_gaps({*map(int, used)}, section))
 
 
@@ -307,7 +307,7 @@ def classes_with_own_numbers(
         return classes
 
 
-def _own_numbers(names: Collection[str], section: str) -> LabelSpace:
+def _labels_equal_to_numbers(names: Collection[str], section: str) -> LabelSpace:
     """Return labels that are equal to the class numbers.
 
     Raises:
