@@ -164,9 +164,9 @@ def _handle_signals(handler: Any) -> None:
 def _show_version(ctx: typer.Context, is_requested: bool) -> None:
     """Print the versions of the program and of its libraries, and exit."""
     if is_requested:
-        from dataprep.output.versions import installed
+        from dataprep.output.versions import installed_libraries
 
-        typer.echo(f"{ctx.command.name} {__version__}\n{installed()}")
+        typer.echo(f"{ctx.command.name} {__version__}\n{installed_libraries()}")
         raise typer.Exit
 
 

@@ -57,7 +57,7 @@ def shard(
     from dataprep.cli.output import Terminal, show_splits
     from dataprep.config.shard_config import dump
     from dataprep.errors import ConfigError
-    from dataprep.job.run import each_part, each_split
+    from dataprep.job.run import run_parts, run_splits
     from dataprep.job.split_plan import Part
 
     if print_config:
@@ -66,11 +66,11 @@ def shard(
     if overwrite and retry_failed:
         raise ConfigError("--overwrite and --retry-failed exclude each other: give one")
     if part is None:
-        show_splits(each_split(config, overwrite, retry_failed, takeover, Terminal()), as_json)
+        show_splits(run_splits(config, overwrite, retry_failed, takeover, Terminal()), as_json)
         return
     if overwrite or retry_failed:
         raise ConfigError(
             "--part excludes --overwrite and --retry-failed: use another --output, or run "
             "--retry-failed without --part"
         )
-    show_splits(each_part(config, Part.parse(part), takeover, Terminal()), as_json)
+    show_splits(run_parts(config, Part.parse(part), takeover, Terminal()), as_json)

@@ -1,1 +1,1 @@
-"""The settings of a job, and the files that they are read from."""
+"""The settings of a job, and the files from which they are read."""

@@ -29,7 +29,7 @@ _PACKAGED = Path(__file__).parents[1] / "_configs"
 EXAMPLES = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "configs"
 """The folder of the example configs: in the package, or in a checkout beside it."""
 
-# The names that pydantic adds to the path of a key for each type that its value may have.
+# If a value may have several types, pydantic adds the name of a type to the path of the key.
 _UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
 
 _MAX_VALUE_CHARACTERS = 60
@@ -56,7 +56,7 @@ _EXPECTED = {
     "model": "keys with values",
     "literal": "{expected}",
 }
-"""What a value has to be, by the type of pydantic's error or by its first word."""
+"""What a value must be, by the type of pydantic's error, or by the first word of that type."""
 
 
 def read_config(
@@ -72,12 +72,12 @@ def read_config(
         model: the type of the config.
         path: the YAML file; None for overrides alone.
         overrides: values by dotted key.
-        flags: the option of the command line for each dotted key, for messages.
+        flags: the command-line option for each dotted key, for messages.
         content: the content of the file, if it was read before.
 
     Raises:
-        ConfigError: the file is missing or is no mapping, or keys or values are wrong. The message
-            names each of them, and for an unknown key those that are similar.
+        ConfigError: the file is missing or is not a mapping, or keys or values are wrong. The
+            message names all wrong keys, and suggests similar keys for an unknown key.
     """
     values = {} if path is None else read_yaml(path, content)
     for dotted, value in overrides.items():
@@ -97,7 +97,7 @@ def read_yaml(path: str | Path, content: bytes | None = None) -> dict[str, Any]:
         content: its content, if it was read before.
 
     Raises:
-        ConfigError: the file cannot be read, or is no mapping.
+        ConfigError: the file cannot be read, or is not a mapping.
     """
     try:
         if content is None:
@@ -125,20 +125,21 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
         where: the file or the option that contains it, for errors.
 
     Raises:
-        ConfigError: it is no valid YAML. The message is one line.
+        ConfigError: the document is not valid YAML. The message is one line.
     """
     try:
         return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
-    except (yaml.YAMLError, *STRUCTURE_ERRORS) as error:  # such as 2024-13-01, or a list as a key
+    # STRUCTURE_ERRORS: a date such as 2024-13-01, or a list as a key.
+    except (yaml.YAMLError, *STRUCTURE_ERRORS) as error:
         problem = " ".join(str(error).split())
         raise ConfigError(f"{where}: not valid YAML: {problem}") from None
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """A loader of YAML that refuses a repeated key, as YAML 1.2 demands."""
+    """A loader of YAML that refuses repeated keys, as YAML 1.2 requires."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
-        """Check a mapping as it is written, before ``<<`` merges the keys of others."""
+        """Check the keys of a mapping, before ``<<`` merges the keys of other mappings."""
         node: Any = super().compose_mapping_node(anchor)
         keys = set()
         for key_node, _ in node.value:
@@ -156,14 +157,14 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """Return the ``KEY=VALUE`` pairs of ``--set``. Each value is YAML.
 
     Raises:
-        ConfigError: a pair has no key or no value, or a value is no valid YAML.
+        ConfigError: a pair has no key or no value, or a value is not valid YAML.
     """
     settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {pair}: write KEY=VALUE")
-        # YAML would read blanks as null, but they may be a delimiter.
+        # Keep blanks, which may be a delimiter. YAML would read them as null.
         is_blank = bool(value) and not value.strip()
         settings[key] = value if is_blank else parse_yaml(value, f"--set {pair}")
     return settings
@@ -172,7 +173,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:
     """Set a value in nested mappings and lists.
 
-    Mappings and lists on the way are copied, so that others which share them do not change.
+    Mappings and lists on the path are copied, because other configs may share them.
 
     Args:
         values: the outermost mapping.
@@ -211,13 +212,13 @@ def explain(
     overrides: Collection[str],
     flags: Mapping[str, str],
 ) -> str:
-    """Explain an error of pydantic in one line: each wrong key, its value, and what it must be.
+    """Explain an error of pydantic in one line: each wrong key, its value, and valid values.
 
     Args:
         error: the error.
         model: the type of the config.
         overrides: the dotted keys that were overridden.
-        flags: the option of the command line for each dotted key.
+        flags: the command-line option for each dotted key.
     """
     problems: list[str] = []
     reasons_by_label: dict[str, list[str]] = {}
@@ -239,14 +240,14 @@ def explain(
             reasons = reasons_by_label.setdefault(label.rstrip(" ="), [])
             reasons.append(_reason_of(details))
     for label, reasons in reasons_by_label.items():
-        # A value that may have several types has a reason for each of them.
+        # If a value may have several types, pydantic gives a reason for each type.
         reason = " or ".join(dict.fromkeys(reasons)).replace(" or give ", " or ")
         problems.append(f"{label}: {reason}")
     return "; ".join(problems)
 
 
 def _reason_of(details: Any) -> str:
-    """What a wrong value has to be, from the details of one of pydantic's errors."""
+    """What a wrong value must be, from the details of one of pydantic's errors."""
     error_type = details["type"]
     first_word = error_type.partition("_")[0]
     expected = _EXPECTED.get(error_type) or _EXPECTED.get(first_word)
@@ -257,7 +258,10 @@ def _reason_of(details: Any) -> str:
 
 
 def _value_in_short(value: object) -> str:
-    """A wrong value for a message; empty for a structure, or if it may contain a password."""
+    """A wrong value in short form for a message.
+
+    It is empty for a list or mapping, and if the value may contain a password.
+    """
     if isinstance(value, list | tuple | Mapping):
         return ""
     text = without_credentials(str(value))
@@ -267,7 +271,7 @@ def _value_in_short(value: object) -> str:
 
 
 def did_you_mean(key: str, valid_keys: Sequence[str]) -> str:
-    """Suggest the valid keys that are similar to an unknown one, or else all keys of its section.
+    """Suggest valid keys that are similar to an unknown key, or name all keys of its section.
 
     Args:
         key: the unknown dotted key.
@@ -311,7 +315,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 class _EditorSchema(GenerateJsonSchema):
-    """A schema in Draft 7, which every editor reads, without titles that repeat the keys."""
+    """A JSON schema in Draft 7, which all editors support, without titles that repeat the keys."""
 
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 

@@ -1,4 +1,4 @@
-"""The prices of requests, of storage and of machines, read from a file that people edit."""
+"""The prices of requests, storage and machines, from a file that users can edit."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_prices(path: Path | None) -> Prices:
         path: the file; None for the example that comes with the package.
 
     Raises:
-        ConfigError: there is no such file, or it is no file of prices.
+        ConfigError: the file does not exist, or is not a file of prices.
     """
     file = path or EXAMPLES / "prices.yaml"
     prices = read_config(Prices, file, {})
@@ -90,14 +90,13 @@ def read_prices(path: Path | None) -> Prices:
 
 
 def storage_price(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
-    """Return the price of a store, and a text that says where the price is from.
+    """Return the price of a store, and a text that names the origin of the price.
 
-    If there is no price, it is None, and the text says why.
+    If there is no price, the first result is None, and the text says why.
 
     Args:
         prices: the file of prices.
-        options: how the store is reached. They give the region (see ``region_of``) and the storage
-            class.
+        options: the options of the store, with its region (see ``region_of``) and storage class.
     """
     region = region_of(prices, options)
     storage_class = options.storage_class or "STANDARD"
@@ -108,16 +107,16 @@ def storage_price(prices: Prices, options: StoreOptions) -> tuple[Price | None, 
 
 
 def region_of(prices: Prices, options: StoreOptions) -> str:
-    """Return the region of a store.
+    """Return the region of a store: from its options, else from ``AWS_REGION``.
 
-    If its options have none, it is ``AWS_REGION``; if that is not set, the first in the file.
+    If neither is set, it is the first region in the file of prices.
     """
     first_region = next(iter(prices.s3))
     return options.region or os.environ.get("AWS_REGION") or first_region
 
 
 def instance_price_per_h(prices: Prices, region: str, instance: str) -> float | None:
-    """Return the price of a machine type for an hour in dollars; None if the file has none."""
+    """Return the price of a machine type in dollars per hour; None if the file has none."""
     if prices.instances is None:
         return None
     return prices.instances.usd_per_h.get(region, {}).get(instance)
@@ -132,7 +131,7 @@ def instance_type() -> str:
 
 
 def machine_region() -> str:
-    """Return the configured AWS region, or the one of this machine; empty if unknown."""
+    """Return the configured AWS region, else the region of this machine; empty if unknown."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         if os.environ.get(name):
             return os.environ[name]

@@ -49,7 +49,7 @@ Names = TypeVar("Names", bound=Iterable[str])
 _SPLIT_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 _SHARE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
-# Values stay out of pydantic's own messages, since a value may hold a password.
+# Keep values out of pydantic's own messages, because a value may contain a password.
 _STRICT = ConfigDict(
     frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
 )
@@ -59,7 +59,7 @@ def check_split(name: str) -> str:
     """Check the name of a split, and return it.
 
     Raises:
-        ValueError: files cannot be named after it.
+        ValueError: the name contains characters that are not allowed.
     """
     if not _SPLIT_PATTERN.fullmatch(name):
         raise ValueError("give letters, digits and underscores only")
@@ -70,7 +70,7 @@ def parse_share(value: str) -> Fraction:
     """Return a percentage as a fraction: ``5%`` is 1/20.
 
     Raises:
-        ConfigError: it is no percentage up to 100%.
+        ConfigError: the text is not a percentage up to 100%.
     """
     match = _SHARE_PATTERN.fullmatch(value.strip())
     if not match or Fraction(match[1]) > 100:
@@ -79,14 +79,14 @@ def parse_share(value: str) -> Fraction:
 
 
 def allowed_failures(limit: int | str, samples: int) -> int:
-    """Return how many samples may fail.
+    """Return the number of samples that may fail.
 
     Args:
         limit: the setting ``max_failures``: a number, a percentage, or ``unlimited``.
         samples: the number of samples.
 
     Raises:
-        ConfigError: the setting is none of these.
+        ConfigError: the setting has another form.
     """
     text = str(limit).strip().lower()
     if text.endswith("%"):
@@ -113,21 +113,21 @@ def _as_location(value: Any) -> Any:
 
 
 def _registered_formats(names: Names) -> Names:
-    """Check that record formats are registered. Raises ConfigError if one is not."""
+    """Check that record formats are registered. Raises ConfigError if a format is not."""
     for name in names:
         get_format(name)
     return names
 
 
 def _valid_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
-    """Check globs. Raises ValueError if one can match no file."""
+    """Check globs. Raises ValueError if a glob cannot match any file."""
     for glob in globs:
         check_glob(glob)
     return globs
 
 
 def _failure_limit(value: Any) -> Any:
-    """Return the setting ``max_failures`` as text; the null of YAML is the refused word none."""
+    """Return the setting ``max_failures`` as text. YAML's null becomes the invalid ``none``."""
     return "none" if value is None else _as_share(value)
 
 
@@ -144,8 +144,8 @@ class SampleLimit(NamedTuple):
     """How long the conversion of one sample may last, and what happens if it takes longer.
 
     Attributes:
-        seconds: the maximum time.
-        on_hung: whether a sample that takes longer stops the job or fails.
+        seconds: the maximum duration.
+        on_hung: what happens if a sample takes longer: the job stops, or the sample fails.
     """
 
     seconds: float = 600.0
@@ -167,7 +167,7 @@ class TLSOptions(BaseModel):
     """This machine's certificate."""
 
     key: str
-    """Its private key."""
+    """Private key of this machine's certificate."""
 
 
 class DaskOptions(BaseModel):
@@ -357,11 +357,11 @@ class ShardConfig(BaseModel):
     @field_validator("shuffle")
     @classmethod
     def _check_shuffle(cls, value: bool, info: ValidationInfo) -> bool:
-        """Refuse to shuffle a source whose samples are read together with their neighbours."""
+        """Refuse to shuffle a source that reads samples together with their neighbours."""
         kind = info.data.get("kind")
         if value and kind is not None and reads_runs(kind):
             raise ValueError(
-                f"kind {kind} keeps the order of its source, since one sample cannot be read "
+                f"kind {kind} keeps the order of its source, because one sample cannot be read "
                 "without its neighbours: leave shuffle out, and shard the output again with --kind "
                 "records to shuffle it"
             )
@@ -442,10 +442,11 @@ class ShardConfig(BaseModel):
     def content(self) -> dict[str, Any]:
         """Return the settings that determine the bytes of the output.
 
-        They are part of the job's fingerprint, and the manifest has them under ``config``. The
-        settings ``exclude`` and ``labels``, and those of the kind of the source, are not among
-        them, since their effect is in the digest of the source, in the plan and in ``labels.json``.
-        ``unlabelled`` is left out if it is false, as in outputs of earlier versions.
+        They are part of the job's fingerprint, and the manifest has them under ``config``. Some
+        settings are left out although they affect the bytes: ``exclude``, ``labels``, and the
+        settings of the kind of the source. Their effect is in the digest of the source, in the plan
+        and in ``labels.json``. ``unlabelled`` is left out if it is false, as in outputs of earlier
+        versions.
         """
         content = self.model_dump(
             mode="json",
@@ -470,10 +471,10 @@ def load(
     """Read a config from a YAML file and overrides.
 
     Args:
-        path: the YAML file: a path or ``s3://bucket/key``; None for overrides alone. Overrides of
-            ``store`` say how an object on S3 is reached.
+        path: the YAML file: a path or ``s3://bucket/key``; None for overrides alone. An object on
+            S3 is read with the overrides of ``store``.
         overrides: values by dotted key.
-        flags: the option of the command line for each dotted key, for messages.
+        flags: the command-line option for each dotted key, for messages.
 
     Raises:
         ConfigError: the file cannot be read, or keys or values are wrong.

@@ -1,9 +1,9 @@
-"""Run a job in parts on AWS Batch: an array job whose children make the shards, and a job that
-finalizes the splits.
+"""Run a job in parts on AWS Batch.
 
-Each child runs ``dataprep shard ... --part auto``, which reads its number from the environment that
-Batch sets. A child that fails or is interrupted, for instance on a spot instance, is run again and
-makes the missing shards.
+An array job makes the shards: each of its children makes one part. A second job finalizes the
+splits. Each child runs ``dataprep shard ... --part auto``, which reads the number of the child from
+the environment. A child that fails or is interrupted, for instance on a spot instance, is run again
+and makes the missing shards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _POLL_INTERVAL_S = 15.0
 _RETRY_STRATEGY = {
     "attempts": _MAX_ATTEMPTS,
     "evaluateOnExit": [
-        # Exit code 2 means that the request is wrong, so that it would fail again.
+        # Exit code 2 means that the request is wrong. It would fail again.
         {"onExitCode": "2", "action": "EXIT"},
         {"onReason": "*", "action": "RETRY"},
     ],
@@ -165,7 +165,10 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
 
 
 def _as_options(config: ShardConfig, section: str | None = None) -> list[str]:
-    """The keys that a config sets, as ``--set`` options. ``section`` selects one top-level key."""
+    """The settings of a config as ``--set`` options. ``section`` selects one top-level key.
+
+    Settings that have their default are left out.
+    """
     options = []
     for key, value in config.model_dump(mode="json", exclude_unset=True).items():
         if section is None or key == section:
@@ -176,7 +179,7 @@ def _as_options(config: ShardConfig, section: str | None = None) -> list[str]:
 def status(job: str) -> Status:
     """Return the status of an array job, or of the job that finalizes after it.
 
-    While the array job has not succeeded, its status stands for the status of the second job.
+    Until the array job has succeeded, the status of the second job is that of the array job.
 
     Args:
         job: the id of either job.
@@ -205,7 +208,7 @@ def wait(job: str, report: Callable[[Status], None]) -> Status:
 
     Args:
         job: the id of the job.
-        report: called with the status at first, and whenever it has changed.
+        report: called with the first status, and with each status that differs from the last.
 
     Returns:
         The last status.

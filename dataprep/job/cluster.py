@@ -1,7 +1,7 @@
 """Make shards on a Dask cluster.
 
-The cluster is started here with worker processes, or is a cluster of a configured class, or is
-connected to by the address of its scheduler.
+There are three kinds of cluster: worker processes on this machine, a cluster of a configured class
+(``dask.cluster``), and a running cluster with the address of its scheduler (``dask.scheduler``).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from dataprep.job.isolate import isolated_batches
 from dataprep.job.shard_queue import ShardQueue
 from dataprep.job.worker import ShardTask
 from dataprep.machine.process_settings import MAX_OPEN_FILES
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Located, Source
 
 MAX_TASK_END_S = 120.0
-"""How long a job waits for its tasks on a cluster that it did not start, before it ends."""
+"""How long a job that ends waits for its tasks on a cluster that outlives the job."""
 
 _POLL_INTERVAL_S = 2.0
 _CALIBRATION_BATCH_SAMPLES = 16
@@ -63,8 +63,8 @@ _DASK_SETTINGS = {
     "distributed.admin.low-level-log-length": 10,
 }
 _GUARD_ADVICE = (
-    "in a script, put the code that starts a job under if __name__ == '__main__':, since worker "
-    "processes import the script; or set dask.processes: false"
+    "worker processes import the script that started the job: put its code under "
+    "if __name__ == '__main__':, or set dask.processes: false"
 )
 
 
@@ -74,41 +74,41 @@ class Cluster:
     Args:
         options: the settings of the cluster.
         report: called with the progress since the last call.
-        announce: called with messages for the user.
+        note: called with messages for the user.
         modules: modules that worker processes import when they start.
 
     Attributes:
         topic: the name of the job in Dask. It is unique, because other jobs may use the scheduler.
-        tasks_may_run: whether tasks of the job may still run, because a cluster that the job did
-            not start has not confirmed that they have ended. It is known after ``close``.
+        tasks_may_run: whether tasks of the job may still run on a cluster that outlives the job.
+            It is final after ``close``, which asks the cluster.
     """
 
     def __init__(
         self,
         options: DaskOptions,
         report: Report,
-        announce: Callable[[str], None],
+        note: Callable[[str], None],
         modules: Sequence[str] = (),
     ) -> None:
         self.topic = f"dataprep-{secrets.token_hex(8)}"
         self.tasks_may_run = False
         self._options = options
-        self._announce = announce
+        self._note = note
         self._tally = Tally(report)
         self._client: Future[Any] | None = None
-        self._open = ExitStack()
+        self._resources = ExitStack()
         if not options.is_external:
-            with ExitStack() as settings:  # restored if the start fails
+            with ExitStack() as settings:  # restores the settings if the start fails
                 settings.enter_context(MAX_OPEN_FILES.changed())
                 settings.enter_context(main_script_hidden())
-                start_fork_server(modules)  # takes a second, in which the caller lists the source
-                self._open = settings.pop_all()
+                start_fork_server(modules)  # in the background, while the caller lists the source
+                self._resources = settings.pop_all()
 
     def begin(self) -> Future[Any]:
-        """Start or connect to the cluster in the background. Return the future Dask client."""
+        """Start or connect to the cluster in the background. Return a future of the client."""
         if self._client is None:
-            self._open.enter_context(quiet_dask())
-            starter = self._open.enter_context(ThreadPoolExecutor(1))
+            self._resources.enter_context(quiet_dask())
+            starter = self._resources.enter_context(ThreadPoolExecutor(1))
             with interrupts_blocked():  # for this thread and the processes that it starts
                 self._client = starter.submit(self._start)
         return self._client
@@ -119,7 +119,7 @@ class Cluster:
         on_result: OnResult,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make all shards. The workers stay for the next call, until ``close``.
+        """Make all shards. The workers stay alive for the next call, until ``close``.
 
         Args:
             tasks: functions that build the task of a shard, called when the shard is submitted.
@@ -128,18 +128,18 @@ class Cluster:
         """
         client = self.begin().result()
         if self._options.dashboard and client.dashboard_link:
-            self._announce(f"Dask dashboard: {client.dashboard_link}")
+            self._note(f"Dask dashboard: {client.dashboard_link}")
         on_ready()
         self.tasks_may_run = self._options.is_external
         if tasks and self._options.is_external:
             require_same_versions(client, tasks[0]().versions)
-        queue = ShardQueue(client, self.topic, self._options, self._announce, tasks, on_result)
+        queue = ShardQueue(client, self.topic, self._options, self._note, tasks, on_result)
         queue.run()
 
     def convert_samples(
         self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
-        """Convert samples that are in no shard yet, to learn how large records become."""
+        """Convert samples to estimate the size of records. Nothing is stored."""
         client = self.begin().result()
         from distributed import KilledWorker
 
@@ -151,7 +151,7 @@ class Cluster:
             batches,
             source=source,
             policy=policy,
-            versions=determining(same_everywhere=policy.same_everywhere),
+            versions=versions_that_determine_bytes(same_everywhere=policy.same_everywhere),
             limit=limit,
             pure=False,
         )
@@ -168,29 +168,29 @@ class Cluster:
     def close(self) -> None:
         """End the cluster, unless it was running before the job.
 
-        If a cluster still runs tasks of the job, wait for them, at most ``MAX_TASK_END_S``.
+        If tasks of the job still run on it, first wait for them, at most ``MAX_TASK_END_S``.
         """
         try:
             if self._client is None:
                 return
             has_started = self._client.exception() is None  # waits until the start has ended
             if has_started and self.tasks_may_run:
-                self.tasks_may_run = not self._tasks_have_ended(self._client.result())
+                self.tasks_may_run = not self._wait_for_tasks(self._client.result())
         finally:
-            self._open.close()
+            self._resources.close()
 
-    def _tasks_have_ended(self, client: Any) -> bool:
-        """Ask all workers to stop the tasks of the job, until all confirm that none runs."""
+    def _wait_for_tasks(self, client: Any) -> bool:
+        """Ask all workers to stop the tasks of the job. Return whether all tasks have ended."""
         from dataprep.job import tasks
 
         deadline_s = time.monotonic() + MAX_TASK_END_S
-        announced = False
+        is_noted = False
         while client.status == "running":
             remaining_s = deadline_s - time.monotonic()
             if remaining_s <= 0:
                 break
-            # A worker that hangs does not answer. If a worker raises an error, its answer is this
-            # error and not a number of tasks.
+            # A worker that hangs does not answer. If a worker raises an error, its answer is that
+            # error instead of the number of running tasks.
             with suppress(OSError, TimeoutError):
                 answers = client.sync(
                     client.run,
@@ -201,21 +201,21 @@ class Cluster:
                 )
                 if all(answer == 0 for answer in answers.values()):
                     return True
-            if not announced:
-                announced = True
-                self._announce(
+            if not is_noted:
+                is_noted = True
+                self._note(
                     f"waiting until tasks of this job on the cluster have ended, at most "
                     f"{MAX_TASK_END_S:.0f} s, before its lock is released"
                 )
             time.sleep(min(_POLL_INTERVAL_S, remaining_s))
-        self._announce(
+        self._note(
             "tasks of this job may still run on the cluster: its lock is not released and expires "
-            "in two minutes. A run that begins before waits for that"
+            "in two minutes. Another run of this output waits until then"
         )
         return False
 
     def _receive_progress(self, event: tuple[float, tuple[str, int, tuple[int, int, int]]]) -> None:
-        """Take a progress event of a worker, in Dask's event loop."""
+        """Add the progress event of a worker. Dask calls this in its event loop."""
         _, (shard, chunk, totals) = event
         self._tally.add((shard, chunk), Progress(*totals))
 
@@ -224,15 +224,15 @@ class Cluster:
         import dask
         from distributed import Client
 
-        # The settings stay as long as the cluster: the scheduler reads some of them whenever a
-        # worker joins.
-        self._open.enter_context(dask.config.set(_DASK_SETTINGS))
+        # The settings stay as long as the cluster, because the scheduler reads some of them each
+        # time a worker joins.
+        self._resources.enter_context(dask.config.set(_DASK_SETTINGS))
         if self._options.scheduler:
             client = connect(self._options, self._options.scheduler)
         else:
-            cluster = self._open.enter_context(closing(self._start_cluster()))
+            cluster = self._resources.enter_context(closing(self._start_cluster()))
             client = Client(cluster)
-        self._open.enter_context(closing(client))
+        self._resources.enter_context(closing(client))
         client.subscribe_topic(self.topic, self._receive_progress)
         return client
 
@@ -254,7 +254,7 @@ class Cluster:
                     memory_limit=int(self._options.memory_limit),
                     dashboard_address=self._options.dashboard,
                     silence_logs=SILENT,
-                    # The fork server may have the environment of an earlier job.
+                    # Otherwise workers could get the fork server's environment of an earlier job.
                     env=dict(os.environ),
                 )
             except RuntimeError as error:
@@ -265,16 +265,16 @@ class Cluster:
 
 
 Engine: TypeAlias = Cluster | InProcess
-"""What makes the shards of a job."""
+"""Makes the shards of a job: on a Dask cluster, or in this process."""
 
 
-def engine_of(config: ShardConfig, report: Report, announce: Callable[[str], None]) -> Engine:
-    """Return what makes the shards of a job: a cluster or this process.
+def engine_of(config: ShardConfig, report: Report, note: Callable[[str], None]) -> Engine:
+    """Return the engine that the config asks for: a Dask cluster, or this process.
 
     Args:
         config: the config of the job.
         report: called with the progress since the last call.
-        announce: called with messages for the user.
+        note: called with messages for the user.
 
     Raises:
         ConfigError: this process is a worker that imports a script without a guard.
@@ -282,6 +282,6 @@ def engine_of(config: ShardConfig, report: Report, announce: Callable[[str], Non
     if is_starting_worker():
         raise ConfigError(_GUARD_ADVICE)
     if not config.dask.uses_workers:
-        return InProcess(config.dask, report, announce)
+        return InProcess(config.dask, report, note)
     uses_s3 = "s3://" in config.source or "s3://" in config.output
-    return Cluster(config.dask, report, announce, ["boto3"] if uses_s3 else [])
+    return Cluster(config.dask, report, note, ["boto3"] if uses_s3 else [])

@@ -1,4 +1,4 @@
-"""Read the files of samples and convert their images, in batches and in order."""
+"""Read the source files of samples and convert their images, in batches and in order."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from dataprep.sources import Located, OnDisk, ReadsRuns, Source
 from dataprep.sources.file_names import promises_image
 
 READ_AHEAD_BYTES = 256 * 2**20
-"""The maximum bytes of files that are being read or wait to be converted."""
+"""The maximum total size of the files that are being read or wait to be converted."""
 
 BATCH_SAMPLES = 16
 """The maximum number of samples in a batch. Larger batches do not fit the processor's caches."""
 
 BATCH_BYTES = 32_000_000
-"""The maximum source bytes of a batch, unless a single sample has more."""
+"""The maximum source bytes of a batch. A single sample may exceed it."""
 
 _REPORT_INTERVAL_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
     """The outcome of converting one sample.
 
     Attributes:
-        converted: the converted image, or the error why there is none.
+        converted: the converted image, or the error that explains why there is none.
         sha256: the SHA-256 of the source file; empty if the file was not read.
         source_bytes: the size of the source file; 0 if the file was not read.
     """
@@ -54,15 +54,15 @@ class Outcome(NamedTuple):
 
 
 Batches: TypeAlias = Generator[list[Outcome], None, None]
-"""The outcomes of samples in their order, a batch of neighbouring samples at a time."""
+"""Yields the outcomes of samples in their order, a batch of neighbouring samples at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a conversion has come.
+    """The progress of a conversion.
 
     Attributes:
-        samples: the number of converted samples, including those that failed.
+        samples: the number of converted samples, including failed samples.
         source_bytes: the listed size of their source files.
         failed: the number of samples that failed.
     """
@@ -103,7 +103,7 @@ class ProgressReporter:
         self._last_report_s = time.monotonic()
 
     def add(self, item: Located, outcome: Outcome) -> None:
-        """Count a converted sample, and report if it is time."""
+        """Count a converted sample, and report the progress if it is time."""
         self._samples += 1
         self._source_bytes += item.bytes
         error = outcome.converted
@@ -126,7 +126,7 @@ class ProgressReporter:
 def cut_into_batches(
     items: Sequence[Located], max_samples: int = BATCH_SAMPLES
 ) -> Iterator[Sequence[Located]]:
-    """Cut samples into batches of neighbours, by number and by source bytes."""
+    """Cut samples into batches of neighbours, limited in number and in source bytes."""
     start = 0
     batch_bytes = 0
     for position, item in enumerate(items):
@@ -182,7 +182,7 @@ def convert_file(content: bytes | ImageError, policy: ImagePolicy, name: str) ->
     """Convert the image in a source file.
 
     Args:
-        content: the bytes of the file, or the error why it could not be read.
+        content: the bytes of the file, or the error that explains why it could not be read.
         policy: how images are converted.
         name: the name of the sample.
     """
@@ -203,14 +203,14 @@ def convert_file(content: bytes | ImageError, policy: ImagePolicy, name: str) ->
 def status_of(error: ImageError, name: str, source: Source) -> str:
     """Return ``failed`` or ``skipped`` for a sample that could not be converted.
 
-    A sample is skipped if its image is smaller than the policy allows, or if its file is not an
-    image and neither its name nor its source says that it is one.
+    A sample is skipped if its image is smaller than the policy allows. It is also skipped if its
+    file is not an image, its name has no image extension, and its source may list other files.
     """
     if isinstance(error, ImageTooSmall):
         return "skipped"
     if isinstance(error, NotAnImage):
-        claims_to_be_image = promises_image(name) or getattr(source, "only_images", False)
-        if not claims_to_be_image:
+        should_be_image = promises_image(name) or getattr(source, "only_images", False)
+        if not should_be_image:
             return "skipped"
     return "failed"
 
@@ -224,11 +224,11 @@ def read_files(
         source: where the samples come from.
         items: the samples.
         max_bytes: the maximum size of a file; larger files are not read.
-        ahead: read files ahead, in as many threads as the source asks for. If False, no file is
-            read before its turn, unless the source reads runs of samples at once.
+        ahead: read files ahead, in ``source.concurrency`` threads. If False, a file is read when
+            the caller asks for it, unless the source reads whole runs (``ReadsRuns``).
 
     Yields:
-        The bytes of a file, or the error why this file cannot be read.
+        The bytes of a file, or the error that explains why it cannot be read.
 
     Raises:
         SourceChanged: a file is gone or has another size than planned.
@@ -252,7 +252,7 @@ def read_files(
 
 
 def read_file(source: Source, item: Located, max_bytes: int) -> bytes | ImageError:
-    """Return the bytes of a file, or the error why this file cannot be read.
+    """Return the bytes of a file, or the error that explains why it cannot be read.
 
     Raises:
         SourceChanged: the file is gone or has another size than planned.
@@ -269,15 +269,15 @@ def read_file(source: Source, item: Located, max_bytes: int) -> bytes | ImageErr
     if len(content) != item.bytes:
         raise SourceChanged(
             f"{item.name!r} had {item.bytes:,} bytes when the job was planned and has "
-            f"{len(content):,} now: restore it, or start anew with --overwrite"
+            f"{len(content):,} now: restore it, or start again with --overwrite"
         )
     return content
 
 
 def require_visible_source(source: Source) -> None:
-    """Check that this machine can see a source on a disk, before anything is read.
+    """Check that this machine can see a source on a disk, before any sample is read.
 
-    Without this check each sample would be reported as missing or unreadable.
+    Without this check, each sample would be reported as missing or unreadable.
 
     Raises:
         JobError: this machine does not see the source, or may not read it.
@@ -294,7 +294,10 @@ def require_visible_source(source: Source) -> None:
 
 
 def _is_visible(path: str) -> bool:
-    """Whether the path is a file, or a folder with entries: an empty folder may be unmounted."""
+    """Whether the path is a readable file or a folder with entries.
+
+    An empty folder does not count, because it may be a mount point without its file system.
+    """
     try:
         if not os.path.isdir(path):  # noqa: PTH112  also for a name of any bytes
             return os.access(path, os.R_OK)

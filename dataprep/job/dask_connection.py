@@ -17,7 +17,10 @@ from dataprep.output.versions import require_versions
 ANSWER_TIMEOUT_S = 15
 
 SILENT = logging.CRITICAL + 1
-"""A log level above all messages. Dask logs the end of a client as critical, with a traceback."""
+"""A log level above all messages.
+
+Even CRITICAL is silenced, because Dask logs the end of a client as critical, with a traceback.
+"""
 
 
 def require_reachable(options: DaskOptions) -> None:
@@ -51,12 +54,12 @@ def connect(options: DaskOptions, address: str) -> Any:
     except TypeError:
         problem = (
             f"{address!r} needs certificates: name their files in dask.tls (ca_file, cert, key), "
-            "or in DASK_DISTRIBUTED__COMM__TLS__CA_FILE and the others of Dask"
+            "or in Dask's own settings such as DASK_DISTRIBUTED__COMM__TLS__CA_FILE"
         )
     except (OSError, ValueError) as error:
         problem = f"no Dask scheduler answers at {address!r}: {error}"
-    # A client that did not connect closes itself when it is collected. If that happens while
-    # another client starts, both wait for each other for ever.
+    # A client that did not connect closes itself when it is garbage-collected. If that happens
+    # while another client starts, both clients wait for each other forever.
     gc.collect()
     raise ConfigError(problem)
 
@@ -119,7 +122,7 @@ def _import_cluster_class(path: str) -> Callable[..., Any]:
 
 @contextmanager
 def quiet_dask() -> Iterator[None]:
-    """Silence Dask's warnings about a taken port, and its log lines on shutdown."""
+    """Silence Dask's warnings about a port in use, and its log messages during shutdown."""
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio", "bokeh")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

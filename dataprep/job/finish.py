@@ -1,4 +1,4 @@
-"""Finish a split: read its receipts, store the table of samples and, last, the manifest."""
+"""Finish a split: read its receipts, store its table of samples, and store its manifest last."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from dataprep.ordered import in_order
 from dataprep.output import keys, manifest
 from dataprep.output.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.output.samples_table import SampleTable
-from dataprep.output.versions import informing
+from dataprep.output.versions import informative_versions
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
 
@@ -65,7 +65,7 @@ def finish(
     start_s: float,
     check_lock: LockCheck,
 ) -> FinishedSplit:
-    """Read the receipts of a split, store the table of samples, then the manifest.
+    """Read the receipts of a split, store its table of samples, then store its manifest.
 
     Args:
         store: the output.
@@ -73,21 +73,21 @@ def finish(
         plan: the plan of the split.
         label_space: the labels.
         max_failures: the number or share of entries that may have failed.
-        run: what the manifest says about this run.
-        start_s: when this run began, by the monotonic clock.
+        run: information about this run for the manifest.
+        start_s: the time on the monotonic clock at which this run began.
         check_lock: called before each write; raises LeaseLost if the run has lost its lock.
 
     Raises:
         LeaseLost: raised by ``check_lock``.
         TooManyFailures: more samples failed than ``max_failures``.
-        JobError: no sample was written, or a receipt is damaged or belongs to another job.
+        JobError: no sample was written, a receipt is damaged, or a receipt belongs to another job.
     """
     entries_without_shard = plan.entries_without_shard(label_space)
     receipts, table = read_receipts(store, job, range(job.shards), entries_without_shard)
     counts = table.counts
     allowed = allowed_failures(max_failures, counts.total)
     if counts.failed > allowed:
-        state = "every shard is stored, but no manifest"
+        state = "every shard is stored, but the manifest was not written"
         raise too_many_failures_error(counts.failed, allowed, max_failures, table.failures, state)
     if not counts.written:
         raise _nothing_written_error(table)
@@ -100,14 +100,14 @@ def finish(
         fingerprint=job.fingerprint,
         config=job.config,
         run={**run, "seconds": seconds},
-        versions={**informing(), **job.versions},
+        versions={**informative_versions(), **job.versions},
         formats=formats,
         samples=counts,
         warnings={**table.warnings(formats), **job.warnings},
         table=TableEntry(len(table_content), hashlib.sha256(table_content).hexdigest()),
     )
     put_under_lock(store, keys.samples(job.split), table_content, check_lock)
-    # Clean up before the manifest is written, so that a complete output has no temporary files.
+    # Clean up before writing the manifest, so that a complete output has no temporary files.
     store.tidy()
     put_under_lock(store, keys.manifest(job.split), finished.to_json(), check_lock)
     return FinishedSplit(finished, table)
@@ -116,13 +116,14 @@ def finish(
 def read_receipts(
     store: Store, job: JobFile, shards: Sequence[int], entries_without_shard: Samples | None
 ) -> tuple[list[Receipt], SampleTable]:
-    """Read the receipts of some shards, and collect their rows in a table of samples.
+    """Read the receipts of shards, and collect their rows in a table of samples.
 
     Args:
         store: the output.
         job: the job of the split.
         shards: the shards, in the order of the table.
-        entries_without_shard: rows to add at the end, of entries that are in no shard.
+        entries_without_shard: the rows of entries that are in no shard. They come last in the
+            table.
 
     Returns:
         The receipts without their rows, and the table.
@@ -137,10 +138,10 @@ def read_receipts(
             receipt = Receipt.from_json(store.get(key), key)
         except CorruptRecord as error:
             raise JobError(
-                f"{error}. Delete it and run dataprep shard again: it makes that shard anew"
+                f"{error}. Delete it and run dataprep shard again, which makes that shard again"
             ) from None
         if receipt.fingerprint != job.fingerprint:
-            raise JobError(f"{key} belongs to another job: start anew with --overwrite")
+            raise JobError(f"{key} belongs to another job: start again with --overwrite")
         return receipt
 
     receipts = []
@@ -171,7 +172,7 @@ def summarize(
         finished: the manifest and the table of samples.
         plans: the plans of all splits of the job.
         label_space: the labels.
-        start_s: when this run began, by the monotonic clock.
+        start_s: the time on the monotonic clock at which this run began.
         made_shards: the number of shards that this run made.
         kept_shards: the number of shards that earlier runs made.
         made_samples: the number of samples in the shards that this run made.
@@ -207,7 +208,7 @@ def summarize_complete_split(
     start_s: float,
     note: Callable[[str], None],
 ) -> Summary:
-    """Summarize a split that was complete before this run, and tell the user so."""
+    """Tell the user that a split was complete before this run, and summarize it."""
     note(f"{complete.split}: complete already, nothing to do ({store.uri})")
     return Summary(
         split=complete.split,
@@ -238,7 +239,7 @@ def finalize(
         output: a path or URI.
         split: the name of the split.
         max_failures: the number or share of samples of the whole split that may have failed.
-        parts: the number of parts that made the split, to name the parts with missing shards.
+        parts: the number of parts of the job. An error then names the parts with missing shards.
         options: the endpoint, the profile and other settings of the store.
         note: called with messages for the user.
 
@@ -268,7 +269,7 @@ def finalize(
     with Locks(store, None, note) as locks:
         locks.take([split])
         complete = read_manifest(store, split, job)
-        if complete is not None:  # another run has finished it while this run waited
+        if complete is not None:  # another run finished the split while this run waited
             return summarize_complete_split(store, complete, job.shards, start_s, note)
         finished = finish(
             store,
@@ -301,7 +302,10 @@ def _discard(line: str) -> None:
 
 
 def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
-    """The plan of the other split, by its name, if the job has a validation split."""
+    """The plan of the job's other split, by the name of the split.
+
+    It is empty if the job has only one split, or if the plan cannot be read.
+    """
     if not job.config.get("validation"):
         return {}
     stored_splits = keys.splits(info.key for info in store.list())
@@ -312,7 +316,7 @@ def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
                 continue
             if other.source == job.source and other.labels_sha256 == job.labels_sha256:
                 return {split: read_plan(store, split, other)}
-        except OutputConflict:  # it is damaged, and finalizing it will say so
+        except OutputConflict:  # it is damaged, which an attempt to finalize it will report
             continue
     return {}
 
@@ -320,7 +324,7 @@ def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
 def _shards_missing_error(
     store: Store, job: JobFile, missing_shards: Sequence[int], parts: int | None
 ) -> ShardsMissing:
-    """The error that names the missing shards and the parts that have to make them."""
+    """The error that names the missing shards, and the parts that must make them."""
     numbers_text = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
     if len(missing_shards) > _MAX_SHOWN_SHARDS:
         numbers_text += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
@@ -335,7 +339,7 @@ def _shards_missing_error(
 
 
 def _nothing_written_error(table: SampleTable) -> JobError:
-    """The error that no sample could be written, with examples of failures or of skip reasons."""
+    """The error that no sample could be written, with examples of the reasons."""
     examples: Sequence[tuple[str, object]] = table.failures[:_MAX_EXAMPLES]
     if not examples:
         examples = table.skip_reasons.most_common(_MAX_EXAMPLES)
@@ -360,12 +364,12 @@ def too_many_failures_error(
         state: what the job has done so far.
     """
     examples_text = "; ".join(f"{name}: {reason}" for name, reason in failures[:_MAX_EXAMPLES])
-    is_small_share = allowed == 0 and str(limit).strip().endswith("%")
-    of_so_few = " of so few" if is_small_share else ""
+    is_share = str(limit).strip().endswith("%")
+    explanation = " of so few samples" if allowed == 0 and is_share else ""
     error = TooManyFailures(
-        f"{counted(failed, 'sample')} failed, --max-failures {limit} allows {allowed:,}"
-        f"{of_so_few}: {state}. Such as {examples_text}. To accept them, run again with a higher "
-        "--max-failures: it resumes; to try mended files again, with --retry-failed"
+        f"{counted(failed, 'sample')} failed, but --max-failures {limit} allows {allowed:,}"
+        f"{explanation}: {state}. For example, {examples_text}. To accept the failures, resume "
+        "with a higher --max-failures. To convert repaired files, run again with --retry-failed"
     )
     error.failures = tuple(failures)
     return error

@@ -1,7 +1,7 @@
-"""Start multiprocessing's fork server, of which Dask's worker processes are forks.
+"""Start multiprocessing's fork server. Dask's worker processes are forks of it.
 
-The fork server imports once what every worker needs (``dataprep.job.fork_server_preload``), while
-the driver still plans.
+The fork server imports the modules that every worker needs (``dataprep.job.fork_server_preload``).
+This happens once, while the driver still plans the job.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def start_fork_server(modules: Sequence[str]) -> None:
 def keep_modules_of_fork_server() -> None:
     """Keep Dask from importing further packages, such as pandas, for the fork server.
 
-    Dask has no setting for this. It looks at an internal variable, whose existence
-    ``tests/dataprep/job/test_fork_server.py`` checks.
+    Dask has no setting for this. This function sets an internal variable of Dask. A test in
+    ``tests/dataprep/job/test_fork_server.py`` checks that the variable exists.
     """
     import distributed.utils
 
@@ -38,13 +38,13 @@ def keep_modules_of_fork_server() -> None:
 
 
 def is_starting_worker() -> bool:
-    """Return whether this process is a worker that imports the main script as it starts."""
+    """Return whether this process is a starting worker, which imports the main script."""
     return bool(getattr(process.current_process(), "_inheriting", False))
 
 
 @contextmanager
 def main_script_hidden() -> Iterator[None]:
-    """Keep workers from importing a script that Python reads from its standard input."""
+    """Keep workers from importing the main script if Python reads it from standard input."""
     main = sys.modules["__main__"]
     if getattr(main, "__file__", None) != "<stdin>":
         yield
@@ -58,7 +58,10 @@ def main_script_hidden() -> Iterator[None]:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Hide Ctrl-C from threads and processes that start here, because the driver ends them."""
+    """Block Ctrl-C in threads and processes that are started in the ``with`` block.
+
+    The driver alone handles Ctrl-C, and ends them.
+    """
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,7 +1,7 @@
 """Prepare multiprocessing's fork server, which imports this module. Worker processes are its forks.
 
-Importing it changes settings of the process: the memory allocator, the environment, and the garbage
-collector.
+Importing this module changes settings of the process: the memory allocator, the environment, and
+the garbage collector.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from importlib import import_module
 _MALLOC_OPTIONS = {-1: 2**28, -3: 2**22, -8: 1}
 """mallopt(3): M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in bytes, and M_ARENA_MAX.
 
-A worker allocates and frees half a megabyte of pixels at a time. With the usual settings, and with
-those of Dask, it spends a quarter of its time on page faults. A single arena that keeps freed
-memory costs a few megabytes. Blocks above 4 MiB are mapped separately.
+A worker allocates and frees half a megabyte of pixels at a time. With the default settings, and
+also with the settings of Dask, it spends a quarter of its time on page faults. Therefore a single
+arena keeps freed memory, which costs a few megabytes. Blocks above 4 MiB are mapped separately.
 """
 
 _MODULES = ("distributed.nanny", "distributed.worker", "dataprep.job.tasks")
@@ -38,5 +38,5 @@ for _module in _MODULES:
     import_module(_module)
 gc.freeze()  # the collections of a worker skip all objects that exist now
 gc.enable()
-# If a driver ends abruptly, its workers cannot give back their upload slots. Dask would log this.
+# If a driver ends abruptly, its workers cannot release their upload slots. Dask would log this.
 logging.getLogger("distributed.semaphore").setLevel(logging.CRITICAL + 1)

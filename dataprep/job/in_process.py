@@ -1,4 +1,7 @@
-"""Make shards in this process, for notebooks and tests. A crash of a codec ends the process."""
+"""Make shards in threads of this process, for notebooks and tests.
+
+There is no isolation: if a codec crashes, the whole process ends.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +41,20 @@ _CHUNK_SAMPLES = 64
 
 
 def can_be_repeated(error: StoreError) -> bool:
-    """Whether a shard is made again after an error of a store."""
+    """Whether a shard can be made again after this error of a store."""
     return not isinstance(error, PermissionRefused | StoreFull)
 
 
 def repetition_message(task: ShardTask, repetition: int, retries: int, error: StoreError) -> str:
-    """Return the message that a shard is made again, with the reason."""
+    """Return the message which says that a shard is made again, and why."""
     return f"{task.name} is made again ({repetition} of at most {retries} repetitions): {error}"
 
 
 class Tally:
     """Adds up the progress of a job from the totals of its shards and chunks.
 
-    Samples that are converted a second time do not count again, unless a shard that was converted
-    in chunks is made again as a whole.
+    Samples that are converted a second time are not counted again. The exception is a shard that
+    was converted in chunks and is made again as a whole.
 
     Args:
         report: called with the progress since the last call.
@@ -80,7 +83,7 @@ class InProcess:
     Args:
         options: the number of threads and of retries.
         report: called with the progress since the last call.
-        announce: called with messages for the user.
+        note: called with messages for the user.
 
     Attributes:
         tasks_may_run: whether tasks may continue after ``close``; always False.
@@ -92,10 +95,10 @@ class InProcess:
         self,
         options: DaskOptions,
         report: Report,
-        announce: Callable[[str], None] = lambda line: None,
+        note: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._options = options
-        self._announce = announce
+        self._note = note
         self._tally = Tally(report)
 
     def begin(self) -> None:
@@ -127,7 +130,7 @@ class InProcess:
     def convert_samples(
         self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
-        """Convert samples that are in no shard yet, to learn how large records become."""
+        """Convert samples to estimate the size of records. Nothing is stored."""
         threads = min(max(self._options.worker_count, source.concurrency), _MAX_THREADS)
 
         def convert(batch: Sequence[Located]) -> list[Outcome]:
@@ -137,14 +140,14 @@ class InProcess:
             yield from chain.from_iterable(converted_batches)
 
     def _make_shard(self, task: ShardTask) -> ShardResult:
-        """Make a shard, and repeat it after errors of the store that may pass."""
+        """Make a shard. Make it again after errors of the store that may be temporary."""
         for repetition in range(1, self._options.retries + 1):
             try:
                 return self._try_shard(task)
             except StoreError as error:
                 if not can_be_repeated(error):
                     raise
-                self._announce(repetition_message(task, repetition, self._options.retries, error))
+                self._note(repetition_message(task, repetition, self._options.retries, error))
         return self._try_shard(task)
 
     def _try_shard(self, task: ShardTask) -> ShardResult:

@@ -1,9 +1,9 @@
-"""Convert each image of a shard in a separate process, after workers have died over the shard.
+"""Convert the images of a shard in a separate process, after workers have died over the shard.
 
-If this process is ended twice by a fault signal over the same image, the image has failed: the
-signal comes from native code that decoded this image alone. ``SIGKILL`` comes from outside, from a
-person or from the kernel when memory runs out. It does not prove that the image is the cause, so
-the job stops and names the image.
+The process converts one image at a time. If a fault signal ends it twice over the same image, the
+image has failed, because the signal comes from native code that decoded only this image.
+``SIGKILL`` comes from outside: from a person, or from the kernel when memory runs out. It does not
+prove that the image is the cause. The job then stops and names the image.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from dataprep.names import escape
 from dataprep.sources import Located, Source
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
-_KILLED_FIRST = "1000"  # proc(5), oom_score_adj
+_OOM_SCORE_ADJ = "1000"  # proc(5): if memory runs out, the kernel kills this process first
 _MAX_ATTEMPTS = 2
 _START_TIMEOUT_S = 600.0
 _MAX_STDERR_BYTES = 2**20
 _MAX_SHOWN_CHARACTERS = 500
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-# As multiprocessing's spawn does it, but without importing the main script again.
-_PROGRAM = (
+# multiprocessing's spawn works in the same way, but it would import the main script again.
+_CHILD_PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from dataprep.job.isolate import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
@@ -73,8 +73,8 @@ class Ending(NamedTuple):
     """How a process ended over one image.
 
     Attributes:
-        cause: ``fault`` by a fault signal or exit of native code, ``killed`` from outside, or
-            ``hung`` beyond the time limit.
+        cause: ``fault`` if native code crashed or called exit; ``killed`` if the process was ended
+            from outside; ``hung`` if it exceeded the time limit.
         detail: the name of the signal, the exit code, or the time limit.
     """
 
@@ -121,7 +121,7 @@ def isolated_batches(
 def _convert(
     process: _ConverterProcess, content: bytes | ImageError, name: str, limit: SampleLimit
 ) -> Outcome:
-    """Convert one sample. Repeat it until the process has ended twice in the same way."""
+    """Convert one sample. Try again until it succeeds, or two attempts have failed alike."""
     causes: list[str] = []
     while True:
         result = process.convert(content, name, limit.seconds)
@@ -129,13 +129,13 @@ def _convert(
             return result
         causes.append(result.cause)
         if causes.count(result.cause) == _MAX_ATTEMPTS:
-            error = verdict(name, result, limit)
+            error = error_of_ending(name, result, limit)
             if isinstance(content, ImageError) or not content:
                 return Outcome(error, "")
             return Outcome(error, hashlib.sha256(content).hexdigest(), len(content))
 
 
-def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
+def error_of_ending(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
     """Return the error with which the sample has failed.
 
     Args:
@@ -144,7 +144,7 @@ def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
         limit: how long the conversion may take, and whether a sample that hangs has failed.
 
     Raises:
-        SampleLost: it is not proved that the content of the sample is the cause.
+        SampleLost: the content of the sample is not proved to be the cause.
     """
     if ending.cause == "fault":
         return DecoderCrashed(f"crashed the decoder ({ending.detail})")
@@ -159,9 +159,9 @@ def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
         return DecoderHung(f"took the decoder longer than {limit.seconds:g} s")
     raise SampleLost(
         f"{subject} took longer than {limit.seconds:g} s, {counted(_MAX_ATTEMPTS, 'time')}. "
-        "Complete shards are kept: run again to resume, with --set "
-        "dask.sample_timeout_s=SECONDS if that was too short, or with --set hung_samples=fail to "
-        "record such samples as failed"
+        "Complete shards are kept: run again to resume. Use --set "
+        "dask.sample_timeout_s=SECONDS to allow more time, or --set hung_samples=fail to record "
+        "such samples as failed"
     )
 
 
@@ -185,7 +185,7 @@ def ending_of(returncode: int, stderr: str) -> Ending:
 
 @dataclass
 class _ConverterProcess:
-    """The separate process. It starts when it is needed, and again after it has died."""
+    """The separate process. It is started when it is needed, and again after it has ended."""
 
     policy: ImagePolicy
     _stderr: IO[bytes] = field(
@@ -194,7 +194,7 @@ class _ConverterProcess:
     _running: tuple[subprocess.Popen[bytes], Connection[Any, Any]] | None = None
 
     def convert(self, content: bytes | ImageError, name: str, timeout_s: float) -> Outcome | Ending:
-        """Return the outcome of a sample, or how the process ended over it."""
+        """Return the outcome of a sample, or how the process ended while converting it."""
         process, connection = self._running or self._start()
         try:
             connection.send((content, name))
@@ -225,7 +225,7 @@ class _ConverterProcess:
             previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 process = subprocess.Popen(
-                    [sys.executable, "-c", _PROGRAM, *arguments],
+                    [sys.executable, "-c", _CHILD_PROGRAM, *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._stderr,
@@ -243,7 +243,7 @@ class _ConverterProcess:
             pass  # the process has ended; its error output is shown below
         self._stop()
         stderr = self._read_stderr()[-_MAX_SHOWN_CHARACTERS:]
-        raise JobError(f"a process to convert images in did not start: {stderr}")
+        raise JobError(f"the process that converts single images did not start: {stderr}")
 
     def _stop(self) -> None:
         if self._running is not None:
@@ -259,7 +259,7 @@ class _ConverterProcess:
 
 
 def serve(descriptor: int, parent: int) -> None:
-    """Convert the images that arrive, until the other end of the pipe is closed.
+    """Run in the separate process: convert images until the other end of the pipe is closed.
 
     Args:
         descriptor: the file descriptor of this end of the pipe.
@@ -267,11 +267,11 @@ def serve(descriptor: int, parent: int) -> None:
     """
     with contextlib.suppress(AttributeError, OSError):  # not every system has prctl
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent ended before this process asked to end with it
+    if os.getppid() != parent:  # the parent ended before prctl was called
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):  # if memory runs out, the kernel kills this process first
-        Path("/proc/self/oom_score_adj").write_text(_KILLED_FIRST)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE_ADJ)
     connection: Connection[Any, Any] = Connection(descriptor)
     with contextlib.suppress(EOFError, OSError), ONE_OPENCV_THREAD.changed():
         policy: ImagePolicy = connection.recv()

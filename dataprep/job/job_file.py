@@ -1,7 +1,7 @@
 """The job file ``SPLIT.job.json``: everything that determines the bytes of a split.
 
-It is stored before the first shard is made. Schema history: 1 is the first schema. Later files of
-this schema also have ``file_versions``.
+It is stored before the first shard is made. The schema is 1. The key ``file_versions`` was added
+later, so that older files do not have it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ class JobFile:
 
     Attributes:
         split: the name of the split.
-        config: the content part of the configuration.
+        config: the settings that determine the content of the output (``ShardConfig.content``).
         versions: the versions of the libraries that determine bytes.
-        source: the number of entries (``files``), the bytes and the SHA-256 of the listing; and the
-            number of folders that cannot be read, if there are any.
-        calibration: the points of the line that predicted the size of records, for information.
+        source: the number of entries (``files``), their bytes, and the SHA-256 of the listing. If
+            folders cannot be read, also their number.
+        calibration: the points from which record sizes were predicted (``Calibration``), for
+            information.
         label_offsets: the number of the first label in records, by format.
         labels_sha256: the SHA-256 of labels.json.
         plan_sha256: the SHA-256 of SPLIT.plan.parquet.
         shards: the number of shards.
         schema: the schema number of the file.
         file_versions: the version of each source file with many entries
-            (``Listing.file_versions``). They do not determine bytes, so the fingerprint does not
-            include them.
+            (``Listing.file_versions``). They do not determine bytes, so that the fingerprint does
+            not include them.
     """
 
     split: str
@@ -65,7 +66,7 @@ class JobFile:
 
     @property
     def warnings(self) -> dict[str, int]:
-        """The counts in the manifest's ``warnings`` that concern the source as a whole."""
+        """The counts for the manifest's ``warnings`` that concern the whole source."""
         count = self.source.get(UNREADABLE_FOLDERS, 0)
         return {UNREADABLE_FOLDERS: count} if count else {}
 
@@ -87,7 +88,7 @@ class JobFile:
         """Read a file that ``to_json`` wrote; ``name`` is the file's name in errors.
 
         Raises:
-            DatasetError: the data are not a job file, or were changed by hand.
+            DatasetError: the data are not a job file, or were edited by hand.
             SchemaTooNew: a newer version wrote the file.
         """
         with malformed_as(DatasetError, f"{name}: not a job file"):
@@ -100,16 +101,16 @@ class JobFile:
 
 
 def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
-    """Return the content part of ``config`` for one of its splits."""
+    """Return the settings of ``config`` that determine the content of one of its splits."""
     return {**config.content(), "split": split}
 
 
 def with_defaults(
     config: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the content part of a stored config, with defaults for keys that it does not have.
+    """Return a stored config with defaults for the keys that it does not have.
 
-    A key that was added later has a default that does what earlier versions did.
+    The default of a key that was added later is the behaviour of earlier versions.
     """
     if defaults is None:
         defaults = ShardConfig(source="-", output="-").content()

@@ -3,12 +3,12 @@
 A run has a lock for each of its splits, or for its part of each split. The lock is an object below
 ``leases/`` that identifies the process of the run. The run renews it every minute. A lock expires
 two minutes after it was last written, by the clock of the store. A second run waits until the lock
-expires, or takes the lock over at once if the process of the first run is known to have ended and
-none of its tasks can go on elsewhere.
+expires. It takes the lock over at once if the process of the first run is known to have ended, and
+none of its tasks can continue on a cluster.
 
-A run that writes a split as a whole excludes runs that write parts of it. Parts of jobs with
-different numbers of parts exclude each other, too. A run that was suspended until another run took
-over its lock notices this before it writes or removes its next object.
+A run that writes a whole split excludes runs that write parts of it. Two parts exclude each other
+if their jobs have different numbers of parts. If a run is suspended and another run takes over its
+lock, the first run notices this before it writes or removes its next object.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _LockContent:
     """The content of a lock object. The field names are the keys of its JSON.
 
     Attributes:
-        said: what the run writes, such as ``split 'train'``; shown to other runs.
+        said: what the run writes, such as ``split 'train'``. Messages of other runs show it.
         token: a random number that identifies the run.
         machine, process, started: the fields of the ``ProcessIdentity`` of the run.
         renewals: how often the lock was renewed.
@@ -89,9 +89,9 @@ class _OtherLock:
     """A lock that another run holds or has held.
 
     Attributes:
-        subject: what the other run writes, safe to print.
+        subject: what the other run writes, escaped for messages.
         version: the version of the lock object.
-        remaining_s: seconds until the lock expires; not positive if it can be taken over.
+        remaining_s: seconds until the lock expires; 0 or less if it can be taken over.
     """
 
     subject: str
@@ -101,7 +101,7 @@ class _OtherLock:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock that a run has taken. It can be pickled, so that workers check it as well.
+    """A lock that this run has taken. It can be pickled, so that workers can check it, too.
 
     Attributes:
         store: the output.
@@ -116,10 +116,10 @@ class Lock:
     token: str
 
     def check(self) -> None:
-        """Return if the run still has the lock.
+        """Raise an error unless the run still has the lock.
 
         Raises:
-            LeaseLost: another run has taken the lock over, or the lock was removed.
+            LeaseLost: another run has taken over the lock, or the lock was removed.
             StoreError: the lock cannot be read.
         """
         if self.read() is not None:
@@ -140,7 +140,7 @@ class Lock:
             f"the process on host {socket.gethostname()} does not see the output {self.store.uri}, "
             f"with the lock of this run and {keys.job(split)}: make it available there under the "
             "same path, or use an output that all workers can reach, such as s3://BUCKET/PREFIX. "
-            "If it is available, the output was removed: run again"
+            "If it is available there, it was removed during this run: run again"
         )
 
     def read(self) -> tuple[_LockContent, str] | None:
@@ -175,9 +175,9 @@ class Lock:
 
 
 class Locks:
-    """The locks of one run. They are released when the ``with`` block ends, also by an error.
+    """The locks of one run. They are released when the ``with`` block ends, even with an error.
 
-    If the store cannot keep locks (``KeepsLocks``), runs do not exclude each other.
+    If the store does not support locks (``KeepsLocks``), runs do not exclude each other.
 
     Args:
         store: the output.
@@ -230,9 +230,9 @@ class Locks:
                 lock.release()
 
     def leave_to_expire(self) -> None:
-        """Do not release the locks when the block ends, because tasks of the run may still write.
+        """Let the locks expire instead of releasing them when the ``with`` block ends.
 
-        The locks then expire.
+        This is needed if tasks of the run may still write.
         """
         self._release_at_end = False
 
@@ -264,13 +264,13 @@ class Locks:
             self._refuse_conflicting_runs(self._store, split)
 
     def check(self) -> None:
-        """Return if the run still has all its locks. Raises the errors of ``Lock.check``."""
+        """Raise the errors of ``Lock.check`` unless the run still has all its locks."""
         for lock in self.by_split.values():
             lock.check()
 
     def check_of(self, split: str) -> LockCheck:
         """Return a function that checks the lock on a split; it can be pickled."""
-        if split not in self.by_split:  # the store cannot keep locks
+        if split not in self.by_split:  # the store does not support locks
             return no_lock
         return self.by_split[split].check
 
@@ -300,9 +300,10 @@ class Locks:
             time.sleep(min(max(remaining_s, _MIN_POLL_INTERVAL_S), _MAX_POLL_INTERVAL_S))
 
     def _refuse_conflicting_runs(self, store: KeepsLocks, split: str) -> None:
-        """Raise OutputConflict if a run with another division of the split has a lock.
+        """Raise OutputConflict if another run that must not write now has a lock on the split.
 
-        Expired locks of other runs are removed.
+        Such a run writes the whole split, or divides it into another number of parts. Expired locks
+        of such runs are removed.
         """
         for key in self._conflicting_keys(store, split):
             with contextlib.suppress(ObjectNotFound, PermissionRefused):

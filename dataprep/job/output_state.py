@@ -1,6 +1,6 @@
 """Read what an output already holds: job files, plans, labels, receipts and the manifest.
 
-Nothing is decided and nothing is written here. ``resume`` decides what to do with the result.
+This module makes no decisions and writes nothing. ``resume.py`` decides what to do.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def read_job(store: Store, split: str) -> JobFile | None:
         raise
     except DatasetError as error:
         raise OutputConflict(
-            f"{error}: it is unknown which job made the shards in {store.uri}. Put {key} back, "
-            "use another --output, or --overwrite to start anew"
+            f"{error}: it is unknown which job made the shards in {store.uri}. Restore {key}, "
+            "use another --output, or --overwrite to start again"
         ) from None
 
 
@@ -87,20 +87,25 @@ def read_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
 
 
 def _read_unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
-    """Return the bytes of an object.
+    """Return the bytes of an object if they are those that all job files expect.
+
+    Args:
+        store: the output.
+        key: the key of the object.
+        digests: the SHA-256 in each job file.
 
     Raises:
-        OutputConflict: the object is missing, or ``digests`` is not only its SHA-256.
+        OutputConflict: the object is missing, or a job file has another SHA-256.
     """
     try:
         data = store.get(key)
     except ObjectNotFound:
         data = b""
     if digests != {hashlib.sha256(data).hexdigest()}:
-        problem = "is not the one that the job was planned with" if data else "is missing"
+        problem = "was changed since the job was planned" if data else "is missing"
         raise OutputConflict(
             f"{key} in {store.uri} {problem}: put it back, use another --output, or --overwrite to "
-            "start anew"
+            "start again"
         )
     return data
 
@@ -108,7 +113,7 @@ def _read_unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
 def read_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
     """Return the manifest if it belongs to the job and its table of samples is stored.
 
-    A manifest that cannot be read counts as missing, because it is made again from the receipts.
+    A damaged manifest counts as missing, because it can be made again from the receipts.
 
     Raises:
         SchemaTooNew: a newer version wrote the manifest.
@@ -138,28 +143,28 @@ def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
 
 
 def shards_with_receipt(store: Store, job: JobFile) -> set[int]:
-    """Return the shards whose receipt is in the listing of the store. No receipt is read."""
+    """Return the shards whose receipts the store lists. No receipt is read."""
     listed_keys = {info.key for info in store.list(f"receipts/{job.split}-")}
     shards = range(job.shards)
     return {shard for shard in shards if keys.receipt(job.split, shard, job.shards) in listed_keys}
 
 
 def complete_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
-    """Return the shards that are stored completely, so that a run skips them.
+    """Return the complete shards, which a run need not make again.
 
-    A shard is complete if its receipt is stored, and if every object that the receipt lists is
+    A shard is complete if its receipt is stored, and if every object that the receipt names is
     stored with the same size and ETag. A listing may lag behind the store. Therefore each listed
-    receipt is read, and the store is asked for the size of each object. No shard is read.
+    receipt is read, and the size of each object is requested. No shard is read.
 
     Args:
         store: the output.
         job: the job of the split.
         among: the shards to check; None for all shards.
     """
-    receipts = shards_with_receipt(store, job)
+    listed_shards = shards_with_receipt(store, job)
 
     def check(shard: int) -> tuple[int, bool]:
-        return shard, shard in receipts and _is_complete(store, job, shard)
+        return shard, shard in listed_shards and _is_complete(store, job, shard)
 
     shards = range(job.shards) if among is None else among
     checked = in_order(check, shards, _STORE_THREADS)
@@ -167,7 +172,7 @@ def complete_shards(store: Store, job: JobFile, among: Iterable[int] | None = No
 
 
 def _is_complete(store: Store, job: JobFile, shard: int) -> bool:
-    """Whether the receipt belongs to the job, and all its files are stored as it lists them."""
+    """Whether the receipt belongs to the job, and all files that it names are stored."""
     try:
         receipt = _read_receipt(store, job, shard)
         if receipt.fingerprint != job.fingerprint:
@@ -200,7 +205,7 @@ def rows_of_shard(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
 
 
 def failures_by_shard(store: Store, job: JobFile) -> dict[int, int]:
-    """Return how many samples failed, for each shard with failed samples in its receipt."""
+    """Return the number of failed samples of each shard that has failed samples."""
 
     def count_failures(shard: int) -> int:
         return sum(row.status == "failed" for row in rows_of_shard(store, job, shard))

@@ -1,4 +1,4 @@
-"""``dataprep plan``: predict what a job will make, take and cost. Nothing is written."""
+"""``dataprep plan``: predict the shards, the duration and the cost of a job. Nothing is written."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.job.in_process import InProcess
 from dataprep.job.plan_costs import cost_on_aws, region_warnings, requests_by_location
 from dataprep.job.plan_report import Estimate, SplitEstimate, TrialEstimate
-from dataprep.job.planning import boxes_for, bytes_to_write, lack_of_space
+from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.source_notes import describe_source, preflight_warnings
 from dataprep.job.split_plan import (
     SMALLEST_TARGET,
     SplitPlan,
+    choose_evenly,
+    choose_run_starts,
     label_offsets,
     make_plans,
-    pick,
-    pick_runs,
     sample_rows,
     used_labels,
 )
@@ -37,18 +37,18 @@ from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
 from dataprep.output import keys
 from dataprep.output.manifest import Row
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 
 TRIAL_SAMPLES = 200
-"""About how many samples are converted for the estimate."""
+"""The approximate number of samples that are converted for the estimate."""
 
 START_S = 1.5
 """How long worker processes take to start."""
 
 S3_MB_PER_S = 85
-"""The rate of one connection to S3: Amazon's performance guidelines assume 85 to 90 MB/s."""
+"""The rate of one connection to S3. Amazon's performance guidelines assume 85 to 90 MB/s."""
 
 _WORKER_BYTES = 150_000_000
 _MIN_READERS = 8
@@ -56,7 +56,9 @@ _PARALLEL_CHUNKS_PER_SHARD = 32
 
 
 def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> Estimate:
-    """Predict what ``shard`` would do with a config, from a few conversions. Nothing is written.
+    """Predict what ``shard`` would do with a config, by converting a few samples.
+
+    Nothing is written.
 
     Args:
         config: the config of the job.
@@ -77,7 +79,7 @@ def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> E
     request = open_request(config, note)
     listed_s = time.perf_counter()
     warnings: list[str] = []
-    label_space, output_keys = _labels_and_keys_of_output(request, warnings)
+    label_space, output_keys = _labels_and_key_count_of_output(request, warnings)
     planning_start_s = time.perf_counter()
     plans = _make_plans(request, label_space, note)
     duration = {
@@ -96,7 +98,7 @@ def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> E
     requests = requests_by_location(request, plans, output_keys)
     warnings += preflight_warnings(request, label_space)
     warnings += _missing_class_warnings(plans, label_space)
-    warnings += _obstacle_warnings(config, plans, splits)
+    warnings += _problem_warnings(config, plans, splits)
     warnings += region_warnings(config)
     cost = cost_on_aws(config, requests, stored_bytes, prices, sum(duration.values()))
     if cost is not None and cost.machine is None and config.plan.instance:
@@ -128,7 +130,9 @@ def _discard(line: str) -> None:
     """Discard a message, because the caller gave no callback."""
 
 
-def _labels_and_keys_of_output(request: Request, warnings: list[str]) -> tuple[LabelSpace, int]:
+def _labels_and_key_count_of_output(
+    request: Request, warnings: list[str]
+) -> tuple[LabelSpace, int]:
     """Return the labels that the output would have, and the number of its keys.
 
     Problems with the output are appended to ``warnings``.
@@ -146,8 +150,8 @@ def _labels_and_keys_of_output(request: Request, warnings: list[str]) -> tuple[L
     existing_splits = sorted(keys.splits(stored_keys).intersection(request.splits))
     if existing_splits:
         warnings.append(
-            f"the output holds a job of {', '.join(existing_splits)} already: shard would resume "
-            "or refuse it; the figures are for a new job"
+            f"the output already has a job of {', '.join(existing_splits)}: shard would resume "
+            "it or refuse to run. The figures are for a new job"
         )
     return label_space, len(stored_keys)
 
@@ -158,7 +162,7 @@ def _make_plans(
     config, listing = request.config, request.listing
     engine = InProcess(config.dask, lambda progress: None)
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
-    boxes = boxes_for(request, label_space, note)
+    boxes = read_boxes(request, label_space, note)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
     return make_plans(listing, label_space, calibration, config, boxes)
 
@@ -167,8 +171,8 @@ class _Trial(NamedTuple):
     """The result of converting a few samples.
 
     Attributes:
-        estimate: what all samples of the job become.
-        sample_s: the seconds that the conversion of one sample takes.
+        estimate: the estimate for all samples of the job.
+        sample_s: the mean duration of the conversion of one sample, in seconds.
     """
 
     estimate: TrialEstimate
@@ -176,7 +180,7 @@ class _Trial(NamedTuple):
 
 
 def _run_trial(request: Request, label_space: LabelSpace, plans: Mapping[str, SplitPlan]) -> _Trial:
-    """Convert samples of all sizes to records in memory."""
+    """Convert samples of all sizes to records in memory, and estimate the job from them."""
     samples = sum(split_plan.samples for split_plan in plans.values())
     rows: list[Row] = []
     record_bytes = dict.fromkeys(request.config.format, 0)
@@ -200,15 +204,15 @@ def _trial_task(
     sizes = split_plan.sizes[: split_plan.samples]
     if request.listing.in_runs:
         containers = split_plan.containers[: split_plan.samples]
-        chosen_rows = pick_runs(containers, sizes, count).tolist()
+        chosen_rows = choose_run_starts(containers, sizes, count).tolist()
     else:
-        chosen_rows = sorted(pick(sizes, count).tolist())
+        chosen_rows = sorted(choose_evenly(sizes, count).tolist())
     samples = chain.from_iterable(
         split_plan.planned_samples(slice(row, row + 1)) for row in chosen_rows
     )
     return ShardTask(
         fingerprint="",
-        versions=determining(same_everywhere=config.image.same_everywhere),
+        versions=versions_that_determine_bytes(same_everywhere=config.image.same_everywhere),
         split=config.split,
         shard=0,
         shards=1,
@@ -227,7 +231,7 @@ def _trial_task(
 def estimate_from_trial(
     rows: Sequence[Row], record_bytes: Mapping[str, int], samples: int
 ) -> TrialEstimate:
-    """Estimate what all samples become from the samples that were converted.
+    """Estimate the result of the job from the samples that were converted.
 
     Args:
         rows: the rows of the converted samples, at least one.
@@ -281,7 +285,7 @@ def _estimate_split(
 def _job_duration(
     config: ShardConfig, trial: _Trial, stored_bytes: int, shards: int
 ) -> dict[str, float]:
-    """The seconds of starting workers, of converting and of storing."""
+    """The seconds for starting workers, for converting and for storing, by step."""
     workers = config.dask.worker_count
     converting_workers = workers
     if not config.dask.scheduler:  # the workers share the processors of this machine
@@ -299,9 +303,9 @@ def _job_duration(
 
 
 def seconds_with_workers(work_s: float, shards: int, workers: int) -> float:
-    """Return how long workers take for work that a single worker does in ``work_s``.
+    """Return the duration with several workers of work that one worker does in ``work_s``.
 
-    The workers share the last shards, so that up to 32 of them work on one shard.
+    The workers share the last shards. Up to 32 workers can share one shard.
     """
     parallel = min(workers, shards * _PARALLEL_CHUNKS_PER_SHARD)
     return work_s / max(1, parallel)
@@ -319,14 +323,14 @@ def _missing_class_warnings(
             yield f"{split}: {counted(len(missing), 'class')} without a photo, such as {example!r}"
 
 
-def _obstacle_warnings(
+def _problem_warnings(
     config: ShardConfig, plans: Mapping[str, SplitPlan], splits: Sequence[SplitEstimate]
 ) -> Iterator[str]:
-    """Warn about problems that ``shard``, or the readers of its shards, would meet."""
+    """Warn about problems for ``shard``, or for the readers of its shards."""
     store = open_store(config.output, config.store)
-    lack = lack_of_space(store, bytes_to_write(plans, config))
-    if lack is not None:
-        yield f"shard would refuse: {lack}"
+    space_error = not_enough_space(store, bytes_to_write(plans, config))
+    if space_error is not None:
+        yield f"shard would refuse: {space_error}"
     for split in splits:
         if split.failures > split.allowed:
             yield (
@@ -345,4 +349,5 @@ def _obstacle_warnings(
             shard_megabytes = max_bytes // readers // 100_000 / 10
             yield f"{problem}; --shard-size {shard_megabytes:g}MB gives enough"
         elif config.plan.readers:
-            yield f"{problem}; so few photos make at most {max_bytes // SMALLEST_TARGET + 1}"
+            max_shards = max_bytes // SMALLEST_TARGET + 1
+            yield f"{problem}; these photos make at most {counted(max_shards, 'shard')}"

@@ -19,7 +19,7 @@ from dataprep.errors import StoreError
 from dataprep.formats import get_format
 from dataprep.job.plan_report import Cost, Requests
 from dataprep.job.request import Request
-from dataprep.job.split_plan import SplitPlan, sample_size
+from dataprep.job.split_plan import SplitPlan, calibration_samples
 
 _KEYS_PER_LIST = 1_000
 _OBJECTS_PER_SPLIT = 6
@@ -31,10 +31,13 @@ def requests_by_location(
 ) -> dict[str, Requests]:
     """Count the requests to ``source`` and ``output``, for each of them that is on S3.
 
-    A listing returns 1,000 keys per request. Each image is read by one GET; in a source that is
-    read in runs, each run of a shard is one GET. Each object is stored by a PUT and confirmed by a
-    HEAD, and the lock is read before. Each receipt is read back at the end. Each split needs six
-    more objects and three listings.
+    The rules are:
+
+    - A listing returns 1,000 keys per request.
+    - Each image is read by one GET. If the source reads whole runs, each run of a shard is one GET.
+    - Each object is stored by a PUT and confirmed by a HEAD. Before that, the lock is read.
+    - Each receipt is read back at the end.
+    - Each split needs six more objects and three listings.
 
     Args:
         request: the checked config and its source.
@@ -56,7 +59,7 @@ def _requests_to_source(request: Request, plans: Mapping[str, SplitPlan]) -> Req
     if request.listing.in_runs:
         return Requests(0, _reads_of_runs(request, plans), lists)
     samples = sum(plan.samples for plan in plans.values())
-    return Requests(0, samples + sample_size(samples), lists)
+    return Requests(0, samples + calibration_samples(samples), lists)
 
 
 def _requests_to_output(
@@ -74,7 +77,7 @@ def _requests_to_output(
 
 
 def _reads_of_runs(request: Request, plans: Mapping[str, SplitPlan]) -> int:
-    """One read for each container when it is listed, and one for each run of each shard."""
+    """Count the reads: one for each listed container, and one for each run of each shard."""
     reads = len({*request.listing.containers} - {""})
     for plan in plans.values():
         shards = plan.shards[: plan.samples].tolist()

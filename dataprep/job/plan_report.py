@@ -1,4 +1,4 @@
-"""The result of ``dataprep plan``: what a job will make, how long it takes, and what it costs.
+"""The result of ``dataprep plan``: the predicted shards, duration and cost of a job.
 
 The field names of these classes are the keys of ``dataprep plan --json``.
 """
@@ -56,17 +56,18 @@ class Cost:
 
 @dataclass(frozen=True)
 class TrialEstimate:
-    """What the samples of a job become, estimated from the conversion of a few of them.
+    """The predicted result of converting all samples of a job, from a trial with a few of them.
 
     Attributes:
         samples: the number of samples of the job.
-        trial: the number of samples that were converted.
+        trial: the number of samples that were converted in the trial.
         bytes_by_format: the bytes of all records, by format.
         passthrough: the share of samples whose image is stored unchanged.
         reencoded: the share of samples whose image is encoded again.
         failed: the number of samples that will fail.
         skipped: the number of samples that will be skipped.
-        met: the number of samples with each quirk that the manifest counts.
+        met: the number of samples with each quirk, such as a colour profile. The manifest counts
+            the same quirks.
     """
 
     samples: int
@@ -81,14 +82,14 @@ class TrialEstimate:
 
 @dataclass(frozen=True)
 class SplitEstimate:
-    """What one split will contain.
+    """The predicted content of one split.
 
     Attributes:
         split: the name of the split.
         samples: the number of samples.
         shards: the number of shards in each format.
         bytes_by_format: the bytes of all shards, by format.
-        entries: the number of source entries, including those that are no samples.
+        entries: the number of source entries, including those that are not samples.
         failures: the number of entries that will fail.
         allowed: the number of entries that may fail (``max_failures``).
     """
@@ -110,19 +111,19 @@ class Estimate:
         source: the address of the source.
         output: the address of the output.
         entries: the number of entries of the source.
-        refused: how many entries are no samples, by the reason.
+        refused: the number of entries that are not samples, by the reason.
         classes: the number of classes that have labels.
         splits: the estimate of each split.
         label_offsets: the number of the first label in records, by format.
-        outcome: what the samples become.
+        outcome: the predicted result of converting all samples.
         workers: the number of workers.
         duration: the seconds of each step of a run, by the name of the step.
         memory_bytes: the memory of all workers together.
         machine_bytes: the memory of this machine.
         requests: the requests to ``source`` and ``output``, for each of them that is on S3.
         cost: the cost of the job; None if nothing is on S3 or prices are unknown.
-        warnings: problems that the job would meet, a sentence each.
-        understood: how the source was understood.
+        warnings: problems that the job would have, one sentence for each.
+        understood: how the source was interpreted.
         unlabelled: whether samples have no labels.
     """
 
@@ -151,7 +152,7 @@ class Estimate:
         return json.dumps(content)
 
     def to_text(self) -> str:
-        """Return the estimate as text, which a person reads before a job."""
+        """Return the estimate as text for the terminal."""
         lines = [*self.understood.lines]
         for split in self.splits:
             lines += self._split_lines(split)

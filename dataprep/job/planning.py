@@ -1,4 +1,4 @@
-"""Plan a job: the samples of each split and shard, and the job files. Nothing is written."""
+"""Plan a job: assign samples to splits and shards, and fill in the job files. Writes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dataprep.job.split_plan import SplitPlan, label_offsets, labels_of, make_pl
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources.file_names import is_clutter
 from dataprep.sources.local_tree import list_tree
 from dataprep.stores import ObjectInfo, Store
@@ -26,7 +26,7 @@ from dataprep.stores.local import LocalStore
 
 @dataclass(frozen=True)
 class JobPlan:
-    """A planned job, ready to be written.
+    """A planned job, which ``create_job`` writes to the output.
 
     Attributes:
         plans: the plan of each split.
@@ -53,7 +53,7 @@ def plan_job(
         convert: converts a few samples, to estimate the size of records.
 
     Raises:
-        ConfigError: a split would have no samples, or boxes are requested but cannot be kept.
+        ConfigError: a split would have no samples, or no format can store the requested boxes.
         SourceError, StoreError: a sample or the boxes cannot be read.
     """
     config, listing = request.config, request.listing
@@ -61,7 +61,7 @@ def plan_job(
     for warning in preflight_warnings(request, label_space):
         note(warning)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
-    boxes = boxes_for(request, label_space, note)
+    boxes = read_boxes(request, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     labels_json = label_space.to_json()
     encoded_plans = {split: plan.to_parquet() for split, plan in plans.items()}
@@ -77,7 +77,9 @@ def plan_job(
         jobs[split] = JobFile(
             split=split,
             config=content_of_split(config, split),
-            versions=dict(determining(same_everywhere=config.image.same_everywhere)),
+            versions=dict(
+                versions_that_determine_bytes(same_everywhere=config.image.same_everywhere)
+            ),
             source=source,
             calibration=calibration.points,
             label_offsets=dict(label_offsets(config, label_space)),
@@ -89,7 +91,7 @@ def plan_job(
     return JobPlan(plans, jobs, labels_json, encoded_plans)
 
 
-def boxes_for(
+def read_boxes(
     request: Request, label_space: LabelSpace, note: Callable[[str], None]
 ) -> BoxColumns | None:
     """Read the boxes of each entry of the listing; None if the job has no boxes.
@@ -104,19 +106,25 @@ def boxes_for(
     if not any(get_format(name).keeps_boxes(config.record_options) for name in config.format):
         raise ConfigError(
             "boxes would be lost: no format of this job keeps them. Use tfrecord with layout "
-            "'imagenet', or with a mapping that has bbox/xmin and the others"
+            "'imagenet', or with a mapping that has bbox/xmin and the other sides of boxes"
         )
     names = [None if row in listing.problems else name for row, name in enumerate(listing.names)]
     labels = labels_of(listing, label_space)
     store_options = config.source_store or config.store
     with nothing_written():
         return find_boxes(
-            config.boxes, store_options, names, labels, label_space.index, note, annotation_files
+            config.boxes,
+            store_options,
+            names,
+            labels,
+            label_space.index,
+            note,
+            list_annotation_files,
         )
 
 
-def annotation_files(store: Store) -> Iterable[ObjectInfo]:
-    """Return the files of a folder of annotations. Links are followed as in a source of images."""
+def list_annotation_files(store: Store) -> Iterable[ObjectInfo]:
+    """List the files of a folder of annotations. Links are followed, as in a source of images."""
     if isinstance(store, LocalStore):
         return list_tree(store, "", is_clutter).files
     return store.list()
@@ -128,10 +136,10 @@ def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
     return bytes_per_format * len(config.format)
 
 
-def lack_of_space(store: Store, needed_bytes: int) -> StoreFull | None:
+def not_enough_space(store: Store, needed_bytes: int) -> StoreFull | None:
     """Return the error to raise if the store has less free space than the job needs.
 
-    None if there is enough space, or if the store does not know its free space.
+    Return None if there is enough space, or if the store does not know its free space.
     """
     free_bytes = store.free_bytes()
     if free_bytes is None or needed_bytes <= free_bytes:

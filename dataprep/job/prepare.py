@@ -15,7 +15,7 @@ from dataprep.counted import counted
 from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
-from dataprep.job.creation import PATIENCE_S, AnotherJobCreated, create_job
+from dataprep.job.creation import JOB_FILE_WAIT_S, AnotherJobCreated, create_job
 from dataprep.job.job_file import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import (
@@ -26,7 +26,7 @@ from dataprep.job.output_state import (
     read_manifest,
     read_plan,
 )
-from dataprep.job.planning import bytes_to_write, lack_of_space, plan_job
+from dataprep.job.planning import bytes_to_write, not_enough_space, plan_job
 from dataprep.job.report import Understood
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.resume import refuse_leftovers, require_same_job, with_current_locations
@@ -42,7 +42,7 @@ from dataprep.stores.locked_writes import LockCheck
 from dataprep.stores.protocol import RemovesEmptyRoot
 
 Note = Callable[[str], None]
-_MAX_ROUNDS = 4
+_MAX_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def prepare(
     retry_failed: bool = False,
     part: Part | None = None,
     takeover: bool = False,
-    running: ExitStack,
+    cleanup: ExitStack,
     note: Note,
     engine: Engine,
 ) -> Prepared:
@@ -93,26 +93,27 @@ def prepare(
         retry_failed: make the shards with failed samples again.
         part: the part of each split that this run makes; None for the whole split.
         takeover: take over the locks of other runs without waiting.
-        running: the locks on the splits are released when it closes.
+        cleanup: releases the locks when it is closed.
         note: called with messages for the user.
         engine: converts samples, to estimate the size of records.
 
     Raises:
-        ConfigError, SourceError, StoreError, OutputConflict: nothing was written, or ``exit_code``
-            is 1. The same holds for later errors, until ``running`` closes.
+        ConfigError, SourceError, StoreError, OutputConflict: the job cannot run. If something was
+            written before, the error has ``exit_code`` 1. This also holds for later errors, until
+            ``cleanup`` is closed.
     """
     changes = Changes()
-    running.enter_context(changes.exit_codes())
+    cleanup.enter_context(changes.exit_codes())
     request = open_request(config, note)
     store = open_store(config.output, config.store)
     with nothing_written():
         store.prepare()
     if isinstance(store, RemovesEmptyRoot):
-        running.callback(store.remove_if_empty)
+        cleanup.callback(store.remove_if_empty)
     outlives_driver = config.dask.is_external
-    locks = running.enter_context(Locks(store, part, note, takeover, outlives_driver))
+    locks = cleanup.enter_context(Locks(store, part, note, takeover, outlives_driver))
     locks.take(request.splits)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_ATTEMPTS):
         try:
             if not overwrite:
                 resumed = _resume(request, store, locks, changes, note, retry_failed)
@@ -120,11 +121,11 @@ def prepare(
                     return resumed
             return _create(request, store, locks, changes, note, overwrite, engine)
         except AnotherJobCreated:
-            note(f"another run began in {store.uri} at this moment: looking at what it wrote")
+            note(f"another run has just created a job in {store.uri}: trying to resume that job")
             overwrite = False
     raise OutputConflict(
-        f"{keys.LABELS} in {store.uri} differs from the labels of this source, and other runs are "
-        "starting there: run again when they have started, or use another --output"
+        f"{keys.LABELS} in {store.uri} differs from the labels of this source, and other runs "
+        "create jobs there: run again when they have started, or use another --output"
     )
 
 
@@ -136,7 +137,7 @@ def _resume(
     note: Note,
     retry_failed: bool,
 ) -> Prepared | None:
-    """Return the stored job; None if the output does not hold all its splits."""
+    """Return the stored job, ready to continue; None if the output lacks one of its splits."""
     jobs = _read_jobs(request, store, retry_failed)
     if not jobs:
         return None
@@ -176,7 +177,7 @@ def _resume(
 
 
 def _read_jobs(request: Request, store: Store, retry_failed: bool) -> dict[str, JobFile]:
-    """Read the job files of the requested splits, as far as they exist.
+    """Read the job files of the requested splits. A split without a job file is left out.
 
     Raises:
         OutputConflict: failed samples are to be retried, but a split has no job.
@@ -191,7 +192,7 @@ def _read_jobs(request: Request, store: Store, retry_failed: bool) -> dict[str, 
             jobs[split] = job
     if retry_failed and missing_splits:
         raise OutputConflict(
-            f"{store.uri} holds no job of split {min(missing_splits)!r}, and so nothing "
+            f"{store.uri} has no job of split {min(missing_splits)!r}, so that there is nothing "
             "to retry: run without --retry-failed"
         )
     return jobs
@@ -227,7 +228,7 @@ def _create(
     overwrite: bool,
     engine: Engine,
 ) -> Prepared:
-    """Plan the job, remove splits that are overwritten, then write labels, plans and job files."""
+    """Plan a new job, remove the splits that it overwrites, then write its files."""
     splits_to_remove: list[str] = []
     if overwrite:
         splits_to_remove = _splits_to_remove(store, request.splits)
@@ -242,12 +243,12 @@ def _create(
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
     planned = plan_job(request, label_space, note, convert)
     needed_bytes = bytes_to_write(planned.plans, config)
-    lack = lack_of_space(store, needed_bytes)
-    if lack is not None:
-        raise lack
+    space_error = not_enough_space(store, needed_bytes)
+    if space_error is not None:
+        raise space_error
     shards = sum(plan.shard_count for plan in planned.plans.values())
     note(
-        f"plan: {counted(shards, 'shard')} a format, about "
+        f"plan: {counted(shards, 'shard')} per format, about "
         f"{needed_bytes / len(config.format) / shards / 1e6:,.1f} MB each, "
         f"{needed_bytes / 1e6:,.0f} MB in all"
     )
@@ -265,7 +266,7 @@ def _create(
             planned.labels_json,
             planned.encoded_plans,
             {split: job.to_json() for split, job in planned.jobs.items()},
-            0.0 if overwrite else PATIENCE_S,
+            0.0 if overwrite else JOB_FILE_WAIT_S,
             locks.check,
             changes,
         )
@@ -284,10 +285,10 @@ def _create(
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
-    """The splits to overwrite, and the validation split that was taken from one of them.
+    """The splits to overwrite, and the validation split if it was taken from one of them.
 
-    If the validation split stayed, its samples would be in both splits. A job file that cannot be
-    read does not add a split.
+    If that validation split stayed, its samples would then be in both splits. A split whose job
+    file cannot be read adds no validation split.
     """
     to_remove = list(splits)
     for split in splits:
@@ -325,7 +326,7 @@ def _remove_split(store: Store, split: str, changes: Changes, check_lock: LockCh
 
 
 def _removal_rank(key: str) -> int:
-    """Receipts are removed first, then shards and indexes, then the files of the root."""
+    """Sort keys for removal: receipts, then shards and indexes, then files of the root folder."""
     folder = key.rpartition("/")[0]
     if folder == "receipts":
         return 0

@@ -1,4 +1,4 @@
-"""Estimate how large the records of a source become, by converting a few of its samples."""
+"""Estimate the size of the records of a source, by converting a few of its samples."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
 from dataprep.job.conversion import Outcome
 from dataprep.job.shard_buffer import Records
-from dataprep.job.split_plan import Calibration, in_source_order, pick, pick_runs, sample_size
+from dataprep.job.split_plan import (
+    Calibration,
+    calibration_samples,
+    choose_evenly,
+    choose_run_starts,
+    in_source_order,
+)
 from dataprep.names import to_bytes
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
 
 Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
-"""Converts samples, in their order."""
+"""Converts samples, and returns their outcomes in the same order."""
 
-_STRIDE = 16
+_INTERLEAVE_STRIDE = 16
+"""Samples that are neighbours in size are this far apart in the list of calibration samples."""
 
 
 def calibrate(
     listing: Listing, rows: Integers, config: ShardConfig, convert: Convert
 ) -> Calibration:
-    """Convert a few samples to learn how large the records of this source become.
+    """Convert a few samples, and return the function that predicts record sizes from them.
 
-    A sample that cannot be converted counts with 0 record bytes.
+    A sample that cannot be converted counts as a record of 0 bytes.
 
     Args:
         listing: the entries of the source.
@@ -56,26 +63,26 @@ def calibrate(
 
 
 def _choose_rows(listing: Listing, rows: Integers) -> list[int]:
-    """Choose the samples to convert, evenly spread over the sizes of source files."""
-    count = sample_size(len(rows))
+    """Choose the samples to convert. They are evenly spread over the sizes of source files."""
+    count = calibration_samples(len(rows))
     if listing.in_runs:
         ordered = in_source_order(listing, rows)
         containers = [listing.containers[row] for row in ordered.tolist()]
-        positions = pick_runs(containers, listing.sizes[ordered], count)
+        positions = choose_run_starts(containers, listing.sizes[ordered], count)
         chosen_rows: list[int] = ordered[positions].tolist()
         return chosen_rows
-    by_size = rows[pick(listing.sizes[rows], count)].tolist()
-    # Interleave large and small files: each worker converts neighbours of this list.
+    by_size = rows[choose_evenly(listing.sizes[rows], count)].tolist()
+    # Interleave large and small files, because each worker converts neighbours in this list.
     interleaved = []
-    for start in range(_STRIDE):
-        interleaved.extend(by_size[start::_STRIDE])
+    for start in range(_INTERLEAVE_STRIDE):
+        interleaved.extend(by_size[start::_INTERLEAVE_STRIDE])
     return interleaved
 
 
 def _average_by_source_size(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Replace record bytes by their mean over all pairs with the same source bytes.
 
-    All samples of a run have the same source bytes, so this is the mean of the run.
+    All samples of a run have the same source bytes, so that this is the mean of the run.
     """
     records_by_size: dict[int, list[int]] = {}
     for source_bytes, record_bytes in pairs:
@@ -88,7 +95,7 @@ def _average_by_source_size(pairs: Sequence[tuple[int, int]]) -> list[tuple[int,
 
 
 def _max_record_bytes(image: Converted, listing: Listing, row: int, config: ShardConfig) -> int:
-    """The size of a sample's record in the format in which it is largest."""
+    """The size of a sample's record in the format with the largest record."""
     class_name = to_bytes(listing.classes[row])
     sample = Sample(
         image=image.data,

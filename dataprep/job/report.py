@@ -1,4 +1,4 @@
-"""What a job reports: its progress while it runs, and a summary of each split."""
+"""What a job reports: its progress while it runs, and then a summary of each split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataprep.output.manifest import Manifest
 
 
 class Display:
-    """Receives the progress of a job and shows nothing. Subclasses override its methods."""
+    """Receives the progress of a job. This class shows nothing; subclasses override its methods."""
 
     def start(self, split: str, samples: int, done: int) -> None:
         """Receive the start of a split.
@@ -32,12 +32,14 @@ class Display:
         """Receive a message for the user, which is one line."""
 
     def stop(self) -> None:
-        """Receive the end of the work on a split. No progress of this split follows."""
+        """Receive the end of the work on a split. No more progress of this split follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """How a job has understood its source. ``shard`` and ``plan`` print it first.
+    """How the program interprets a source: its kind, images, classes and labels.
+
+    ``shard`` and ``plan`` print it first, so that the user notices a misunderstanding early.
 
     Attributes:
         source: the address of the source, as in the config.
@@ -108,7 +110,7 @@ class Summary:
         failures: the name and the reason of each failed sample; empty if the split was complete
             before this run.
         skips: the number of skipped samples by reason; empty if the split was complete before.
-        understood: how the source was understood; None if the source was not read.
+        understood: how the source was interpreted; None if the source was not read.
         missing_classes: the classes of the job without a sample in this split, with escaped names;
             empty if the split was complete before.
         validation: the size of the validation split; None if this split was not taken from another
@@ -175,7 +177,7 @@ class PartSummary:
         failed: the number of samples that failed in this run.
         seconds: how long this run worked on the part.
         failures: the name and the reason of a few samples that failed in this run.
-        understood: how the source was understood.
+        understood: how the source was interpreted.
     """
 
     split: str

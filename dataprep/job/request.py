@@ -1,4 +1,4 @@
-"""Check a config and list its source, before anything is planned. Nothing is written."""
+"""Check a config and list its source, which is the first step of a job. Nothing is written."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _splits_of(config: ShardConfig) -> tuple[str, ...]:
 
 
 def _with_labelling(listing: Listing, labelling: Labelling, note: Callable[[str], None]) -> Listing:
-    """Return the listing with the classes that the settings below ``labels`` give."""
+    """Return the listing with the classes that the section ``labels`` of the config defines."""
     before = Classified(listing.classes, listing.problems, listing.label_space)
     after = labelling.apply(listing.names, before, note)
     problems = {row: Problem(*problem) for row, problem in after.problems.items()}
@@ -122,7 +122,7 @@ def _with_labelling(listing: Listing, labelling: Labelling, note: Callable[[str]
 
 
 def _with_failures_without_class(config: ShardConfig, listing: Listing) -> Listing:
-    """Return the listing in which each sample without a class has failed.
+    """Return the listing with each sample without a class marked as failed.
 
     Raises:
         ConfigError: no sample has a class.
@@ -144,7 +144,7 @@ def _with_failures_without_class(config: ShardConfig, listing: Listing) -> Listi
 
 
 def _refuse_class_settings(config: ShardConfig) -> None:
-    """Refuse settings of an unlabelled job that give classes. Raises ConfigError."""
+    """Raise ConfigError if an unlabelled job has a setting that defines classes."""
     labels = config.labels
     settings = {
         "labels.ground_truth": labels.ground_truth,
@@ -158,7 +158,7 @@ def _refuse_class_settings(config: ShardConfig) -> None:
 
 
 def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
-    """Refuse a source of an unlabelled job that gives classes. Raises ConfigError."""
+    """Raise ConfigError if the source of an unlabelled job has classes."""
     classes = set(listing.classes) - {""}
     if not classes:
         return
@@ -174,10 +174,11 @@ def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
 
 
 def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
-    """Refuse an output that is a file, or that would read or replace the source.
+    """Refuse an output that is a file, or that overlaps with the source.
 
     Raises:
-        ConfigError: the output is a file, is inside the source, or holds the source.
+        ConfigError: the output is a file; the output is inside the source; or the source is where
+            the output would be written.
     """
     store = open_store(config.output, config.store)
     if isinstance(store, LocalStore) and os.path.isfile(store.root):  # noqa: PTH113  never raises
@@ -191,8 +192,8 @@ def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
     output = f"{output.rstrip('/')}/"
     if output.startswith(source):
         raise ConfigError(
-            f"the output {config.output!r} is inside the source {config.source!r}: the next run "
-            "would read its own shards; choose another output"
+            f"the output {config.output!r} is inside the source {config.source!r}, so that the "
+            "next run would read its own shards: choose another output"
         )
     if not source.startswith(output):
         return
@@ -202,14 +203,14 @@ def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
     if is_written or any(keys.belongs_to(split, source_key, ()) for split in splits):
         raise ConfigError(
             f"the source {config.source!r} is where the output {config.output!r} keeps its shards "
-            "and tables: it would be replaced; choose another output"
+            "and tables, so that it would be replaced: choose another output"
         )
 
 
 def label_space_for(
     request: Request, store: Store, removed_splits: Sequence[str] = ()
 ) -> LabelSpace:
-    """Return the labels of the output if it has another split, else the labels of the source.
+    """Return the labels for the job. If the output has other splits, these share their labels.
 
     Args:
         request: the job that is planned.
@@ -220,7 +221,7 @@ def label_space_for(
         OutputConflict: the source has classes that the labels of the output do not have, or the
             config asks for other labels; or labels.json is missing.
     """
-    own_labels = request.own_labels()  # needed in any case: contradictions are refused here
+    own_labels = request.own_labels()  # called in any case, because it refuses contradictions
     stored_splits = keys.splits(info.key for info in store.list())
     if not stored_splits - {*request.splits, *removed_splits}:
         return own_labels
@@ -228,8 +229,8 @@ def label_space_for(
         shared_labels = LabelSpace.from_json(store.get(keys.LABELS))
     except ObjectNotFound:
         raise OutputConflict(
-            f"{keys.LABELS} is gone from {store.uri}, which holds other splits: put it back, or "
-            "run the job again that began this output"
+            f"{keys.LABELS} is missing in {store.uri}, which has other splits: put it back, or run "
+            "the first job of this output again"
         ) from None
     request.labelling.require_order(shared_labels, request.config.split)
     require_shared_classes(shared_labels, request.used_classes, request.config.split)

@@ -1,7 +1,7 @@
 """Decide whether a stored job can be resumed.
 
-A job is resumed only with the config, source and library versions that it was planned with. Its
-complete shards are skipped (``output_state.complete_shards``), and all other shards are made.
+A job is resumed only with the config, source and library versions with which it was planned. Its
+complete shards are kept (``output_state.complete_shards``), and all other shards are made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataprep.job.source_changes import describe_source_changes
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.output import keys
-from dataprep.output.versions import determining, other_resizer
+from dataprep.output.versions import resizer_difference, versions_that_determine_bytes
 from dataprep.sources import Listing
 from dataprep.stores import Store
 
@@ -30,25 +30,26 @@ _MAX_SHOWN_KEYS = 3
 def require_same_job(
     config: ShardConfig, stored_jobs: StoredJobs, listing: Listing, *, retry_failed: bool
 ) -> None:
-    """Refuse to resume jobs that were planned from another config, source or resizer.
+    """Refuse to resume jobs that were planned with another config, source or library versions.
 
-    Samples that are tried again may have other sizes. All samples may be at other locations in
-    archives. A file with many samples may be replaced only if one of its samples is tried again.
+    Three changes of the source are accepted. Samples that are retried may have other sizes. Samples
+    may be at other locations in archives. A file with many samples may be replaced if one of its
+    samples is retried.
 
     Args:
         config: the config of this run.
         stored_jobs: the jobs of the output.
         listing: the source as it is now.
-        retry_failed: whether failed samples are tried again (``--retry-failed``).
+        retry_failed: whether failed samples are retried (``--retry-failed``).
 
     Raises:
         OutputConflict: something differs; the message lists the differences.
     """
-    versions = dict(determining(same_everywhere=config.image.same_everywhere))
+    versions = dict(versions_that_determine_bytes(same_everywhere=config.image.same_everywhere))
     for split, job in stored_jobs.jobs.items():
-        if other := other_resizer(job.versions):
+        if other := resizer_difference(job.versions):
             raise OutputConflict(
-                f"{config.output}: its job for split {split!r} was {other}, or start anew with "
+                f"{config.output}: its job for split {split!r} was {other}, or start again with "
                 "another --output or with --overwrite"
             )
         # Jobs of earlier versions do not name their resizer.
@@ -64,7 +65,7 @@ def require_same_job(
                 shown_conflicts.append(f"and {len(conflicts) - len(shown_conflicts)} more")
             lines = "".join(f"\n  {line}" for line in shown_conflicts)
             raise OutputConflict(
-                f"{config.output} already holds split {split} with other settings:{lines}\n"
+                f"{config.output} already has split {split} with other settings:{lines}\n"
                 "Undo the changes to resume it, use another --output, or --overwrite to replace it"
             )
 
@@ -83,10 +84,10 @@ def with_current_locations(plan: SplitPlan, listing: Listing) -> SplitPlan:
 
 
 def refuse_leftovers(store: Store, split: str) -> None:
-    """Refuse files that belong to the split by their names if the split has no job file.
+    """Refuse files with names of this split if the split has no job file.
 
-    A plan, and labels that can be read, are accepted, because a run that is killed before it has
-    written its job file leaves them.
+    A plan and readable labels are accepted. A run that is killed before it writes its job file
+    leaves them behind.
 
     Raises:
         OutputConflict: there are such files; the message names some of them.
@@ -96,15 +97,15 @@ def refuse_leftovers(store: Store, split: str) -> None:
     leftovers.discard(keys.plan(split))
     if keys.LABELS in stored_keys and not _are_labels_readable(store):
         leftovers.add(keys.LABELS)
-    # Look for the job file last: since the listing, another part may have written it and shards.
+    # Read the job file last. Another part may have written it, and shards, since the listing.
     if leftovers and read_job(store, split) is None:
         shown_keys = ", ".join(sorted(leftovers)[:_MAX_SHOWN_KEYS])
         if len(leftovers) > _MAX_SHOWN_KEYS:
             shown_keys += f" and {len(leftovers) - _MAX_SHOWN_KEYS:,} more"
         raise OutputConflict(
-            f"{store.uri} holds {shown_keys}, but no {keys.job(split)} that they "
-            "belong to: put this file back, use another --output, or --overwrite to remove split "
-            f"{split!r} and start anew"
+            f"{store.uri} has {shown_keys}, but not {keys.job(split)}, which describes their job: "
+            "put this file back, use another --output, or --overwrite to remove split "
+            f"{split!r} and start again"
         )
 
 

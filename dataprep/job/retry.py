@@ -1,9 +1,9 @@
 """Prepare ``--retry-failed``: make all shards with failed samples again, from the stored plan.
 
-Source files of these shards may have another size than planned; receipts say which size each file
-had. A file with many samples may be replaced if one of its samples failed; the job file then gets
-the new version of the file. The manifest is removed first, then the receipts, so that the split
-never looks complete if the run is killed.
+Source files of these shards may have another size than planned. The receipts then record the new
+size. A file with many samples may be replaced if one of its samples failed. The job file then
+records the new version of the file. The manifest is removed first, then the receipts, so that the
+split never looks complete if the run is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataprep.stores.locked_writes import LockCheck, put_under_lock
 def require_limit(
     store: Store, failures_by_split: Mapping[str, Mapping[int, int]], limit: int | str
 ) -> None:
-    """Refuse to retry in a complete split that would not be completed if its samples failed again.
+    """Refuse to retry if a complete split would become incomplete by the same failures.
 
     Args:
         store: the output.
@@ -47,7 +47,7 @@ def require_limit(
             error = TooManyFailures(
                 f"{split} is complete with {counted(counts.failed, 'failed sample')}, and "
                 f"--max-failures {limit} allows {allowed:,}: if they failed again, the split would "
-                f"no longer be complete. Nothing was changed. Use --max-failures {counts.failed}"
+                f"become incomplete. Nothing was changed. Use --max-failures {counts.failed}"
             )
             error.exit_code = 2
             raise error
@@ -69,15 +69,15 @@ def remove_for_retry(
         job: the job of the split.
         plan: the plan of the split.
         failures_by_shard: how many samples failed, for each shard with failed samples.
-        changes: notes that the output has changed.
+        changes: records that the output has changed.
         note: called with messages for the user.
         check_lock: called before each removal; raises LeaseLost if the run has lost its lock.
     """
     split = job.split
     if refused := plan.statuses.count("failed"):
         note(
-            f"{split}: {counted(refused, 'entry was')} refused when the job was planned, and so "
-            "in no shard: only --overwrite can take refused entries in"
+            f"{split}: {counted(refused, 'entry was')} refused when the job was planned and is in "
+            "no shard: only --overwrite can include refused entries"
         )
     if not failures_by_shard:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
@@ -95,10 +95,10 @@ def remove_for_retry(
 def update_file_versions(
     store: Store, job: JobFile, listing: Listing, changes: Changes, check_lock: LockCheck
 ) -> JobFile:
-    """Store the current versions of the source files in the job file, and return it.
+    """Store the current versions of the source files in the job file. Return the new job file.
 
-    The fingerprint of the job does not change. After ``--retry-failed`` has accepted a replaced
-    file, the job can be resumed with this file.
+    Thus the job can be resumed with files that ``--retry-failed`` has accepted. The fingerprint of
+    the job does not change.
     """
     if not replaced_files(job, listing):
         return job

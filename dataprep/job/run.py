@@ -1,4 +1,4 @@
-"""Run a job: ``shard`` makes whole splits, ``shard_part`` makes one host's share of them."""
+"""Run a job: ``shard`` makes all shards of each split, ``shard_part`` makes one part of them."""
 
 from __future__ import annotations
 
@@ -35,15 +35,14 @@ def shard(
     takeover: bool = False,
     display: Display | None = None,
 ) -> tuple[Summary, ...]:
-    """Shard a source as ``config`` says, or resume where an earlier run stopped.
+    """Make the shards that ``config`` describes, or resume where an earlier run stopped.
 
-    Shards that are stored and confirmed are not made again. A split that is complete does not
-    change.
+    Complete shards of an earlier run are kept. A complete split does not change.
 
     Args:
         config: the source, the output, and how images become records.
         overwrite: remove the splits of the job from the output first.
-        retry_failed: make the shards with failed samples again, from the stored plan.
+        retry_failed: make each shard that has failed samples again, from the stored plan.
         takeover: take over the locks of another run of this output at once, instead of waiting.
         display: receives the progress; None to show nothing.
 
@@ -55,28 +54,30 @@ def shard(
         TooManyFailures: more samples failed than ``config.max_failures``; no manifest was written.
         StoreError, SourceChanged, WorkerLost: the job stopped; run it again to resume.
     """
-    return tuple(each_split(config, overwrite, retry_failed, takeover, display or Display()))
+    return tuple(run_splits(config, overwrite, retry_failed, takeover, display or Display()))
 
 
-def each_split(
+def run_splits(
     config: ShardConfig, overwrite: bool, retry_failed: bool, takeover: bool, display: Display
 ) -> Iterator[Summary]:
-    """Yield the summary of each split as it ends, so that it survives a later error.
+    """Run each split, and yield its summary when it ends.
+
+    The caller thus has the summaries of finished splits if a later split fails.
 
     Arguments and errors are those of ``shard``.
     """
     require_reachable(config.dask)
-    with _running_engine(config, display) as (running, engine):
+    with _running_engine(config, display) as (cleanup, engine):
         prepared = prepare(
             config,
             overwrite=overwrite,
             retry_failed=retry_failed,
             takeover=takeover,
-            running=running,
+            cleanup=cleanup,
             note=display.note,
             engine=engine,
         )
-        running.callback(_keep_locks_of_tasks, prepared.locks, engine)
+        cleanup.callback(_keep_locks_while_tasks_run, prepared.locks, engine)
         for split in prepared.jobs:
             summary = _run_split(prepared, split, engine, display)
             yield replace(summary, understood=prepared.understood)
@@ -91,9 +92,9 @@ def shard_part(
 ) -> tuple[PartSummary, ...]:
     """Make the shards of one part of each split. ``finalize`` completes the splits.
 
-    The first part that runs writes the plan. The other parts find it, or write the same plan. A
-    part stops as soon as it alone has more failures than ``config.max_failures`` allows for the
-    whole split.
+    The first part that runs writes the plan, and the other parts read it. If two parts start at
+    the same time, both write the same plan. A part stops as soon as its own failures exceed what
+    ``config.max_failures`` allows for the whole split.
 
     Args:
         config: the source, the output, and how images become records.
@@ -109,43 +110,46 @@ def shard_part(
         TooManyFailures: more samples failed than ``config.max_failures``.
         StoreError, SourceChanged, WorkerLost: the job stopped; run it again to resume.
     """
-    return tuple(each_part(config, part, takeover, display or Display()))
+    return tuple(run_parts(config, part, takeover, display or Display()))
 
 
-def each_part(
+def run_parts(
     config: ShardConfig, part: Part, takeover: bool, display: Display
 ) -> Iterator[PartSummary]:
-    """Yield the summary of the part in each split as it ends. Arguments as for ``shard_part``."""
+    """Make the part in each split, and yield its summary when it ends.
+
+    Arguments and errors are those of ``shard_part``.
+    """
     require_reachable(config.dask)
-    with _running_engine(config, display) as (running, engine):
+    with _running_engine(config, display) as (cleanup, engine):
         prepared = prepare(
             config,
             part=part,
             takeover=takeover,
-            running=running,
+            cleanup=cleanup,
             note=display.note,
             engine=engine,
         )
-        running.callback(_keep_locks_of_tasks, prepared.locks, engine)
+        cleanup.callback(_keep_locks_while_tasks_run, prepared.locks, engine)
         for split in prepared.jobs:
             yield _run_part(prepared, split, part, engine, display)
 
 
 @contextmanager
 def _running_engine(config: ShardConfig, display: Display) -> Iterator[tuple[ExitStack, Engine]]:
-    """Yield a stack for the locks, and the engine. The engine is closed before the stack.
+    """Yield a stack that releases the locks, and the engine that makes the shards.
 
-    Thus locks are released after the workers have ended.
+    The engine is closed before the stack, so that locks are released after all workers have ended.
     """
     with (
-        ExitStack() as running,
+        ExitStack() as cleanup,
         closing(engine_of(config, display.advance, display.note)) as engine,
     ):
-        yield running, engine
+        yield cleanup, engine
 
 
-def _keep_locks_of_tasks(locks: Locks, engine: Engine) -> None:
-    """Let the locks expire if tasks may still write. Called after the engine is closed."""
+def _keep_locks_while_tasks_run(locks: Locks, engine: Engine) -> None:
+    """Do not release the locks if tasks may still write. Called after the engine is closed."""
     if engine.tasks_may_run:
         locks.leave_to_expire()
 
@@ -193,22 +197,22 @@ def _run_part(
     """Make the missing shards of one part of a split."""
     start_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
-    own_shards = part.of(range(job.shards))
-    kept_shards = complete_shards(store, job, own_shards)
-    results = _make_shards(prepared, split, own_shards, kept_shards, engine, display)
+    shards_of_part = part.of(range(job.shards))
+    kept_shards = complete_shards(store, job, shards_of_part)
+    results = _make_shards(prepared, split, shards_of_part, kept_shards, engine, display)
     seconds = time.monotonic() - start_s
-    # Other parts may be running: their receipts are counted, but not read.
-    stored_shards = shards_with_receipt(store, job).union(own_shards)
-    missing_shards = job.shards - len(stored_shards)
+    # Other parts may be running. Their receipts are counted, but not read.
+    stored_shards = shards_with_receipt(store, job).union(shards_of_part)
+    missing_count = job.shards - len(stored_shards)
     return PartSummary(
         split=split,
         output=store.uri,
         part=part,
         shards=job.shards,
         made_shards=len(results),
-        kept_shards=len(own_shards) - len(results),
-        lacking_shards=missing_shards,
-        complete=split in prepared.manifests and not missing_shards,
+        kept_shards=len(shards_of_part) - len(results),
+        lacking_shards=missing_count,
+        complete=split in prepared.manifests and missing_count == 0,
         samples=sum(result.samples for result in results),
         failed=sum(result.failed for result in results),
         seconds=seconds,
@@ -218,10 +222,10 @@ def _run_part(
 
 
 class _ShardResults:
-    """Collects the results of this run, and stops the job when too many samples have failed.
+    """Collects the results of shards, and raises an error once too many samples have failed.
 
     Args:
-        plan: the plan of the split; its refused entries count as failed.
+        plan: the plan of the split; entries that failed during planning count, too.
         max_failures: the number or share of entries that may fail.
 
     Attributes:
@@ -248,7 +252,7 @@ class _ShardResults:
         self.results.append(result)
         self._failed += result.failed
         if self._failed > self._allowed:
-            # The latest failures first, each failure once.
+            # The latest failures come first. Each failure is shown once.
             examples = [*result.examples, *self._refused, *_failure_examples(self.results)]
             raise self._error(list(dict.fromkeys(examples)), "stopped")
 
@@ -274,7 +278,15 @@ def _make_shards(
     engine: Engine,
     display: Display,
 ) -> list[ShardResult]:
-    """Make the shards that are not kept.
+    """Make the missing shards of a split, and return their results.
+
+    Args:
+        prepared: the job.
+        split: the name of the split.
+        shards: the shards that this run is responsible for.
+        kept_shards: the shards among them that are complete already.
+        engine: makes the shards.
+        display: receives the progress.
 
     Raises:
         TooManyFailures: more samples failed than allowed; the job has stopped early.
@@ -289,7 +301,7 @@ def _make_shards(
     missing_samples = sum(plan.samples_in(shard) for shard in missing_shards)
 
     def on_ready() -> None:
-        prepared.changes.begin()  # from now on workers store shards
+        prepared.changes.begin()  # from here on, workers store shards
         display.start(split, samples, samples - missing_samples)
 
     tasks = [partial(_build_task, prepared, split, shard) for shard in missing_shards]
@@ -319,6 +331,6 @@ def _build_task(prepared: Prepared, split: str, shard: int) -> ShardTask:
         store=prepared.store,
         layout=prepared.config.record_options.layout,
         boxes=prepared.config.boxes,
-        limit=prepared.config.sample_limit,
+        sample_limit=prepared.config.sample_limit,
         check_lock=prepared.locks.check_of(split),
     )

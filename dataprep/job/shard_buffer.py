@@ -1,8 +1,8 @@
-"""One shard in one format, which grows in memory until it is stored.
+"""A buffer for one shard in one format. Records are appended in memory until the shard is stored.
 
-A process reuses the memory of a stored shard for its next shards. Otherwise the kernel would have
-to clear new pages, and on a virtual machine the host would first have to provide them. This takes
-longer than copying the records into them.
+A process reuses the memory of a stored shard for its next shards. New memory would be slow: the
+kernel must clear its pages, and on a virtual machine the host must first provide them. This takes
+longer than copying the records.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Records(NamedTuple):
 
 
 class _Pieces(list[Buffer]):
-    """A list that a record format writes to like to a file."""
+    """A list of byte strings that has the method ``write`` of a file."""
 
     write = list.append
 
 
 class ShardBuffer:
-    """The records of one shard, which are hashed while they are appended.
+    """The records of one shard in one format. They are hashed as they are appended.
 
     Its memory is large enough for a shard of 128 MB, and grows if a shard is larger.
 
@@ -105,7 +105,7 @@ class ShardBuffer:
             offset += length
 
     def _append_bytes(self, pieces: Sequence[Buffer], total_bytes: int) -> None:
-        """Append pieces of ``total_bytes`` together, and hash them."""
+        """Append pieces, which have ``total_bytes`` in all, and hash them."""
         start = self._memory.tell()
         end = start + total_bytes
         if end > len(self._memory):
@@ -121,18 +121,18 @@ class ShardBuffer:
 
     def put(
         self,
-        shard_of_split: tuple[str, int, int],
+        shard_identity: tuple[str, int, int],
         entries: Sequence[IndexEntry],
         check_lock: LockCheck = no_lock,
     ) -> StoredShard:
-        """End the shard with its trailer, store it, and then store its indexes.
+        """Append the trailer of the format, store the shard, and then store its indexes.
 
-        The buffer cannot be used afterwards, because its memory is given to other shards.
+        The buffer cannot be used afterwards, because other shards reuse its memory.
 
         Args:
-            shard_of_split: the name of the split, the number of the shard, and the number of
+            shard_identity: the name of the split, the number of the shard, and the number of
                 shards.
-            entries: an index entry for each record, in their order.
+            entries: an index entry for each record, in the order of the records.
             check_lock: called before each write; raises LeaseLost if the run has lost its lock.
 
         Raises:
@@ -142,14 +142,14 @@ class ShardBuffer:
         name, trailer = self.format.name, self.format.trailer
         self._append_bytes([trailer], len(trailer))
         content = memoryview(self._memory)[: self._memory.tell()]
-        key = keys.data(name, self.format.extension, *shard_of_split)
+        key = keys.data(name, self.format.extension, *shard_identity)
         md5 = self._md5.digest() if self._md5 is not None else None
         info = put_under_lock(self._store, key, content, check_lock, md5)
         file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
         _free_memory.append(self._memory)
         indexes = []
         for extension, index in self.format.indexes(entries).items():
-            index_key = keys.index(name, extension, *shard_of_split)
+            index_key = keys.index(name, extension, *shard_identity)
             info = put_under_lock(self._store, index_key, index, check_lock)
             sha256 = hashlib.sha256(index).hexdigest()
             indexes.append(StoredFile(index_key, len(index), sha256, info.etag))
@@ -160,7 +160,7 @@ _free_memory: list[mmap.mmap] = []
 
 
 def release() -> None:
-    """Free the memory that this process keeps for further shards."""
+    """Free the memory that this process keeps for its next shards."""
     _free_memory.clear()
 
 

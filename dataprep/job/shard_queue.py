@@ -1,4 +1,4 @@
-"""Give the shards of a job to the workers of a Dask cluster, whole or in chunks."""
+"""Distribute the shards of a job to the workers of a Dask cluster, as whole shards or in chunks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dataprep.job.in_process import OnResult, can_be_repeated, repetition_messag
 from dataprep.job.worker import ShardResult, ShardTask, cut_into_chunks
 
 MAX_S_WITHOUT_WORKERS = 60.0
-"""A job ends when its cluster has had no worker for this time."""
+"""The job fails if its cluster has had no worker for this time."""
 
 MIN_CHUNK_SAMPLES = 32
-"""The minimum number of samples in a chunk, because each task takes Dask some milliseconds."""
+"""The minimum number of samples in a chunk. Each task costs Dask some milliseconds."""
 
 POLL_INTERVAL_S = 2.0
 
@@ -31,30 +31,30 @@ _CHUNKS_PER_WORKER = 12
 def shards_to_split(shards: int, workers: int) -> int:
     """Return how many of the last shards are converted in chunks.
 
-    These are the remaining shards, fewer than there are workers; and at least one shard for every
-    four workers, because some workers finish before others. With two or three workers the
-    difference is small. Chunks cost some time, so that only few shards are split.
+    Workers make whole shards as long as each worker gets the same number. The remaining shards are
+    fewer than the workers, so that they are split. At least one shard for every four workers is
+    split, because some workers finish before others. No more shards are split, because each chunk
+    costs some time.
     """
-    remaining = shards % workers
-    minimum = workers // 4
-    if remaining < minimum:
-        remaining += minimum
-    return min(shards, remaining)
+    last_shards = shards % workers
+    min_shards = workers // 4
+    if last_shards < min_shards:
+        last_shards += min_shards
+    return min(shards, last_shards)
 
 
 class ShardQueue:
-    """The shards of a job on their way through a Dask cluster.
+    """Submits the shards of a job to a Dask cluster, and collects the results.
 
-    All shards but the last few are whole tasks. The last shards are cut into chunks that any worker
-    converts, so that no worker is idle at the end, or if there are fewer shards than workers. Few
-    shards are in progress at a time, so that little work is lost if the job is killed, and memory
-    is bounded.
+    Each shard but the last few is one task. The last shards are cut into chunks that any worker can
+    convert, so that no worker is idle at the end. Few shards are in progress at a time. This limits
+    the memory, and the work that is lost if the job is killed.
 
     Args:
         client: the Dask client.
         topic: the name of the job in Dask: of its progress events, upload slots and keys.
         options: the settings of the cluster.
-        announce: called with messages for the user.
+        note: called with messages for the user.
         tasks: functions that build the task of a shard, called when the shard is submitted.
         on_result: called with the result of each shard.
     """
@@ -64,14 +64,14 @@ class ShardQueue:
         client: Any,
         topic: str,
         options: DaskOptions,
-        announce: Callable[[str], None],
+        note: Callable[[str], None],
         tasks: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
     ) -> None:
         self._client = client
         self._topic = topic
         self._options = options
-        self._announce = announce
+        self._note = note
         self._on_result = on_result
         self._waiting = deque(tasks)
         threads: int = sum(worker["nthreads"] for worker in self._connected_workers().values())
@@ -86,7 +86,7 @@ class ShardQueue:
         self._isolated_shards: set[str] = set()
         self._repetitions: Counter[str] = Counter()
         self._key_numbers = itertools.count()
-        # A configured cluster may wait in a queue until its first worker starts.
+        # The workers of a configured class may first wait in the queue of a batch system.
         self._workers_seen_s = math.inf if options.cluster else time.monotonic()
 
     def run(self) -> None:
@@ -105,10 +105,10 @@ class ShardQueue:
             while not running.is_empty():
                 finished = running.next_batch(block=False)
                 for future in finished:
-                    again = self._take_result(future)
-                    if future not in again:
+                    new_futures = self._take_result(future)
+                    if future not in new_futures:
                         future.release()
-                    running.update([*again, *self._submit_next()])
+                    running.update([*new_futures, *self._submit_next()])
                 if finished:
                     self._workers_seen_s = time.monotonic()
                     continue
@@ -140,7 +140,7 @@ class ShardQueue:
     def _submit_next(self) -> list[Any]:
         """Submit waiting shards until enough are in flight. Return the new futures.
 
-        Three shards are in flight for each worker, and two chunks for each worker.
+        For each worker, three shards or two chunks are in flight.
         """
         futures = []
         while self._waiting and len(self._task_by_key) < self._max_shards_in_flight:
@@ -160,7 +160,7 @@ class ShardQueue:
         return _SHARDS_IN_FLIGHT_PER_WORKER * self._workers
 
     def _submit(self, task: ShardTask) -> list[Any]:
-        """Submit a shard for the first time, or again. Return its futures."""
+        """Submit a shard, also if it was submitted before. Return its futures."""
         from dataprep.job import tasks
 
         if task.name in self._isolated_shards:
@@ -195,7 +195,7 @@ class ShardQueue:
 
         key = self._new_key(function.__name__, task.name)
         self._task_by_key[key] = task
-        if chunks:  # the samples are in the chunks
+        if chunks:  # the chunks have the samples already
             task = replace(task, samples=())
         return self._client.submit(
             function,
@@ -209,16 +209,16 @@ class ShardQueue:
         )
 
     def _new_key(self, function_name: str, name: str) -> str:
-        """Return a key that begins with the name of the function, by which Dask groups tasks.
+        """Return a new key, which begins with the name of the function.
 
-        Dask gives the tasks of a group to free workers in the order of priority only if the group
-        depends on no other tasks.
+        Dask groups tasks by this name. It gives the tasks of a group to free workers in the order
+        of priority only if the group depends on no other tasks.
         """
         return f"{function_name}-{name}-{self._topic}-{next(self._key_numbers)}"
 
     def _take_result(self, future: Any) -> list[Any]:
-        """Pass on the result of a future. Return new futures if its shard is made again."""
-        if future.key in self._chunk_keys:  # the task that assembles the shard has the result
+        """Pass on the result of a future. Return the new futures if its shard is made again."""
+        if future.key in self._chunk_keys:  # the task that assembles the shard uses the result
             self._chunk_keys.remove(future.key)
             return []
         from distributed import KilledWorker
@@ -234,7 +234,7 @@ class ShardQueue:
             raise
         except Exception as error:
             if isinstance(error, TimeoutError) and future.status != "error":
-                # The worker died with the result, and Dask makes the shard again.
+                # The worker died with the result, so that Dask makes the shard again.
                 self._task_by_key[future.key] = task
                 return [future]
             if self._client.status != "running":
@@ -247,18 +247,18 @@ class ShardQueue:
         return []
 
     def _isolate(self, task: ShardTask) -> list[Any]:
-        """Submit a shard again over which workers have died, with each image in its own process.
+        """Submit a shard again, with each image in a separate process, after workers have died.
 
         Raises:
-            WorkerLost: workers have died over the shard although its images were isolated.
+            WorkerLost: workers have died again although the images were isolated.
         """
         if task.name in self._isolated_shards:
             raise WorkerLost(
-                f"workers died again and again over {task.name}: out of memory (see --set "
-                "dask.memory_limit) or killed from outside. Complete shards are kept: run again "
-                "to resume"
+                f"workers died again and again over {task.name}: they ran out of memory (see --set "
+                "dask.memory_limit) or were killed from outside. Complete shards are kept: run "
+                "again to resume"
             ) from None
-        self._announce(
+        self._note(
             f"workers died over {task.name}: each of its images is now converted in a separate "
             "process, so that an image that crashes the decoder fails alone"
         )
@@ -266,10 +266,13 @@ class ShardQueue:
         return self._submit(task)
 
     def _repeat(self, task: ShardTask, error: StoreError) -> list[Any]:
-        """Submit a shard again after an error of a store. Raise the error if it cannot pass."""
+        """Submit a shard again after an error of a store, or raise the error.
+
+        The error is raised if it is permanent, or if there are no retries left.
+        """
         self._repetitions[task.name] += 1
         repetition = self._repetitions[task.name]
         if not can_be_repeated(error) or repetition > self._options.retries:
             raise error
-        self._announce(repetition_message(task, repetition, self._options.retries, error))
+        self._note(repetition_message(task, repetition, self._options.retries, error))
         return self._submit(task)

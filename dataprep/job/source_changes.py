@@ -1,4 +1,4 @@
-"""Describe how a source has changed since its job was planned, so that a changed job is refused."""
+"""Describe how a source has changed since its job was planned. A changed job is not resumed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dataprep.stores import Store
 from dataprep.stores.protocol import LEAVES
 
 _RESIZED = "of another size"
-_RETRY_ADVICE = " (if these files failed before, --retry-failed takes them in)"
+_RETRY_ADVICE = " (if these files failed before, --retry-failed accepts them)"
 
 
 def describe_source_changes(
     stored_jobs: StoredJobs, split: str, listing: Listing, *, retry_failed: bool
 ) -> list[str]:
-    """Describe the changes of a source that do not allow to resume the job of a split.
+    """Describe the changes of a source because of which a job cannot be resumed.
 
     Args:
         stored_jobs: the jobs of the output.
         split: the split whose job is to be resumed.
         listing: the source as it is now.
-        retry_failed: whether failed samples are tried again, so that their files may change.
+        retry_failed: whether failed samples are retried, so that their files may change.
 
     Returns:
         A line for each kind of change; none if the job can be resumed.
@@ -52,8 +52,8 @@ def describe_source_changes(
 def replaced_files(job: JobFile, listing: Listing) -> set[str]:
     """Return the files with many entries whose version has changed since the job was planned.
 
-    A version that is unknown does not count: not every store has versions, and jobs of earlier
-    releases do not record them.
+    A file without a known version counts as unchanged: not every store has versions, and jobs of
+    earlier releases do not record them.
     """
     replaced = set()
     for key, version in listing.file_versions.items():
@@ -66,14 +66,14 @@ def replaced_files(job: JobFile, listing: Listing) -> set[str]:
 def _describe_differences(
     stored_jobs: StoredJobs, listing: Listing, *, retry_failed: bool
 ) -> list[str]:
-    """Describe what differs in a listing whose digest is not the planned digest.
+    """Describe how a listing differs from the plans, if their digests differ.
 
-    The list is empty if only samples that may have another size have changed.
+    The result is empty if all changes are sizes that may change.
     """
     names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
     resized = names_by_change[_RESIZED]
     for split, plan in stored_jobs.plans.items():
-        allowed = _may_be_resized(
+        allowed = _names_with_accepted_size(
             stored_jobs.store, stored_jobs.jobs[split], plan, resized, listing, retry_failed
         )
         names_by_change[_RESIZED] = names_by_change[_RESIZED] - allowed
@@ -94,7 +94,10 @@ def _describe_differences(
 def _differing_names(
     listing: Listing, label_space: LabelSpace, plans: Mapping[str, SplitPlan]
 ) -> dict[str, set[str]]:
-    """Group the names of files by their change. The size of a refused entry may change."""
+    """Group the names of changed files by the kind of change.
+
+    The size of an entry that is not a sample may change.
+    """
     planned_names: set[str] = set()
     planned_sizes: dict[str, int] = {}
     planned_labels: dict[str, int] = {}
@@ -106,10 +109,10 @@ def _differing_names(
     sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     classes = dict(zip(listing.names, listing.classes, strict=True))
     samples = {name for row, name in enumerate(listing.names) if row not in listing.problems}
-    groups = _skipped_differently(listing, samples, planned_labels.keys(), plans)
-    newly_linked = _newly_linked(samples, plans)
-    if newly_linked:
-        groups["behind links that earlier versions did not follow"] = newly_linked
+    groups = _names_skipped_only_once(listing, samples, planned_labels.keys(), plans)
+    linked_names = _names_behind_failed_links(samples, plans)
+    if linked_names:
+        groups["behind links that earlier versions did not follow"] = linked_names
     explained = {name for names in groups.values() for name in names}
     common = (sizes.keys() & planned_labels.keys()) - explained
     labels = {name: label_space.index.get(classes[name], -1) for name in common}
@@ -120,13 +123,13 @@ def _differing_names(
     return groups
 
 
-def _skipped_differently(
+def _names_skipped_only_once(
     listing: Listing,
     samples: Set[str],
     planned_samples: Set[str],
     plans: Mapping[str, SplitPlan],
 ) -> dict[str, set[str]]:
-    """Group the files that are skipped either now or in the plan, but not in both, by the reason.
+    """Find files that are skipped now but not in the plan, or the reverse. Group them by reason.
 
     A listing may have a name twice, as a sample and as a skipped row.
 
@@ -150,8 +153,11 @@ def _skipped_differently(
     return groups
 
 
-def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]:
-    """The samples that are, or are below, a link that failed when the job was planned."""
+def _names_behind_failed_links(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]:
+    """The samples that were not reached when the job was planned, because links were not followed.
+
+    Such a sample is a link that failed then, or is in a folder behind such a link.
+    """
     links = set()
     for plan in plans.values():
         for name, reason in zip(plan.names, plan.reasons, strict=True):
@@ -162,9 +168,9 @@ def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]
 
 
 def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
-    """The files with a sample that is tried again, so that they may be replaced.
+    """The files that may be replaced, because one of their samples is retried.
 
-    A sample is tried again if it failed, or if its shard has no receipt.
+    A sample is retried if it failed, or if its shard has no receipt.
     """
     containers = dict(zip(listing.names, listing.containers, strict=True))
     names: set[str] = set()
@@ -181,12 +187,12 @@ def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
     for name in names & containers.keys():
         container = containers[name]
         files.add(container)
-        # A sample in a part of a file, such as a row group, has the container KEY!PART.
+        # The container of a sample in a section of a file, such as a row group, is KEY!SECTION.
         files.add(container.rpartition("!")[0])
     return files
 
 
-def _may_be_resized(
+def _names_with_accepted_size(
     store: Store,
     job: JobFile,
     plan: SplitPlan,
@@ -194,11 +200,11 @@ def _may_be_resized(
     listing: Listing,
     retry_failed: bool,
 ) -> set[str]:
-    """The names of files that may have another size than planned.
+    """The names of files whose size may differ from the plan.
 
-    A file may have another size if its receipt has this size, because it was tried again before.
-    With ``retry_failed``, a file may also have another size if it failed, or if its shard has no
-    receipt.
+    The current size of a file is accepted if its receipt has the same size, because the file was
+    retried before. With ``retry_failed``, any size is accepted for a failed file, and for files of
+    shards without a receipt.
     """
     sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     shards_to_check = set()

@@ -1,4 +1,4 @@
-"""Tell the user how the source of a job was understood, and what is unusual about it."""
+"""Tell the user how the source of a job was interpreted, and what is unusual about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dataprep.sources.file_names import promises_image
 from dataprep.sources.folder_classes import NO_CLASS
 
 _FEW_CLASSES_SHARE = 0.6
-"""A shard has few classes if it has at most this share of the classes of a shuffled shard."""
+"""A shard has few classes if it has at most this share of the classes that shuffling would give."""
 
 _SHOWN_CLASSES = 5
 
@@ -43,12 +43,15 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         images = counted(len(images_without_class), "image is")
         yield f"{images} in no class folder and skipped, such as {images_without_class[0]!r}"
     source_classes = set(listing.classes) - {""}
-    known_classes = label_space.index.keys()
-    if unreadable := sorted(source_classes - known_classes):
+    labelled_classes = label_space.index.keys()
+    unreadable = sorted(source_classes - labelled_classes)
+    if unreadable:
         classes = counted(len(unreadable), "class")
         yield f"no file of {classes} can be read, such as {unreadable[0]!r}"
-    if not request.config.unlabelled and (absent := sorted(known_classes - source_classes)):
-        yield f"no sample here of {counted(len(absent), 'class')}, such as {absent[0]!r}"
+    absent = sorted(labelled_classes - source_classes)
+    if absent and not request.config.unlabelled:
+        classes = counted(len(absent), "class")
+        yield f"the source has no sample of {classes}, such as {absent[0]!r}"
     synset_warning = difference_from_imagenet([label.synset for label in label_space.labels])
     if synset_warning is not None:
         yield synset_warning
@@ -62,15 +65,15 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
 def describe_source(
     request: Request, label_space: LabelSpace, plans: Mapping[str, SplitPlan] | None = None
 ) -> Understood:
-    """Describe how the source was understood, and the labels that its samples get.
+    """Describe how the source was interpreted, and which labels its samples get.
 
     Args:
         request: the job.
         label_space: the labels of the output.
-        plans: the plans of the splits; if given, the notes also say what is unusual about them.
+        plans: the plans of the splits. With plans, the notes also describe unusual splits.
     """
     config, listing = request.config, request.listing
-    if config.unlabelled:  # the output may have classes, but these samples have no labels
+    if config.unlabelled:  # the output may have classes, but the samples of this job have none
         label_space = LabelSpace(())
     is_folder = config.kind in ("imagefolder", "flat") or os.path.isdir(config.source)  # noqa: PTH112
     return Understood(
@@ -89,16 +92,16 @@ def describe_source(
 
 
 def _source_order_notes(request: Request, plans: Mapping[str, SplitPlan]) -> Iterator[str]:
-    """Notes on a source whose order is kept: shards have few classes, or splits are uneven."""
+    """Notes on a source whose order is kept: few classes in a shard, or an uneven split."""
     if not request.listing.in_runs:
         return
     for split, plan in plans.items():
         classes, shuffled_classes = classes_in_a_shard(plan)
         if plan.shard_count > 1 and classes <= _FEW_CLASSES_SHARE * shuffled_classes:
             yield (
-                f"{split}: the source is sorted by class, and a shard has {classes:,.3g} classes "
-                f"on average, where one of shuffled samples would have {shuffled_classes:,.3g}: "
-                "shard this output again with --kind records to shuffle it"
+                f"{split}: the source is sorted by class. A shard has {classes:,.3g} classes on "
+                f"average; with shuffled samples it would have {shuffled_classes:,.3g}. Shard this "
+                "output again with --kind records to shuffle it"
             )
     if VALIDATION in plans and request.config.validation is not None:
         validation = plans[VALIDATION]
@@ -113,7 +116,7 @@ def _source_order_notes(request: Request, plans: Mapping[str, SplitPlan]) -> Ite
 
 
 def _numeric_order_notes(label_space: LabelSpace) -> Iterator[str]:
-    """A note if class names are numbers but are ordered as texts."""
+    """A note if class names are numbers, but are ordered as texts."""
     names = [label.synset for label in label_space.labels]
     if not all(is_number(name) for name in names):
         return
@@ -128,7 +131,7 @@ def _numeric_order_notes(label_space: LabelSpace) -> Iterator[str]:
 
 
 def _class_level_notes(request: Request) -> Iterator[str]:
-    """A note on the level of folders that became the classes, if there are several levels."""
+    """A note that names the level of folders that became the classes, if there are several."""
     listing = request.listing
     if request.config.kind not in ("imagefolder", "ilsvrc"):
         return

@@ -1,17 +1,17 @@
 """Assign samples to splits and shards, and order them: ``SPLIT.plan.parquet``.
 
-Order and splits come from keyed BLAKE2b hashes of the names (RFC 7693). They depend only on the
-seed and the names, not on the version of a random generator. If a sample is added, the other
-samples keep their relative order, and at most one other sample, of the same class, changes its
-split. Shards are cut where the predicted bytes reach equal shares, so that all shards, the last
-included, have the same size except for the error of the prediction.
+Keyed BLAKE2b hashes of the names (RFC 7693) decide the order and the splits. The result depends
+only on the seed and the names, not on the version of a random generator. If a sample is added, the
+other samples keep their relative order, and at most one other sample, of the same class, changes
+its split. Shards are cut where the predicted bytes reach equal shares of the total. Therefore all
+shards, including the last, have the same size, except for errors of the prediction.
 
-The size of a record is predicted from the size of its source file, by a line through a few points
-(source bytes, record bytes). Each point is the mean of a slice of the calibration samples in order
-of size. The computation uses whole numbers only, because the plan must be the same on every
-processor. On 1,000 ImageNet photographs, the size of the file predicts the size of a record nearly
-as well as the dimensions of the image do: the standard deviation for one image is 27 % of the mean
-instead of 23 %. And no file has to be opened.
+The size of a record is predicted from the size of its source file by a piecewise linear function
+through a few points (source bytes, record bytes). The calibration samples are sorted by size and
+cut into slices; each point is the mean of a slice. The computation uses whole numbers only, because
+the plan must be the same on every processor. On 1,000 ImageNet photographs, file sizes predict the
+size of a record nearly as well as image dimensions: the standard deviation for one image is 27 % of
+the mean instead of 23 %. And no file has to be opened.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dataprep.labels.boxes import AnnotatedImage, BoxColumns
 from dataprep.names import CODEC, escape, escape_all, unescape_all
 from dataprep.output.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.output.manifest import Row, Samples
-from dataprep.output.samples_table import in_numpy, numbers, read_table, texts
+from dataprep.output.samples_table import number_column, read_table, text_column, to_numpy_array
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
 
@@ -47,21 +47,21 @@ VALIDATION = "validation"
 SMALLEST_TARGET = -(-MIN_SHARD_BYTES * 100 // 85)
 LARGEST_TARGET = MAX_SHARD_BYTES * 100 // 115
 MAX_SLICES = 8
-"""The maximum number of points of the line that predicts the size of records."""
+"""The maximum number of points of the function that predicts the size of records."""
 
 _MAX_MOVE = Fraction(1, 25)
-"""How far the bound of a shard may be moved to the start of a run, as a share of a shard.
+"""The maximum move of a shard bound to the start of a run, as a share of a shard.
 
-Both bounds of a shard may move, so the size changes by up to 8 %."""
+Both bounds of a shard may move, so that its size changes by up to 8 %."""
 
 _MIN_SLICE_SAMPLES = 16
 _MIN_CONVERSIONS = 32
 _MAX_CONVERSIONS = 128
 _PART_PATTERN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MAX_PARTS = 999_999
-# Pairs of environment variables: the number of this process or host, and how many there are. The
-# first pair with both variables set is used. torchrun comes before Kubernetes, because it may start
-# several processes in a pod.
+# Pairs of environment variables: the number of this process or host, and the number of processes
+# or hosts. The first pair is used of which both variables are set. torchrun comes before
+# Kubernetes, because it may start several processes in a pod.
 _BATCH_ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
 _KUBERNETES_JOB = ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS")
 _LAUNCHER_VARIABLES = {
@@ -82,28 +82,28 @@ _LAUNCHER_VARIABLES = {
     ),
 }
 
-Labels: TypeAlias = NDArray[np.int32]
+SmallIntegers: TypeAlias = NDArray[np.int32]
 
 
-def sample_size(samples: int) -> int:
-    """Return how many samples to convert for the calibration: a tenth, but 32 to 128."""
+def calibration_samples(samples: int) -> int:
+    """Return the number of samples to convert for the calibration: a tenth, but 32 to 128."""
     tenth = samples // 10
     return min(samples, max(_MIN_CONVERSIONS, min(_MAX_CONVERSIONS, tenth)))
 
 
-def pick(sizes: Integers, count: int) -> Integers:
-    """Choose ``count`` rows, evenly spread over the samples in the order of their sizes."""
+def choose_evenly(sizes: Integers, count: int) -> Integers:
+    """Choose ``count`` rows that are evenly spread over all samples sorted by size."""
     order = np.argsort(sizes, kind="stable")
     # Cut the samples into equal slices, and take the middle of each slice.
     positions = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
     return order[positions].astype(np.int64)
 
 
-def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
-    """Choose about ``count`` rows at the start of runs, evenly spread over the runs by size.
+def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
+    """Choose about ``count`` rows at the start of runs that are evenly spread by size.
 
-    A run is neighbouring samples in one container. It is read from its start, and all its samples
-    have the same listed size.
+    A run is a sequence of neighbouring samples in one container. Reading it always begins at its
+    start. The listing has the same size for all samples of a container.
 
     Args:
         containers: the container of each sample, in the order of the source.
@@ -116,14 +116,14 @@ def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integer
     runs = min(len(starts), max(MAX_SLICES, share_of_runs))
     samples_per_run = -(-count // max(runs, 1))
     rows: list[int] = []
-    for run in sorted(pick(sizes[starts], runs).tolist()):
+    for run in sorted(choose_evenly(sizes[starts], runs).tolist()):
         start = int(starts[run])
         rows.extend(range(start, start + min(samples_per_run, int(lengths[run]))))
     return np.array(rows, dtype=np.int64)
 
 
 def _run_starts(containers: Sequence[str]) -> Integers:
-    """The row at which each run of neighbours in one container begins."""
+    """The first row of each run of neighbours in one container."""
     starts = [
         row
         for row, container in enumerate(containers)
@@ -134,7 +134,7 @@ def _run_starts(containers: Sequence[str]) -> Integers:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The line that predicts the size of a record from the size of its source file.
+    """Predicts the size of a record from the size of its source file, by interpolation.
 
     Attributes:
         points: pairs of source bytes and record bytes, in ascending source bytes.
@@ -144,7 +144,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, pairs: Sequence[tuple[int, int]]) -> Calibration:
-        """Fit the line to samples that were converted.
+        """Compute the points from samples that were converted.
 
         Args:
             pairs: the source bytes and the record bytes of each sample; 0 record bytes if its
@@ -175,7 +175,7 @@ class Calibration:
         sizes = sizes.astype(np.int64)
         if len(self.points) == 1:
             source, record = self.points[0]
-            # One point cannot show a constant part: assume that sizes are proportional.
+            # With one point, assume that record sizes are proportional to source sizes.
             return np.where(sizes > 0, np.maximum(1, sizes * record // source), 0)
         sources = np.array([source for source, _ in self.points], dtype=np.int64)
         records = np.array([record for _, record in self.points], dtype=np.int64)
@@ -186,8 +186,8 @@ class Calibration:
         record_0, record_1 = records[segment], records[segment + 1]
         run = source_1 - source_0
         rise = record_1 - record_0
-        # Beyond the end points the line goes on. There it neither falls, nor rises faster than the
-        # size of the source.
+        # Beyond the end points, the first or the last segment is extended. There, its slope is
+        # limited to the range from 0 to 1.
         is_above = sizes > source_1
         is_outside = is_above | (sizes < source_0)
         rise = np.where(is_outside, np.clip(rise, 0, run), rise)
@@ -198,10 +198,10 @@ class Calibration:
 
 
 class PlannedSample(NamedTuple):
-    """A sample of a plan, as workers get it.
+    """A sample of a plan in the form that workers get.
 
     Attributes:
-        located: where the bytes of the sample are.
+        located: the name of the sample, and the location of its bytes.
         label: the 0-based label; -1 if the job is unlabelled.
         values: all labels; empty if the sample has one label.
         annotated: the boxes; None if the job has no boxes.
@@ -217,15 +217,15 @@ class PlannedSample(NamedTuple):
 class SplitPlan:
     """The rows of ``SPLIT.plan.parquet``: samples in the order in which they are written.
 
-    Entries of the source that are no samples come last.
+    Some entries of a source are not samples, such as unreadable files. Their rows come last.
 
     Attributes:
         names: the name of each row.
         sizes: the source bytes of each row.
         labels: the 0-based label of each row.
         predicted: the predicted record bytes of each row.
-        shards: the shard of each row; -1 for an entry that is no sample.
-        statuses: ``failed`` or ``skipped`` for an entry that is no sample, else empty.
+        shards: the shard of each row; -1 for an entry that is not a sample.
+        statuses: ``failed`` or ``skipped`` for an entry that is not a sample, else empty.
         reasons: the reason of ``statuses``, else empty.
         containers: the file that contains the sample; no elements if every sample is a separate
             file.
@@ -237,9 +237,9 @@ class SplitPlan:
 
     names: Sequence[str]
     sizes: Integers
-    labels: Labels
+    labels: SmallIntegers
     predicted: Integers
-    shards: Labels
+    shards: SmallIntegers
     statuses: Sequence[str]
     reasons: Sequence[str]
     containers: Sequence[str] = ()
@@ -268,7 +268,7 @@ class SplitPlan:
         return int(rows.stop) - int(rows.start)
 
     def planned_samples(self, rows: slice) -> tuple[PlannedSample, ...]:
-        """Return the samples of some rows, as workers get them."""
+        """Return the samples of some rows in the form that workers get."""
         location_columns = [self.names[rows], self.sizes[rows].tolist()]
         if self.containers:
             location_columns += [self.containers[rows], self.offsets[rows].tolist()]
@@ -283,7 +283,7 @@ class SplitPlan:
         return tuple(map(PlannedSample, located, labels, values, annotated))
 
     def entries_without_shard(self, label_space: LabelSpace) -> Samples:
-        """Return the entries that are in no shard, as rows of the samples table."""
+        """Return the rows of the samples table for entries that are in no shard."""
         rows = []
         for position in range(self.samples, len(self.names)):
             label = int(self.labels[position])
@@ -303,17 +303,17 @@ class SplitPlan:
     def to_parquet(self) -> bytes:
         """Return the plan as a Parquet file, with escaped names."""
         columns = {
-            "source": texts(escape_all(self.names)),
-            "source_bytes": numbers(self.sizes),
-            "label": numbers(self.labels),
-            "predicted_bytes": numbers(self.predicted),
-            "shard": numbers(self.shards),
-            "status": texts(self.statuses),
-            "reason": texts(self.reasons),
+            "source": text_column(escape_all(self.names)),
+            "source_bytes": number_column(self.sizes),
+            "label": number_column(self.labels),
+            "predicted_bytes": number_column(self.predicted),
+            "shard": number_column(self.shards),
+            "status": text_column(self.statuses),
+            "reason": text_column(self.reasons),
         }
         if self.containers:
-            columns["container"] = texts(escape_all(self.containers))
-            columns["offset"] = numbers(self.offsets)
+            columns["container"] = text_column(escape_all(self.containers))
+            columns["offset"] = number_column(self.offsets)
         if self.values is not None:
             columns["values"] = pa.array(list(self.values), pa.list_(pa.float32()))
         if self.boxes is not None:
@@ -334,15 +334,15 @@ class SplitPlan:
             optional: dict[str, Any] = {}
             if "container" in table.column_names:
                 optional["containers"] = unescape_all(table["container"].to_pylist())
-                optional["offsets"] = in_numpy(table["offset"])
+                optional["offsets"] = to_numpy_array(table["offset"])
             if "values" in table.column_names:
                 optional["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
             return cls(
                 names=unescape_all(table["source"].to_pylist()),
-                sizes=in_numpy(table["source_bytes"]),
-                labels=in_numpy(table["label"]),
-                predicted=in_numpy(table["predicted_bytes"]),
-                shards=in_numpy(table["shard"]),
+                sizes=to_numpy_array(table["source_bytes"]),
+                labels=to_numpy_array(table["label"]),
+                predicted=to_numpy_array(table["predicted_bytes"]),
+                shards=to_numpy_array(table["shard"]),
                 statuses=table["status"].to_pylist(),
                 reasons=table["reason"].to_pylist(),
                 boxes=BoxColumns.from_arrow(table),
@@ -360,7 +360,7 @@ def make_plans(
     config: ShardConfig,
     boxes: BoxColumns | None = None,
 ) -> dict[str, SplitPlan]:
-    """Plan the splits of a job. Entries that are no samples go to the plan of the main split.
+    """Plan the splits of a job. The main split also gets the entries that are not samples.
 
     Args:
         listing: the entries of the source.
@@ -373,8 +373,8 @@ def make_plans(
         The plan of each split.
 
     Raises:
-        ConfigError: a split would have no samples; or the label of a sample with several labels
-            differs from its first label.
+        ConfigError: a split would have no samples; or a sample has several labels, and the first
+            is not the label of its class in this output.
     """
     labels = labels_of(listing, label_space)
     rows = sample_rows(listing)
@@ -382,16 +382,16 @@ def make_plans(
     rows_by_split = {config.split: rows}
     if (share := config.validation_share) is not None:
         if listing.in_runs:
-            mask = held_out_runs(listing.containers, rows, share, config.seed)
+            mask = validation_mask_of_containers(listing.containers, rows, share, config.seed)
         else:
-            mask = held_out(listing.names, labels, rows, share, config.seed)
+            mask = validation_mask(listing.names, labels, rows, share, config.seed)
         rows_by_split = {config.split: rows[~mask], VALIDATION: rows[mask]}
     plans = {}
     for split, rows_of_split in rows_by_split.items():
         if not len(rows_of_split):
             raise ConfigError(
                 f"split {split!r} would have no samples: each class keeps one image for "
-                f"{config.split!r}, and no class has a second one"
+                f"{config.split!r}, and no class has a second image"
             )
         if config.shuffle:
             order = shuffled(listing.names, rows_of_split, config.seed)
@@ -405,8 +405,8 @@ def make_plans(
     return plans
 
 
-def _require_first_value_is_label(listing: Listing, labels: Labels, rows: Integers) -> None:
-    """Raise ConfigError if a sample has several labels, and the first is not its class."""
+def _require_first_value_is_label(listing: Listing, labels: SmallIntegers, rows: Integers) -> None:
+    """Raise ConfigError if a sample has several labels, and the first is not that of its class."""
     if listing.values is None:
         return
     differing = rows[listing.values[rows, 0] != labels[rows]]
@@ -422,7 +422,7 @@ def _require_first_value_is_label(listing: Listing, labels: Labels, rows: Intege
 
 def _plan_split(
     listing: Listing,
-    labels: Labels,
+    labels: SmallIntegers,
     order: Integers,
     problem_rows: Sequence[int],
     calibration: Calibration,
@@ -434,15 +434,15 @@ def _plan_split(
         listing: the entries of the source.
         labels: the label of each entry.
         order: the rows of the samples of the split, in the order in which they are written.
-        problem_rows: the rows of the entries that are no samples.
+        problem_rows: the rows of the entries that are not samples.
         calibration: predicts the size of records.
         config: the config of the job.
     """
     predicted = calibration.predict(listing.sizes[order])
-    bounds = cut(predicted, clamp_target(int(config.shard_size)))
+    bounds = cut_into_shards(predicted, clamp_target(int(config.shard_size)))
     if listing.in_runs:
         runs = _run_starts([listing.containers[row] for row in order.tolist()])
-        bounds = moved_to_runs(bounds, predicted, runs)
+        bounds = move_bounds_to_runs(bounds, predicted, runs)
     shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
     rows = np.concatenate([order, np.array(problem_rows, dtype=np.int64)])
     problems = [listing.problems[row] for row in problem_rows]
@@ -474,7 +474,7 @@ def used_labels(plans: Iterable[SplitPlan]) -> set[int]:
     return labels
 
 
-def labels_of(listing: Listing, label_space: LabelSpace) -> Labels:
+def labels_of(listing: Listing, label_space: LabelSpace) -> SmallIntegers:
     """Return the label of each entry; -1 for an entry without a class."""
     labels = [label_space.index.get(class_name, -1) for class_name in listing.classes]
     return np.array(labels, dtype=np.int32)
@@ -503,13 +503,13 @@ def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, 
 
 
 def clamp_target(target_bytes: int) -> int:
-    """Limit the target size, so that a shard has 1 to 128 MB even if its size is 15 % off."""
+    """Limit the target size, so that shards have 1 to 128 MB even if the prediction is 15 % off."""
     return min(max(target_bytes, SMALLEST_TARGET), LARGEST_TARGET)
 
 
 def shuffled(names: Sequence[str], rows: Integers, seed: int) -> Integers:
     """Return ``rows`` in the order of the seeded hashes of their names."""
-    return _by_hash(names, rows, seed, b"order")
+    return _in_hash_order(names, rows, seed, b"order")
 
 
 def in_source_order(listing: Listing, rows: Integers) -> Integers:
@@ -520,21 +520,21 @@ def in_source_order(listing: Listing, rows: Integers) -> Integers:
 
 
 def classes_in_a_shard(plan: SplitPlan) -> tuple[float, float]:
-    """Return how many classes a shard has on average, as planned and if samples were shuffled."""
+    """Return the mean number of classes in a shard: in this plan, and with shuffled samples."""
     labels = plan.labels[: plan.samples].astype(np.int64)
     shards = plan.shards[: plan.samples].astype(np.int64)
-    # A number for each pair of shard and label. Labels begin with -1.
+    # Combine shard and label into one number. Labels begin with -1.
     label_count = int(labels.max(initial=0)) + 2
     pairs = np.unique(shards * label_count + labels)
     _, counts = np.unique(labels, return_counts=True)
     class_shares = counts / max(plan.samples, 1)
     samples_per_shard = plan.samples / max(plan.shard_count, 1)
-    # A class is missing in a shuffled shard if none of its samples has this class.
+    # A shuffled shard has a class unless none of its samples has it.
     shuffled_classes = float(np.sum(1 - (1 - class_shares) ** samples_per_shard))
     return len(pairs) / max(plan.shard_count, 1), shuffled_classes
 
 
-def held_out_runs(
+def validation_mask_of_containers(
     containers: Sequence[str], rows: Integers, share: Fraction, seed: int
 ) -> NDArray[np.bool_]:
     """Choose whole containers for the validation split.
@@ -562,7 +562,7 @@ def held_out_runs(
         )
     target_samples = share * len(rows)
     mask = np.zeros(len(rows), dtype=np.bool_)
-    order = _by_hash(names, np.arange(len(names), dtype=np.int64), seed, b"validation")
+    order = _in_hash_order(names, np.arange(len(names), dtype=np.int64), seed, b"validation")
     samples = 0
     for containers_taken, number in enumerate(order.tolist()):
         positions = positions_by_container[names[number]]
@@ -575,9 +575,9 @@ def held_out_runs(
     return mask
 
 
-def held_out(
+def validation_mask(
     names: Sequence[str],
-    labels: Labels,
+    labels: SmallIntegers,
     rows: Integers,
     share: Fraction,
     seed: int,
@@ -597,7 +597,7 @@ def held_out(
     Returns:
         A mask over ``rows``, true for the samples of the validation split.
     """
-    hashed = _by_hash(names, rows, seed, b"validation")
+    hashed = _in_hash_order(names, rows, seed, b"validation")
     rank = np.empty(len(names), dtype=np.int64)
     rank[hashed] = np.arange(len(hashed))
     order = np.lexsort((rank[rows], labels[rows]))
@@ -611,7 +611,7 @@ def held_out(
     return mask
 
 
-def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
+def cut_into_shards(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
     """Cut samples into shards of equal predicted bytes, near ``target_bytes``.
 
     Args:
@@ -620,7 +620,7 @@ def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
 
     Returns:
         The bounds of the shards. Shard i has the samples from bound i up to, but not including,
-        bound i + 1; at least one.
+        bound i + 1. Each shard has at least one sample.
     """
     count = len(predicted)
     total = int(predicted.sum())
@@ -642,14 +642,16 @@ def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
     return (*bounds, count)
 
 
-def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) -> tuple[int, ...]:
-    """Move each bound of shards to the nearest start of a run, if it is near enough.
+def move_bounds_to_runs(
+    bounds: Sequence[int], predicted: Integers, runs: Integers
+) -> tuple[int, ...]:
+    """Move each shard bound to the nearest start of a run, if that is near enough.
 
-    If a bound is inside a run, the tasks of both shards must read this run. A bound moves by at
-    most ``_MAX_MOVE`` of a shard. It stays if a shard would become too small or too large.
+    If a bound is inside a run, the tasks of both shards must read the run. A bound moves by at most
+    ``_MAX_MOVE`` of a shard. It does not move if a shard would become too small or too large.
 
     Args:
-        bounds: the bounds of shards from ``cut``.
+        bounds: the bounds of shards from ``cut_into_shards``.
         predicted: the predicted bytes of each sample.
         runs: the first sample of each run of neighbours in one container, ascending.
     """
@@ -669,8 +671,11 @@ def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) ->
     return tuple(moved)
 
 
-def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) -> Integers:
-    """Order ``rows`` by the hashes of their names. ``purpose`` makes orders independent."""
+def _in_hash_order(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) -> Integers:
+    """Return ``rows`` in the order of the hashes of their names.
+
+    Different values of ``purpose`` give independent orders.
+    """
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [
         hashlib.blake2b(names[row].encode(*CODEC), digest_size=16, key=key, person=purpose).digest()
@@ -709,10 +714,10 @@ def _launcher_variables(option: str) -> tuple[str, str]:
 
 
 class Part(NamedTuple):
-    """One host's share of a job.
+    """One host's share of a job, as ``--part I/N`` gives it.
 
-    Part I of N has the shards I, I + N, I + 2N and so on, so that the numbers of shards of two
-    parts differ by at most one.
+    Part I of N has the shards I, I + N, I + 2N and so on. Two parts therefore have equally many
+    shards, or differ by one shard.
 
     Attributes:
         number: the number of the part, from 0.
@@ -734,7 +739,8 @@ class Part(NamedTuple):
 
         Args:
             text: the value of the option.
-            option: the name of the option, which also chooses the variables of ``auto``.
+            option: the name of the option: ``--part`` or ``--host``. They read other variables for
+                ``auto``.
 
         Raises:
             ConfigError: the text is neither, or no launcher has set its variables.
@@ -749,7 +755,7 @@ class Part(NamedTuple):
             problem = (
                 f"{option} auto: {index} is {os.environ[index]!r} and {count} is "
                 f"{os.environ[count]!r}: the first must be a number from 0 on, below the second, "
-                f"and the second at most {_MAX_PARTS:,}; correct them, or give {option} I/N"
+                f"and the second at most {_MAX_PARTS:,}: correct them, or give {option} I/N"
             )
         match = _PART_PATTERN.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):

@@ -1,12 +1,13 @@
-"""The functions that Dask workers run: make whole shards, convert chunks, assemble chunks.
+"""The functions that Dask workers run: make a whole shard, convert a chunk, assemble chunks.
 
-A worker process that hangs in native code cannot be interrupted. Therefore a kernel timer ends the
-process (setitimer(2), whose signal ends it without running Python). Each progress report sets the
-timer anew. Dask then gives the task to another worker. After the second death the driver asks for
-the shard with each image converted in a separate process.
+A worker process that hangs in native code cannot be interrupted. Therefore a kernel timer
+(setitimer(2)) sends a signal that ends the process without running Python. Each progress report
+restarts the timer. When the process has ended, Dask gives the task to another worker. After the
+second such death, the driver requests the shard again with each image converted in a separate
+process.
 
-A running task cannot be cancelled either. Therefore each process counts the tasks of a job, and a
-job that ends asks all processes to stop them (``stop``) before it releases its lock.
+Dask cannot cancel a running task. Therefore each process counts its running tasks of a job, and a
+job that ends asks all processes to stop these tasks (``stop``) before it releases its lock.
 """
 
 from __future__ import annotations
@@ -76,18 +77,18 @@ def whole_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult
 
     Args:
         packed_task: the shard, as ``pack_task`` returns it.
-        max_uploads: how many shards all workers store at a time.
+        max_uploads: the maximum number of shards that all workers together store at a time.
         topic: the name of the job's progress events and upload slots.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)
     with (
         _running_task(task, topic),
-        _watchdog(worker, task.limit) as keep_alive,
-        _upload_slot(worker, topic, max_uploads) as storing,
+        _watchdog(worker, task.sample_limit) as keep_alive,
+        _upload_slot(worker, topic, max_uploads) as upload_slot,
     ):
         report = _event_report(worker, topic, (task.name, WHOLE_SHARD), keep_alive)
-        return make_shard(task, report, storing)
+        return make_shard(task, report, upload_slot)
 
 
 def chunk(packed_task: bytes, number: int, topic: str) -> list[EncodedBatch]:
@@ -101,7 +102,7 @@ def chunk(packed_task: bytes, number: int, topic: str) -> list[EncodedBatch]:
     worker = get_worker()
     task = _unpack_task(packed_task)
     require_versions(task.versions)
-    with _running_task(task, topic), _watchdog(worker, task.limit) as keep_alive:
+    with _running_task(task, topic), _watchdog(worker, task.sample_limit) as keep_alive:
         report = _event_report(worker, topic, (task.name, number), keep_alive)
         return list(encode_batches(task, convert_task(task, report)))
 
@@ -109,25 +110,31 @@ def chunk(packed_task: bytes, number: int, topic: str) -> list[EncodedBatch]:
 def assembled_shard(
     packed_task: bytes, max_uploads: int, topic: str, *chunks: Sequence[EncodedBatch]
 ) -> ShardResult:
-    """Assemble a shard from its chunks, and store it. Other arguments as for ``whole_shard``."""
+    """Assemble a shard from its chunks, and store it.
+
+    The arguments besides ``chunks`` are those of ``whole_shard``.
+    """
     task = _unpack_task(packed_task)
     require_versions(task.versions)
     with (
         _running_task(task, topic),
-        _upload_slot(get_worker(), topic, max_uploads) as storing,
+        _upload_slot(get_worker(), topic, max_uploads) as upload_slot,
     ):
-        return assemble_shard(task, chain.from_iterable(chunks), storing)
+        return assemble_shard(task, chain.from_iterable(chunks), upload_slot)
 
 
 def isolated_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult:
-    """Make a shard, and convert each image in a separate process. Arguments as ``whole_shard``."""
+    """Make a shard, converting each image in a separate process.
+
+    The arguments are those of ``whole_shard``.
+    """
     worker = get_worker()
     task = _unpack_task(packed_task)
     report = _event_report(worker, topic, (task.name, WHOLE_SHARD), lambda: None)
     items = [sample.located for sample in task.samples]
-    batches = isolated_batches(task.source, items, task.policy, task.limit, report)
-    with _running_task(task, topic), _upload_slot(worker, topic, max_uploads) as storing:
-        return make_shard(task, report, storing, batches)
+    batches = isolated_batches(task.source, items, task.policy, task.sample_limit, report)
+    with _running_task(task, topic), _upload_slot(worker, topic, max_uploads) as upload_slot:
+        return make_shard(task, report, upload_slot, batches)
 
 
 def convert_samples(
@@ -138,7 +145,7 @@ def convert_samples(
     versions: tuple[tuple[str, str], ...],
     limit: SampleLimit,
 ) -> list[Outcome]:
-    """Convert samples that are in no shard yet, to learn how large records become."""
+    """Convert samples to estimate the size of records. Nothing is stored."""
     require_versions(versions)
     require_visible_source(source)
     with _watchdog(get_worker(), limit) as keep_alive:
@@ -147,10 +154,10 @@ def convert_samples(
 
 
 def stop(topic: str) -> int:
-    """Keep the tasks of a job from starting or writing in this process.
+    """Stop the tasks of a job in this process: none may start or write any more.
 
     Returns:
-        The number of tasks that have not ended yet.
+        The number of tasks of the job that are still running in this process.
     """
     with _lock:
         _stopped_topics.add(topic)
@@ -165,10 +172,10 @@ _deadlines_s: dict[int, float] = {}
 
 @contextmanager
 def _running_task(task: ShardTask, topic: str) -> Iterator[None]:
-    """Count a task while it runs, after checking that it may run on this machine.
+    """Count a task while it runs. First check that it may run on this machine.
 
     Raises:
-        LeaseLost: another run has taken over, or this machine does not see the output.
+        LeaseLost: another run has taken over the lock, or this machine does not see the output.
         JobError: the job was stopped, or this machine does not see the source.
     """
     with _lock:
@@ -185,7 +192,7 @@ def _running_task(task: ShardTask, topic: str) -> Iterator[None]:
 
 def _refuse_stopped(topic: str) -> None:
     if topic in _stopped_topics:
-        raise JobError("the job was stopped by its driver, and its tasks end as well")
+        raise JobError("the driver has stopped the job, so that this task ends as well")
 
 
 def _event_report(
@@ -204,7 +211,7 @@ def _event_report(
 
 @contextmanager
 def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
-    """End this process unless the yielded function is called every ``limit.seconds``.
+    """End this process if the yielded function is not called for about ``limit.seconds``.
 
     A worker without a nanny is not ended, because nothing would start it again.
     """
@@ -223,7 +230,7 @@ def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
 
 
 def _set_deadline(thread: int, deadline_s: float | None) -> None:
-    """Set the deadline of a thread, and the timer of the process to the first of all deadlines."""
+    """Set the deadline of a thread. The timer of the process is set to the earliest deadline."""
     with _lock:
         if deadline_s is None:
             _deadlines_s.pop(thread, None)
@@ -239,15 +246,15 @@ def _set_deadline(thread: int, deadline_s: float | None) -> None:
 def _upload_slot(
     worker: Any, topic: str, max_uploads: int
 ) -> Iterator[AbstractContextManager[None]]:
-    """Yield the context in which a shard is stored while the worker begins its next task.
+    """Yield a context in which a shard is stored while the worker begins its next task.
 
-    A worker stores as many shards at a time as it has threads. All workers together store
-    ``max_uploads`` shards at a time, which a Dask semaphore named after the topic counts.
+    Entering the context waits for a free slot. A worker has as many slots as threads. All workers
+    together have ``max_uploads`` slots, which a Dask semaphore with the name ``topic`` counts.
     """
     slots = Semaphore(max_leases=max_uploads, name=topic)
 
     @contextmanager
-    def storing() -> Iterator[None]:
+    def upload_slot() -> Iterator[None]:
         _set_deadline(threading.get_ident(), None)
         with _uploads_of_worker(worker.address, worker.state.nthreads):
             secede()
@@ -256,13 +263,13 @@ def _upload_slot(
                 yield
 
     try:
-        yield storing()
+        yield upload_slot()
     finally:
-        # Otherwise the event loop refreshes the leases of Dask's semaphore for ever.
+        # Otherwise the event loop refreshes the leases of Dask's semaphore forever.
         worker.loop.add_callback(slots.refresh_callback.stop)
 
 
 @lru_cache(maxsize=64)
 def _uploads_of_worker(address: str, threads: int) -> threading.BoundedSemaphore:
-    """The semaphore of a worker of this process; a process may have several workers."""
+    """The semaphore of one worker in this process, which may have several workers."""
     return threading.BoundedSemaphore(threads)

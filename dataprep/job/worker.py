@@ -1,8 +1,8 @@
 """Make one shard, from its source files to its receipt.
 
-``make_shard`` converts the samples in batches (``conversion``), encodes their records
-(``encode_batches``), stores the shard and, last, its receipt (``assemble_shard``). If several
-workers share a shard, each of them converts and encodes a chunk of it, and one of them assembles
+``make_shard`` converts the samples in batches (``conversion.py``), encodes their records
+(``encode_batches``), and stores the shard and then its receipt (``assemble_shard``). If several
+workers share a shard, each of them converts and encodes chunks of it. One worker then assembles
 the chunks.
 """
 
@@ -34,7 +34,10 @@ from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
 
 _MAX_RUN_LENGTH = 4
-"""A run that is longer than this number of chunks is cut, although each piece reads its start."""
+"""The maximum length of a run, in chunks. A longer run is cut into pieces.
+
+Each piece must then read the run from its start, which is slower than reading it once.
+"""
 
 _MAX_EXAMPLES = 3
 
@@ -58,8 +61,8 @@ class ShardTask:
         store: the output.
         layout: the features of TFRecord examples.
         boxes: how boxes follow the changes of their images; None if the job has no boxes.
-        limit: how long the conversion of one sample may take.
-        check_lock: raises LeaseLost if another run has taken over.
+        sample_limit: how long the conversion of one sample may take.
+        check_lock: raises LeaseLost if another run has taken over the lock.
     """
 
     fingerprint: str
@@ -76,7 +79,7 @@ class ShardTask:
     store: Store
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
-    limit: SampleLimit = DEFAULT_SAMPLE_LIMIT
+    sample_limit: SampleLimit = DEFAULT_SAMPLE_LIMIT
     check_lock: LockCheck = no_lock
 
     @property
@@ -87,13 +90,13 @@ class ShardTask:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """Some neighbouring samples of a shard: their rows, and their records in each format."""
+    """Neighbouring samples of a shard: their rows, and their records in each format."""
 
     rows: list[Row]
     records: dict[str, Records]
 
     def __sizeof__(self) -> int:
-        """The bytes of the records. Dask assembles a shard where most of its bytes are."""
+        """The bytes of the records. Dask assembles a shard on the worker with most of its bytes."""
         return sum(sum(records.lengths) for records in self.records.values())
 
 
@@ -117,7 +120,7 @@ class ShardResult:
 def make_shard(
     task: ShardTask,
     report: Report,
-    storing: AbstractContextManager[object] | None = None,
+    upload_slot: AbstractContextManager[object] | None = None,
     batches: Batches | None = None,
 ) -> ShardResult:
     """Make one shard in every format, store it, and write its receipt last.
@@ -125,19 +128,19 @@ def make_shard(
     Args:
         task: the shard.
         report: called with the progress; it may raise an error to stop the work.
-        storing: a context that is entered while the shard is stored.
+        upload_slot: a context that is entered while the shard is stored.
         batches: the converted samples; None to convert them in this process.
 
     Raises:
         SourceChanged: a sample is gone or has another size than planned.
         StoreError: the source could not be read or the shard could not be stored.
-        LeaseLost: another run has taken over.
+        LeaseLost: another run has taken over the lock.
     """
     require_versions(task.versions)
     if batches is None:
         batches = convert_task(task, report)
     with closing(batches):
-        return assemble_shard(task, encode_batches(task, batches), storing)
+        return assemble_shard(task, encode_batches(task, batches), upload_slot)
 
 
 def convert_task(task: ShardTask, report: Report) -> Batches:
@@ -147,10 +150,10 @@ def convert_task(task: ShardTask, report: Report) -> Batches:
 
 
 def cut_into_chunks(task: ShardTask, chunk_samples: int) -> dict[int, ShardTask]:
-    """Cut a shard into tasks, which several workers can convert.
+    """Cut a shard into chunks, which several workers can convert. Each chunk is a task.
 
-    If the source is read in runs, chunks end where a run ends, unless the run is much longer than
-    a chunk.
+    A run is a sequence of neighbouring samples in one container. If the source reads whole runs
+    (``ReadsRuns``), a chunk ends where a run ends, unless the run is much longer than a chunk.
 
     Args:
         task: the shard.
@@ -172,9 +175,9 @@ def cut_into_chunks(task: ShardTask, chunk_samples: int) -> dict[int, ShardTask]
 
 
 def _chunk_starts_at_runs(samples: Sequence[PlannedSample], chunk_samples: int) -> list[int]:
-    """The starts of chunks of at least ``chunk_samples`` samples, so that few runs are read twice.
+    """The first sample of each chunk, chosen so that few runs are read twice.
 
-    A run is neighbouring samples in one container.
+    Each chunk but the last has at least ``chunk_samples`` samples.
     """
     if not samples:
         return []
@@ -192,7 +195,7 @@ def _chunk_starts_at_runs(samples: Sequence[PlannedSample], chunk_samples: int) 
 
 
 class _ClassNames(NamedTuple):
-    """The names of a class, as rows and records contain them."""
+    """The names of a class in the forms that rows and records contain."""
 
     escaped_synset: str
     synset: bytes
@@ -219,7 +222,7 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
     for batch in batches:
         stop = start + len(batch)
         rows = []
-        records_to_encode = []
+        samples_to_encode = []
         for number, planned, escaped_name, outcome in zip(
             range(task.first_number + start, task.first_number + stop),
             task.samples[start:stop],
@@ -229,6 +232,7 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
         ):
             names = class_names[planned.label]
             image = outcome.converted
+            source_bytes = outcome.source_bytes or planned.located.bytes
             if isinstance(image, ImageError):
                 row = Row(
                     number=number,
@@ -239,7 +243,7 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
                     reason=str(image),
                     kind=image.kind,
                     notes=image.kind if isinstance(image, ImageTooSmall) else "",
-                    source_bytes=outcome.source_bytes or planned.located.bytes,
+                    source_bytes=source_bytes,
                     source_sha256=outcome.sha256,
                 )
                 rows.append(row)
@@ -251,7 +255,7 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
                     planned.annotated, image, planned.label, task.boxes
                 )
                 notes = (*notes, *box_notes)
-            records_to_encode.append(_sample_to_encode(number, planned, names, image, boxes))
+            samples_to_encode.append(_sample_of(number, planned, names, image, boxes))
             row = Row(
                 number=number,
                 source=escaped_name,
@@ -262,7 +266,7 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
                 notes=",".join(notes),
                 source_width=image.source_width,
                 source_height=image.source_height,
-                source_bytes=outcome.source_bytes or planned.located.bytes,
+                source_bytes=source_bytes,
                 source_sha256=outcome.sha256,
                 colorspace=image.source_colorspace,
                 exif_orientation=image.exif_orientation,
@@ -275,21 +279,21 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
             rows.append(row)
         records = {}
         for record_format, options in formats:
-            records[record_format.name] = Records.of(record_format, options, records_to_encode)
+            records[record_format.name] = Records.of(record_format, options, samples_to_encode)
         yield EncodedBatch(rows, records)
         start = stop
     if start != len(task.samples):
         raise JobError(f"{task.name}: {start} of {len(task.samples)} samples were converted")
 
 
-def _sample_to_encode(
+def _sample_of(
     number: int,
     planned: PlannedSample,
     names: _ClassNames,
     image: Converted,
     boxes: tuple[Box, ...],
 ) -> Sample:
-    """What a format encodes to the record of a sample."""
+    """The sample that a format encodes as a record."""
     source_name = to_bytes(planned.located.name)
     return Sample(
         image=image.data,
@@ -310,7 +314,7 @@ def _sample_to_encode(
 
 
 def _class_names_by_label(task: ShardTask) -> dict[int, _ClassNames]:
-    """The names of each class in a shard, by its label. Label -1 has no class and empty names."""
+    """The names of each class in a shard, by its label. The label -1 (no class) has empty names."""
     class_names = {-1: _ClassNames("", b"", b"")}
     indices = {sample.label for sample in task.samples} - {-1}
     labels = [task.label_space.labels[index] for index in indices]
@@ -325,18 +329,18 @@ def _class_names_by_label(task: ShardTask) -> dict[int, _ClassNames]:
 def assemble_shard(
     task: ShardTask,
     batches: Iterable[EncodedBatch],
-    storing: AbstractContextManager[object] | None = None,
+    upload_slot: AbstractContextManager[object] | None = None,
 ) -> ShardResult:
-    """Join the records of a shard, store the shard in every format, then store its receipt.
+    """Join the records of a shard, store it in every format, and store its receipt last.
 
     Args:
         task: the shard.
-        batches: its samples and records, in their order.
-        storing: a context that is entered while the shard is stored.
+        batches: the samples of the shard and their records, in order.
+        upload_slot: a context that is entered while the shard is stored.
 
     Raises:
         StoreError: the shard could not be stored.
-        LeaseLost: another run has taken over.
+        LeaseLost: another run has taken over the lock.
     """
     label_offsets = dict(task.label_offsets)
     buffers = [ShardBuffer(get_format(name), task.store) for name in label_offsets]
@@ -346,24 +350,24 @@ def assemble_shard(
         for buffer in buffers:
             buffer.append(batch.records[buffer.format.name])
     samples = _with_record_locations(rows, buffers)
-    shard_of_split = (task.split, task.shard, task.shards)
+    shard_identity = (task.split, task.shard, task.shards)
 
     def put(buffer: ShardBuffer) -> StoredShard:
         entries = _index_entries(samples, buffer.format.name, label_offsets[buffer.format.name])
-        return buffer.put(shard_of_split, entries, task.check_lock)
+        return buffer.put(shard_identity, entries, task.check_lock)
 
-    # The formats are stored at the same time.
-    with storing or nullcontext(), ThreadPoolExecutor(len(buffers)) as pool:
+    # All formats are stored at the same time.
+    with upload_slot or nullcontext(), ThreadPoolExecutor(len(buffers)) as pool:
         stored_shards = dict(zip(label_offsets, pool.map(put, buffers), strict=True))
-        receipt = Receipt(task.fingerprint, *shard_of_split, stored_shards, samples)
-        receipt_key = keys.receipt(*shard_of_split)
+        receipt = Receipt(task.fingerprint, *shard_identity, stored_shards, samples)
+        receipt_key = keys.receipt(*shard_identity)
         put_under_lock(task.store, receipt_key, receipt.to_json(), task.check_lock)
     failures = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failures), tuple(failures[:_MAX_EXAMPLES]))
 
 
 def _with_record_locations(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) -> Samples:
-    """The rows as columns, with the location of each record in its shard."""
+    """The samples table of a shard, with the location of each record in each format."""
     samples = Samples.of(rows)
     statuses = samples.columns["status"]
     locations_by_format: dict[str, list[RecordLocation | None]] = {}
@@ -376,7 +380,7 @@ def _with_record_locations(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) 
 
 
 def _index_entries(samples: Samples, format_name: str, label_offset: int) -> list[IndexEntry]:
-    """The entries of an index, one for each record of a format."""
+    """The entries of the index of a shard in one format. Each record has an entry."""
     columns = samples.columns
     values: Sequence[Any] = columns.get("values") or [None] * len(samples)
     entries = []

@@ -1,1 +1,1 @@
-"""The files of which a finished data set consists."""
+"""The files of a finished data set: their keys, and their content besides the shards."""

@@ -1,4 +1,4 @@
-"""PURE. The names of the objects in an output, and the limits of a shard's size."""
+"""PURE. The keys of the objects in an output, and the limits of the size of a shard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ LABELS = "labels.json"
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
 
-# The files that show that a split was begun. A plan does not: it is written before the job file.
+# The files that show that a split was begun. A plan is not among them, because it is written before
+# the job file.
 _FILE_OF_BEGUN_SPLIT = re.compile(
     r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet)"
     r"|receipts/(?P<split_of_receipt>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
@@ -38,18 +39,21 @@ def index(format_name: str, extension: str, split: str, shard: int, shards: int)
 
 
 def index_of(shard_key: str, extension: str) -> str:
-    """Return the key of an index of the shard with this key."""
+    """Return the key of an index of the shard with the key ``shard_key``."""
     folder, _, name = shard_key.rpartition("/")
     return f"index/{folder}/{name.partition('.')[0]}{extension}"
 
 
 def shard_number(key: str) -> int:
-    """Return the number of the shard in a key."""
+    """Return the number of the shard that a key contains."""
     return int(re.findall(r"-(\d{5,})-of-", key)[-1])
 
 
 def split_of_shard(name: str) -> str | None:
-    """Return the split in the name of a shard, without a folder; None if it is no such name."""
+    """Return the split in the name of a shard; None if it is not the name of a shard.
+
+    The name is a key without its folder.
+    """
     match = re.match(r"([A-Za-z0-9_]+)-\d{5,}-of-\d{5,}", name)
     return match[1] if match else None
 
@@ -75,12 +79,12 @@ def samples(split: str) -> str:
 
 
 def whole_samples(split: str) -> str:
-    """Return the key of the table of the whole split, in a copy of one host's share."""
+    """Return the key of the table of samples of the whole split, in a copy of one host's share."""
     return f"{split}.whole-samples.parquet"
 
 
 def manifest(split: str) -> str:
-    """Return the key of the manifest, which is written last: its split is complete."""
+    """Return the key of the manifest. It is written last, so that it marks a complete split."""
     return f"{split}.manifest.json"
 
 
@@ -91,9 +95,10 @@ def split_of_job(key: str) -> str | None:
 
 
 def splits(stored_keys: Iterable[str]) -> set[str]:
-    """Return the splits that were begun, by the keys of an output.
+    """Return the splits that jobs have begun in an output with these keys.
 
-    A plan alone does not begin a split. A split whose job file was lost has begun.
+    A plan alone does not count. A split whose job file was lost counts, because its other files
+    show that it was begun.
     """
     begun = set()
     for key in stored_keys:
@@ -109,7 +114,7 @@ def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
     Args:
         split: the name of the split.
         key: the key of the object.
-        format_names: the formats whose shards and indexes count.
+        format_names: the formats of the output, whose shards and indexes belong to a split.
     """
     folder, _, name = key.rpartition("/")
     if not folder:

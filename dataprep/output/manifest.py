@@ -1,9 +1,8 @@
 """The manifest of a split, and the receipts of its shards, from which the manifest is built.
 
-Schema history of both: 1 is the first schema. The manifest's ``table`` and the receipts'
-``image_bytes`` were added later; files of earlier versions are read without them. Unknown keys are
-ignored, so that a later version can add keys. A receipt has no time stamps, so that the same shard
-always gives the same receipt.
+Both have the schema 1. The manifest's ``table`` and the receipts' ``image_bytes`` were added later.
+Files of earlier versions lack them. Unknown keys are ignored, so that later versions can add keys.
+A receipt has no time stamps, so that the same shard always gives the same receipt.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ OUT_OF_BOUNDS = "shards_out_of_bounds"
 MB."""
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
-Small: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
-Byte: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
+SmallInteger: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
+ByteInteger: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
 
 RecordLocation: TypeAlias = tuple[Count, Count, Count]
 """The offset of a record in its shard, its length in bytes, and its CRC-32C."""
@@ -39,7 +38,7 @@ RecordLocation: TypeAlias = tuple[Count, Count, Count]
 class Row(NamedTuple):
     """A row of the samples table: one source sample.
 
-    Unknown values are 0 or empty. The names of the fields are columns of the table and keys of
+    Unknown values are 0 or empty. The field names are the columns of the table, and the keys in
     receipts.
 
     Attributes:
@@ -49,9 +48,9 @@ class Row(NamedTuple):
         synset: the name of the class, escaped.
         status: ``written``, ``failed`` or ``skipped``.
         reason: why the sample was not written.
-        kind: the kind of ``reason``, which the manifest counts.
+        kind: the kind of the failure or skip; the manifest counts samples by kind.
         action: what was done to the image, such as ``passthrough`` or ``reencoded``.
-        notes: the policies that applied to the image, separated by commas.
+        notes: the kinds of quirks of the image and its boxes, separated by commas.
         source_width, source_height: the size of the source image, in pixels.
         source_bytes: the size of the source file.
         source_sha256: the SHA-256 of the source file.
@@ -66,23 +65,23 @@ class Row(NamedTuple):
 
     number: Count
     source: str
-    label: Small
+    label: SmallInteger
     synset: str
     status: str
     reason: str = ""
     kind: str = ""
     action: str = ""
     notes: str = ""
-    source_width: Small = 0
-    source_height: Small = 0
+    source_width: SmallInteger = 0
+    source_height: SmallInteger = 0
     source_bytes: Count = 0
     source_sha256: str = ""
     colorspace: str = ""
-    exif_orientation: Byte = 0
-    width: Small = 0
-    height: Small = 0
+    exif_orientation: ByteInteger = 0
+    width: SmallInteger = 0
+    height: SmallInteger = 0
     image_bytes: Count = 0
-    boxes: Small | None = None
+    boxes: SmallInteger | None = None
     values: tuple[float, ...] | None = None
     records: Mapping[str, RecordLocation] | None = None
 
@@ -98,7 +97,7 @@ def _column_fields() -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, column_type in COLUMN_TYPES.items():
         list_type = GenericAlias(list, column_type)
-        if name in _LATER_COLUMNS:  # receipts of earlier versions do not have it
+        if name in _LATER_COLUMNS:  # receipts of earlier versions do not have this column
             fields[name] = (list_type | None, None)
         else:
             fields[name] = (list_type, ...)
@@ -110,7 +109,7 @@ _Columns = create_model("_Columns", **_column_fields())
 
 
 def quirk_name(kind: str) -> str:
-    """Return a kind that the manifest's ``warnings`` count, as words for the user."""
+    """Return a key of the manifest's ``warnings`` as words for the user."""
     return kind.replace("icc_", "colour profile_").replace("_", " ")
 
 
@@ -119,9 +118,10 @@ class Samples:
     """Rows of the samples table, stored as columns.
 
     Attributes:
-        columns: the values of each field of ``Row``, without ``records``. ``boxes`` and ``values``
-            are absent if no sample has any.
-        records: the location of each sample's record, by format; None if it was not written.
+        columns: the values of each field of ``Row`` except ``records``. ``boxes`` and ``values``
+            are absent if no sample has them.
+        records: for each format, the location of each sample's record; None for a sample that was
+            not written.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -155,9 +155,9 @@ class Samples:
     @cached_property
     def rows(self) -> list[Row]:
         """The samples as rows, with the locations of their records."""
-        unknown = [None] * len(self)
-        columns = [self.columns.get(name, unknown) for name in Row._fields[:-1]]
-        records: list[dict[str, RecordLocation]] = [{} for _ in unknown]
+        no_values = [None] * len(self)
+        columns = [self.columns.get(name, no_values) for name in Row._fields[:-1]]
+        records: list[dict[str, RecordLocation]] = [{} for _ in no_values]
         for name, locations in self.records.items():
             for record, location in zip(records, locations, strict=True):
                 if location:
@@ -199,7 +199,7 @@ class StoredShard:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The content of a receipt: everything that is known about a stored shard.
+    """The content of a receipt, which describes a stored shard completely.
 
     Attributes:
         fingerprint: the fingerprint of the job.
@@ -212,8 +212,8 @@ class Receipt:
 
     fingerprint: str
     split: str
-    shard: Small
-    shards: Small
+    shard: SmallInteger
+    shards: SmallInteger
     formats: Mapping[str, StoredShard]
     samples: Annotated[Samples, PlainValidator(Samples.from_json)]
 
@@ -333,7 +333,7 @@ class Share:
 
     @property
     def left_out(self) -> float:
-        """The share of all samples that is not read if all hosts read equally many samples."""
+        """The fraction of samples that is not read if all hosts read the same number of samples."""
         return 1 - self.count * min(self.samples) / max(sum(self.samples), 1)
 
 
@@ -346,13 +346,13 @@ class Manifest:
         created: when the manifest was written, in UTC.
         fingerprint: the fingerprint of the job.
         config: the settings that determine the content of the data set.
-        run: information about the run, which does not determine content.
+        run: information about the run that does not affect the content.
         versions: the versions of libraries.
         formats: the shards in each format.
         samples: counts of source samples.
-        warnings: how many samples were affected by each policy, and counts of other problems.
+        warnings: the number of samples with each quirk, and counts of other problems.
         table: the table of samples; None in manifests of earlier versions.
-        share: the share of a host that has only some of the shards (``dataprep stage``).
+        share: the share of one host, in a copy with only some of the shards (``dataprep stage``).
         schema: the schema number of the file.
     """
 
@@ -406,15 +406,15 @@ class Manifest:
 
 
 def out_of_bounds(formats: Formats) -> int:
-    """Return the number of shards outside 1 to 128 MB, by their size in the larger format."""
+    """Return the number of shards outside 1 to 128 MB. The largest format of each shard counts."""
     sizes = _max_shard_sizes(formats)
     return sum(not MIN_SHARD_BYTES <= size <= MAX_SHARD_BYTES for size in sizes)
 
 
 def spread(formats: Formats) -> float:
-    """Return the largest deviation of a shard from the mean size, as a share of the mean.
+    """Return the largest deviation of a shard from the mean size, as a fraction of the mean.
 
-    Sizes are those in the larger format.
+    The size of a shard is that in its largest format.
     """
     sizes = _max_shard_sizes(formats)
     mean = sum(sizes) / len(sizes) if sizes else 0
@@ -422,7 +422,7 @@ def spread(formats: Formats) -> float:
 
 
 def _max_shard_sizes(formats: Formats) -> list[int]:
-    """The size of each shard in its larger format."""
+    """The size of each shard in its largest format."""
     sizes_by_format = [[shard.bytes for shard in entry.shards] for entry in formats.values()]
     return [max(sizes) for sizes in zip(*sizes_by_format, strict=True)]
 
@@ -430,7 +430,7 @@ def _max_shard_sizes(formats: Formats) -> list[int]:
 def format_entries(
     receipts: Sequence[Receipt], label_offsets: Mapping[str, int]
 ) -> dict[str, FormatEntry]:
-    """Return the manifest's ``formats``.
+    """Build the manifest's ``formats`` from the receipts.
 
     Args:
         receipts: the receipts of all shards, in the order of their numbers.

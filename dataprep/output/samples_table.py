@@ -1,7 +1,8 @@
 """The table of samples, ``SPLIT.samples.parquet``: one row for each source sample.
 
-It is made a shard at a time, and read back. Rows become Arrow columns as they are added, because a
-million samples then take some hundred megabytes, instead of gigabytes of Python objects.
+``SampleTable`` builds the table shard by shard, and ``StoredTable`` reads it. Rows become Arrow
+columns as they are added: a million samples then take some hundred megabytes, instead of gigabytes
+of Python objects.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from dataprep.output import keys
 from dataprep.output.manifest import (
     COLUMN_TYPES,
     OUT_OF_BOUNDS,
-    Byte,
+    ByteInteger,
     Count,
     FormatEntry,
     Manifest,
     RecordLocation,
     SampleCounts,
     Samples,
-    Small,
+    SmallInteger,
     out_of_bounds,
 )
 from dataprep.stores import Store, location
@@ -59,10 +60,10 @@ _COLUMNS = (
     "image_bytes",
 )
 # The types of the integer columns. All other columns are text.
-_INTEGER_TYPES = {Count: np.int64, Small: np.int32, Byte: np.int8}
-# Columns that are only written if a sample has a value.
+_INTEGER_TYPES = {Count: np.int64, SmallInteger: np.int32, ByteInteger: np.int8}
+# Columns that are written only if at least one sample has a value.
 _OPTIONAL_COLUMNS = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
-# The values that stand for an unknown number where it is not 0: a file may have 0 bytes.
+# In most columns, 0 means an unknown number. In these columns, -1 does: a file may have 0 bytes.
 _UNKNOWN_VALUES = {"label": -1, "source_bytes": -1}
 
 _CHUNK_ROWS = 2**20
@@ -70,11 +71,12 @@ _DAMAGED = "damaged, or another table of samples"
 
 
 class SampleTable:
-    """A table of samples that grows: the samples of the shards, then samples in no shard.
+    """Builds a table of samples: first the samples of each shard, then samples without a shard.
 
-    The rows are in the order of the plan. Unknown values are null: the size of a file that is not
-    an image, the location of a sample that was not written, the shard and the label of a sample
-    that is in no shard. A sample of a shard that has no class has the label -1.
+    The rows are in the order of the plan. Unknown values are null. Examples are the dimensions of a
+    file that is not an image, the location of a sample that was not written, and the shard and the
+    label of a sample that is in no shard. The label of a sample in a shard is -1 if the sample has
+    no class.
 
     Args:
         format_names: the formats of the job.
@@ -82,8 +84,8 @@ class SampleTable:
     Attributes:
         failures: the name and the reason of each sample that failed.
         written_labels: the labels of the samples that were written.
-        skip_reasons: the number of skipped samples, by the listing's reason or by the kind of their
-            content.
+        skip_reasons: the number of skipped samples by reason. The reason comes from the listing, or
+            is the kind of the file's content.
     """
 
     def __init__(self, format_names: Sequence[str]) -> None:
@@ -133,7 +135,7 @@ class SampleTable:
     def warnings(self, formats: Mapping[str, FormatEntry]) -> dict[str, int]:
         """Return the manifest's ``warnings``.
 
-        They count how many samples each policy has affected, and how many shards are out of bounds.
+        They count the samples with each quirk, and the shards that are too small or too large.
         """
         counts = self._quirks + Counter({OUT_OF_BOUNDS: out_of_bounds(formats)})
         return {quirk: counts[quirk] for quirk in sorted(counts)}
@@ -157,11 +159,11 @@ class SampleTable:
     def differences(self, content: bytes) -> list[int | None]:
         """Compare this table with the content of a stored file.
 
-        Outputs of earlier versions have no checksums, which are then not compared.
+        Checksums are not compared with outputs of earlier versions, which have none.
 
         Returns:
-            The numbers of the shards whose rows differ. It contains None if samples in no shard
-            differ, or if the tables differ in columns or in the number of rows.
+            The numbers of the shards whose rows differ. The list contains None if the samples
+            without a shard differ, or if the tables differ in columns or in the number of rows.
         """
         try:
             stored_rows = read_table(content)
@@ -189,15 +191,15 @@ class SampleTable:
         for name in _COLUMNS:
             values = samples.columns[name]
             if COLUMN_TYPES[name] is str:
-                columns[name] = texts(values, null_if_empty=True)
+                columns[name] = text_column(values, null_if_empty=True)
             else:
                 array = np.array(values, _INTEGER_TYPES[COLUMN_TYPES[name]])
                 is_known = array != _UNKNOWN_VALUES.get(name, 0)
                 if name == "label" and shard is not None:
                     is_known[:] = True
-                columns[name] = numbers(array, is_known)
+                columns[name] = number_column(array, is_known)
         shards = np.full(count, shard or 0, np.int32)
-        columns["shard"] = numbers(shards, np.full(count, shard is not None))
+        columns["shard"] = number_column(shards, np.full(count, shard is not None))
         for name in self._format_names:
             columns |= _location_columns(name, samples.records.get(name) or [None] * count)
         for name, arrow_type in _OPTIONAL_COLUMNS.items():
@@ -216,13 +218,13 @@ def _location_columns(
     values = np.array([location or (0, 0, 0) for location in locations], np.int64).reshape(-1, 3)
     columns = {}
     for column, name in enumerate(("offset", "length", "crc32c")):
-        columns[f"{format_name}_{name}"] = numbers(values[:, column], is_written)
+        columns[f"{format_name}_{name}"] = number_column(values[:, column], is_written)
     return columns
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """The stored table of a split. Columns are decoded when they are read.
+    """The stored table of samples of a split. A column is decoded when it is read.
 
     Attributes:
         store: the store that contains the split.
@@ -255,7 +257,7 @@ class StoredTable:
 
         Args:
             names: the names of the columns; None for all columns.
-            written: return only the samples that were written, instead of every source sample.
+            written: return only the samples that were written, instead of all source samples.
 
         Raises:
             DatasetError: the table is damaged, or does not have one of the columns.
@@ -275,7 +277,7 @@ class StoredTable:
 
 
 def stored_table(store: Store, manifest: Manifest) -> StoredTable:
-    """Return the table of a complete split, after comparing it with the manifest.
+    """Return the table of samples of a complete split, after checking it against the manifest.
 
     Raises:
         DatasetError: the table is missing, damaged, or not the table of this manifest.
@@ -319,20 +321,20 @@ def read_table(content: bytes, names: Collection[str] | None = None) -> pa.Table
 def readable(data: bytes) -> pa.BufferReader:
     """Copy ``data`` into a file in memory that Arrow can read.
 
-    Arrow's threads may release their input after the call has returned. To release a Python object
-    they would need the interpreter, and an interpreter that is about to exit is aborted
-    (https://github.com/apache/arrow/issues/33975, 34314).
+    The copy belongs to Arrow. Arrow's threads may release their input after a call has returned.
+    Releasing a Python object would need the interpreter, and would abort a process that is about to
+    exit (https://github.com/apache/arrow/issues/33975, 34314).
     """
     buffer = pa.allocate_buffer(len(data))
     memoryview(buffer).cast("B")[:] = data
     return pa.BufferReader(buffer)
 
 
-# The following functions do not use ``pa.array`` and ``to_numpy``, because these import pandas,
-# which takes a quarter of a second in commands that do not need pandas otherwise.
+# The following functions do not use ``pa.array`` and ``to_numpy``. These import pandas, which takes
+# a quarter of a second in commands that do not need pandas.
 
 
-def numbers(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+def number_column(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """Return numbers of shape (rows,) as an Arrow array, without a copy.
 
     Args:
@@ -344,12 +346,12 @@ def numbers(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None)
     return pa.Array.from_buffers(arrow_type, len(values), [_validity_bitmap(valid), data])
 
 
-def in_numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+def to_numpy_array(column: pa.ChunkedArray) -> NDArray[Any]:
     """Return a column of numbers without nulls as an array of shape (rows,)."""
     return np.from_dlpack(column.combine_chunks())
 
 
-def texts(values: Sequence[str], *, null_if_empty: bool = False) -> pa.ChunkedArray:
+def text_column(values: Sequence[str], *, null_if_empty: bool = False) -> pa.ChunkedArray:
     """Return strings as an Arrow array. With ``null_if_empty``, empty strings become null."""
     chunks = []
     for start in range(0, len(values), _CHUNK_ROWS):  # an Arrow array has at most 2 GiB

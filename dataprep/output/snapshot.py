@@ -1,11 +1,11 @@
-"""Read a split as it was when it was opened, or fail if it has been made again since then.
+"""Read a split in the state in which it was opened. Fail if the split has changed since then.
 
 ``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else, and
-write the next manifest last. Therefore bytes belong to the opened manifest if this manifest is
-still stored after the bytes were read.
+write the new manifest last. Therefore, if the manifest has not changed after bytes were read, the
+bytes belong to this manifest.
 
-A check is one HEAD request, or opens one file. Objects that are read together share a check. Each
-process checks the same version of an object only once.
+A check of the manifest takes one HEAD request, or opens one file. Objects that are read together
+share a check. Each process checks the same version of an object only once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dataprep.stores.protocol import GetVersioned, Store, Versioned, location
 
 
 class Snapshot:
-    """Reads objects of one split while its manifest stays the one that was opened.
+    """Reads objects of one split, as long as the split still has the manifest that was opened.
 
-    It can be shared by threads, and its pickle is small. A copy in another process accepts only the
-    same manifest. If a store reports no versions, the manifest is read after each object.
+    Threads can share it, and its pickle is small. A copy in another process accepts only the same
+    manifest. If a store has no versions, the manifest is read again after each object.
 
     Attributes:
         store: the store that contains the split.
@@ -56,7 +56,7 @@ class Snapshot:
         """Read the manifest again.
 
         Raises:
-            DatasetChanged: the manifest is gone, or is not the opened one.
+            DatasetChanged: the manifest is missing, or has changed since it was opened.
         """
         try:
             manifest, current = Snapshot.open(self.store, self._split)
@@ -68,7 +68,7 @@ class Snapshot:
         return manifest
 
     def check(self) -> None:
-        """Confirm that everything read before this call belongs to the manifest.
+        """Confirm that all bytes that were read before this call belong to the manifest.
 
         Raises:
             DatasetChanged: the split has been made again since it was opened, or is being made.
@@ -80,12 +80,12 @@ class Snapshot:
         self.manifest()
 
     def confirm(self, versions: Mapping[str, str]) -> None:
-        """Confirm that object versions that were just read belong to the manifest.
+        """Confirm that versions of objects that were just read belong to the manifest.
 
         One check confirms all of them. There is no check if all were confirmed before.
 
         Args:
-            versions: the version of each object, by its key; "" if the store reports no versions.
+            versions: the version of each object, by its key; empty if the store has no versions.
 
         Raises:
             DatasetChanged: see ``check``.
@@ -115,10 +115,10 @@ class Snapshot:
         return data
 
     def get_unconfirmed(self, key: str, offset: int, length: int | None) -> Versioned:
-        """Return the bytes of ``get_range`` and their version, which the caller must confirm.
+        """Return the bytes of ``get_range`` and their version, without checking the manifest.
 
-        Use the bytes only after ``confirm`` has accepted their version. One ``confirm`` can serve
-        many reads.
+        The caller must use the bytes only after ``confirm`` has accepted their version. One call of
+        ``confirm`` can serve many reads.
         """
         try:
             return _read_versioned(self.store, key, offset, length)
@@ -131,7 +131,7 @@ class Snapshot:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Check after the ``with`` block, for reads that do not go through this class.
+        """Check the manifest after the ``with`` block. This is for reads without this class.
 
         Raises:
             DatasetChanged: see ``check``. It also replaces an error of the block if the data set
@@ -147,7 +147,7 @@ class Snapshot:
     def _changed(self, reason: str) -> DatasetChanged:
         return DatasetChanged(
             f"the data set changed: split {self._split!r} of {self.store.uri} was made again "
-            f"since it was opened ({reason}). Samples read before are consistent; open it again "
+            f"since it was opened ({reason}). Samples read before are consistent. Open it again "
             "when it is complete"
         )
 

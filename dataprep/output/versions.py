@@ -11,7 +11,7 @@ from dataprep._version import __version__
 from dataprep.errors import JobError
 
 PIPELINE = 5
-"""The version of the conversion. It grows when this package writes other bytes for a source."""
+"""The version of the conversion, which is increased when other bytes are written for a source."""
 
 _CODECS = ("simplejpeg", "opencv-python-headless", "pillow")
 _FRAMEWORKS = ("torch", "tensorflow", "tensorflow-cpu", "mxnet", "nvidia-dali-cuda120")
@@ -19,8 +19,8 @@ _OTHER_LIBRARIES = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 
 
 @lru_cache(maxsize=2)
-def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
-    """The names and versions of everything that determines the bytes of an output.
+def versions_that_determine_bytes(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
+    """The names and versions of all software that determines the bytes of an output.
 
     They are part of the fingerprint of a job.
 
@@ -41,9 +41,9 @@ def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
 
 @cache
 def resizer() -> str:
-    """The library with which ``image.resize`` resizes on this machine.
+    """The library with which ``image.resize`` resizes images on this machine.
 
-    NumPy has no version here, because all versions add integers in the same way.
+    The version of NumPy is left out, because all versions add integers in the same way.
     """
     try:
         import cykooz_resizer  # noqa: F401  imported here, because it imports Pillow
@@ -52,10 +52,10 @@ def resizer() -> str:
     return f"cykooz-resizer {version('cykooz-resizer')}"
 
 
-def other_resizer(planned: Mapping[str, str]) -> str:
-    """How the resizer of this machine differs from the resizer of a job; empty if it does not.
+def resizer_difference(planned: Mapping[str, str]) -> str:
+    """Describe how the resizer of this machine differs from that of a job; empty if they are equal.
 
-    Jobs of earlier versions do not name their resizer. It gave the pixels of cykooz-resizer.
+    Jobs of earlier versions do not name their resizer. It gave the same pixels as cykooz-resizer.
 
     Args:
         planned: the versions with which the job was planned.
@@ -71,7 +71,7 @@ def other_resizer(planned: Mapping[str, str]) -> str:
     )
 
 
-def installed() -> str:
+def installed_libraries() -> str:
     """Two lines with the versions of the codecs and frameworks in this environment."""
     codecs = [f"{name} {version(name)}" for name in _CODECS]
     codecs.append(resizer())
@@ -84,8 +84,8 @@ def installed() -> str:
     return f"codecs: {', '.join(codecs)}\nframeworks: {', '.join(frameworks) or 'none'}"
 
 
-def informing() -> dict[str, str]:
-    """Versions that do not determine the bytes, but are useful to know."""
+def informative_versions() -> dict[str, str]:
+    """The versions of libraries that do not determine the bytes, for information."""
     versions = {"dataprep-iobench": __version__, "python": platform.python_version()}
     for name in _OTHER_LIBRARIES:
         versions[name] = version(name)
@@ -98,11 +98,11 @@ def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
     Raises:
         JobError: versions differ; the error names the differences.
     """
-    resizer_problem = other_resizer(dict(planned))
+    resizer_problem = resizer_difference(dict(planned))
     if resizer_problem:
         raise JobError(f"the job was {resizer_problem}")
     same_everywhere = "processor" not in dict(planned)
-    own_versions = dict(determining(same_everywhere=same_everywhere))
+    own_versions = dict(versions_that_determine_bytes(same_everywhere=same_everywhere))
     differences = []
     for name, planned_version in planned:
         own_version = own_versions.get(name, "missing")
@@ -111,5 +111,5 @@ def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
     if differences:
         raise JobError(
             f"worker {platform.node()} has {', '.join(differences)}: its bytes would differ from "
-            "the other workers': install the same versions everywhere"
+            "those of the other workers: install the same versions everywhere"
         )

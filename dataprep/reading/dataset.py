@@ -32,7 +32,7 @@ from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.output.manifest import FormatEntry, Manifest
-from dataprep.output.samples_table import StoredTable, in_numpy, stored_table
+from dataprep.output.samples_table import StoredTable, stored_table, to_numpy_array
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.epoch_order import Integers
 from dataprep.reading.query import Query
@@ -416,7 +416,7 @@ class Dataset(_SlicedToLists[Sample]):
             DatasetError: the table is missing or damaged, or lacks a column.
         """
         columns = self._table.columns(names).columns
-        arrays = [in_numpy(column).astype(np.int64, copy=False) for column in columns]
+        arrays = [to_numpy_array(column).astype(np.int64, copy=False) for column in columns]
         rows = self._rows(len(arrays[0]))
         if rows is None:
             return arrays

@@ -45,7 +45,7 @@ from dataprep.job.output_state import (
     read_manifest,
     read_plan,
 )
-from dataprep.job.planning import lack_of_space
+from dataprep.job.planning import not_enough_space
 from dataprep.job.report import Display
 from dataprep.job.split_plan import Part
 from dataprep.ordered import in_order
@@ -257,7 +257,7 @@ class _Copy:
             missing = [number for number in self.numbers if number not in copied_shards]
             missing_bytes = sum(sizes[number] for number in missing)
             total_bytes = sum(sizes[number] for number in self.numbers)
-            error = lack_of_space(target, missing_bytes)
+            error = not_enough_space(target, missing_bytes)
             if error is not None:
                 raise error
             manifest = read_manifest(target, job.split, job)

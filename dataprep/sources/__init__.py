@@ -5,12 +5,12 @@ support another kind, write a class with the methods of ``protocol.Source``, reg
 entry-point group ``dataprep.sources``, and declare its settings in ``options.py``. Most kinds
 inherit from ``files.FilesSource``, or from ``tar_source.TarSource`` if they read tars.
 
-The words of these modules:
+These modules use four terms:
 
-- An *entry* is what a source lists: usually an image file, or a file that is no sample.
+- An *entry* is an item that a source lists. It is a sample, or a file that is not a sample.
 - The *row* of an entry is its index in the columns of a ``Listing``.
-- A *container* is a file, or a row group of a file, that has several entries in it.
-- The *location* of an entry is its container with the first byte and the number of bytes.
+- A *container* is a file, or a row group of a file, that contains several entries.
+- The *location* of an entry is its container, its first byte there, and its number of bytes.
 """
 
 from __future__ import annotations
@@ -72,5 +72,5 @@ def open_source(
 
 
 def reads_runs(kind: str) -> bool:
-    """Whether jobs must keep the order of the samples in sources of this kind (``ReadsRuns``)."""
+    """Whether sources of this kind read runs of samples, so that jobs must keep their order."""
     return _SOURCES.has(kind) and hasattr(_SOURCES.load(kind), "read_runs")

@@ -1,6 +1,6 @@
-"""Files that name the classes of numeric labels: the setting ``class_names`` of several kinds.
+"""Read the files that name the classes of numeric labels (the setting ``class_names``).
 
-``labels.class_files`` reads their content; this module fetches them and translates errors.
+This module fetches the files and translates errors. ``labels.class_files`` parses their content.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataprep.stores import StoreOptions, open_store
 def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpace:
     """Read the names of classes from a text file or a ``labels.json``.
 
-    In a text file, line i, from 0, is the name of class i. If it begins with a WordNet ID, the ID
-    is the class and the rest of the line is its text.
+    In a text file, line i, counted from 0, has the name of class i. If the line begins with a
+    WordNet ID, the ID is the class, and the rest of the line is its description.
 
     Args:
         uri: the path or address of the file.
@@ -26,7 +26,7 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 
     Raises:
         SourceNotFound: there is no such file.
-        SourceError: the file cannot be read, or has a class twice.
+        SourceError: the file cannot be read, or contains a class twice.
     """
     folder, key = split_uri(uri)
     try:
@@ -40,15 +40,15 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 def label_space_of(names: Sequence[str], title: str, noun: str) -> LabelSpace:
     """Number classes in the order of their names.
 
-    If a name begins with a WordNet ID, the ID is the class and the rest is its text.
+    If a name begins with a WordNet ID, the ID is the class, and the rest is its description.
 
     Args:
         names: the name of each class, from number 0.
-        title: what errors call the file or table that has the names.
-        noun: what errors call one name there, such as ``line``. They count from 1.
+        title: the file or table with the names, as errors call it.
+        noun: the position of a name, as errors call it, such as ``line``. It is counted from 1.
 
     Raises:
-        SourceError: a name is empty, or is there twice.
+        SourceError: a name is empty, or occurs twice.
     """
     try:
         return classes_in_order(names, title, noun)

@@ -1,4 +1,4 @@
-"""PURE. Which entries of a source are left out by their paths: the setting ``exclude`` of a job.
+"""PURE. Leave out entries of a source by their paths (the setting ``exclude`` of a job).
 
 A glob without a slash matches a file or folder of that name at any depth. If it matches a folder,
 everything in the folder is left out. A glob with a slash begins at the root of the source. In it,
@@ -30,16 +30,16 @@ class Exclusion:
     globs: tuple[str, ...] = ()
 
     def reason(self, path: str) -> str:
-        """Why the file or folder at ``path`` is left out by its name; empty if it is not."""
+        """Why the file or folder at ``path`` is left out; empty if it is not left out."""
         if is_clutter(path):
             return CLUTTER
         return self.by_glob(path)
 
     def reasons(self, paths: Sequence[str]) -> dict[int, str]:
-        """The reason of each path that is left out, by the path's index."""
+        """The reason why each path is left out, by the index of the path."""
         reasons = {}
         for row, path in enumerate(paths):
-            # ``by_glob`` is called only if there are globs: there may be millions of paths.
+            # Call ``by_glob`` only if there are globs, because there may be millions of paths.
             reason = self.by_glob(path) if self.globs else ""
             if is_clutter(path):
                 reason = CLUTTER
@@ -48,7 +48,7 @@ class Exclusion:
         return reasons
 
     def by_glob(self, path: str) -> str:
-        """The reason of a path that a glob leaves out; empty if no glob matches."""
+        """The reason why a glob leaves out ``path``; empty if no glob matches."""
         if not self.globs or not self._any_glob.search(path):
             return ""
         for glob, pattern in zip(self.globs, self._patterns, strict=True):
@@ -57,7 +57,7 @@ class Exclusion:
         return ""
 
     def applied(self, listing: Listing) -> Listing:
-        """Return the listing with the matched entries skipped and without their classes."""
+        """Return the listing with all matching entries marked as skipped, without a class."""
         if not self.globs:
             return listing
         problems = dict(listing.problems)
@@ -72,7 +72,7 @@ class Exclusion:
         return replace(listing, classes=classes, problems=problems) if is_changed else listing
 
     def unmatched(self, listing: Listing) -> Sequence[str]:
-        """The globs that match no entry, no file that was left out, and no unread folder."""
+        """The globs that match nothing: no entry, no left-out file, and no unread folder."""
         paths = (*listing.names, *listing.unread, *listing.left_out)
         unmatched = []
         for glob, pattern in zip(self.globs, self._patterns, strict=True):
@@ -87,7 +87,7 @@ class Exclusion:
 
     @cached_property
     def _any_glob(self) -> re.Pattern[str]:
-        """One pattern for all globs, since most paths match none of them."""
+        """One pattern for all globs. It is fast for most paths, which match no glob."""
         return re.compile("|".join(_glob_pattern(glob) for glob in self.globs))
 
 
@@ -108,7 +108,7 @@ def check_glob(glob: str) -> None:
 
 
 def _glob_pattern(glob: str) -> str:
-    """A regular expression that finds ``glob`` in a path, at the path's end or before a slash."""
+    """A regular expression for ``glob``. A match ends at the end of the path or before a slash."""
     names = [name for name in glob.split("/") if name not in ("", ".")]
     is_anchored = "/" in glob.rstrip("/")
     pieces = []
@@ -125,7 +125,7 @@ def _glob_pattern(glob: str) -> str:
 
 
 def _name_pattern(name: str) -> str:
-    """A regular expression for one name: ``*``, ``?`` and ``[...]`` are as in a shell."""
+    """A regular expression for one name. ``*``, ``?`` and ``[...]`` have the meaning of a shell."""
     pieces, position = [], 0
     while position < len(name):
         character = name[position]

@@ -1,7 +1,7 @@
-"""PURE. What the name of a file says: an image, an archive, a Parquet file, a shard, or clutter.
+"""PURE. Recognise files by their names: images, archives, Parquet files, shards and clutter.
 
-The functions are methods of compiled patterns, which return a match or None. A Python function that
-is called for each of a million names would take seconds.
+Most functions here are methods of compiled patterns, which return a match or None. Python functions
+that are called for each of a million names would take seconds.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterable
 
 CLUTTER = "hidden or system file"
-"""The reason why a file that ``is_clutter`` matches is no sample."""
+"""The reason why a file that ``is_clutter`` matches is not a sample."""
 
 _IMAGE_EXTENSIONS = (
     "avif|bmp|dib|gif|heic|heif|j2k|jfif|jp2|jpe|jpeg|jpg|pbm|pgm|png|pnm|ppm|tif|tiff|webp"
 )
 
 promises_image = re.compile(rf"[^/]\.(?:{_IMAGE_EXTENSIONS})\Z", re.IGNORECASE | re.ASCII).search
-"""Whether a file is expected to be an image by its name.
+"""Whether a file should be an image according to its name.
 
-The codec is chosen by the content. The name only decides whether a file that is no image counts as
-a failure or is skipped.
+The content decides which codec is used. The name only decides what happens to a file that is not an
+image: it is a failure or is skipped.
 """
 
 lacks_extension = re.compile(r"(?:\A|/)[^./]*\Z").search
@@ -58,7 +58,7 @@ TAR_ENDING = re.compile(
     r"\.(tar(\.(gz|bz2|xz|zst|lz4|lz|lzma|lzo|z|part|partial|crdownload))?|t(gz|bz2?|xz|zst))\Z",
     re.IGNORECASE,
 )
-"""The end of the name of a tar, which may be compressed or only partly downloaded."""
+"""The end of the name of a tar. The tar may be compressed, or only partly downloaded."""
 
 PARQUET_ENDING = re.compile(r"\.(parquet|pq)\Z", re.IGNORECASE)
 """The end of the name of a Parquet file."""
@@ -69,9 +69,9 @@ _IMAGE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0
 
 
 def advice_for(names: Iterable[str]) -> str:
-    """Name the kind of source that fits these files, as the end of an error message.
+    """Return advice which kind of source fits these files, as the end of an error message.
 
-    The first name that suggests another kind decides. Returns an empty text if none does.
+    The first file name that suggests another kind decides. The text is empty if no name does.
     """
     for name in names:
         if PARQUET_ENDING.search(name):

@@ -1,7 +1,7 @@
-"""The base of sources whose address is a file or a folder of files, and helpers to read files.
+"""The base class of sources whose address is a file or a folder of files.
 
-The helpers list the files of a store, look up their sizes, and translate errors of the store into
-errors of the source.
+Functions of this module list the files of a store, look up their sizes, and translate errors of the
+store into errors of the source.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 
 MISSING = "not there"
-"""The reason why a file that does not exist has no size."""
+"""The reason in place of the size of a file that does not exist."""
 
 UNREADABLE = "it may not be read, or is not there"
-"""The reason why a file that the store refuses to show has no size."""
+"""The reason in place of the size of a file to which the store refuses access."""
 
 _MIN_KEYS_TO_LIST = 100
 _MAX_LISTED_PER_KEY = 10
@@ -52,10 +52,10 @@ class FilesAt:
 
 
 class FilesSource:
-    """A source whose address is that of a folder of files, or of a single file.
+    """A source whose address is a folder of files, or a single file.
 
     Attributes:
-        concurrency: how many reads a worker keeps in flight.
+        concurrency: the number of reads that a worker keeps in flight.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
@@ -63,7 +63,7 @@ class FilesSource:
         self._options = options
         self._exclusion = Exclusion()
         self._splits_are_classes = False
-        self.concurrency = reads_at_once(self._store)
+        self.concurrency = reads_in_flight(self._store)
 
     @property
     def uri(self) -> str:
@@ -79,15 +79,15 @@ class FilesSource:
         self._exclusion = Exclusion(globs)
 
     def read_splits_as_classes(self) -> None:
-        """Let ``list`` accept names that look like different splits, and read them as one."""
+        """Let ``list`` accept names of different splits, and read all of them as one split."""
         self._splits_are_classes = True
 
     def _files_at(self, noun: str, tree: Tree) -> FilesAt:
         """The single file at the address, or the files of the folder there.
 
         Args:
-            noun: what errors call a file of this kind.
-            tree: gets the listing of the folder.
+            noun: the kind of file, as errors call it.
+            tree: the listing of the folder is added to it.
 
         Raises:
             SourceNotFound: there is no file.
@@ -105,7 +105,7 @@ class FilesSource:
         return FilesAt(self._store, sorted(folder_tree.files), is_folder=True)
 
     def _problem_of(self, file: ObjectInfo, *, in_folder: bool) -> Problem | None:
-        """Why a file is not read, judged by its entry in the listing; None if it is read."""
+        """Why a file is not read, according to its entry in the listing; None if it is read."""
         if in_folder:
             reason = self._exclusion.reason(file.key)
             if reason:
@@ -128,8 +128,8 @@ def split_uri(uri: str) -> tuple[str, str]:
     return folder or slash or ".", name
 
 
-def reads_at_once(store: Store) -> int:
-    """How many reads a worker keeps in flight: one from a disk, many from a remote store."""
+def reads_in_flight(store: Store) -> int:
+    """The number of reads that a worker keeps in flight: one from a disk, many from elsewhere."""
     return 1 if isinstance(store, LocalStore) else REMOTE_READS
 
 
@@ -146,7 +146,8 @@ def list_files(
     Args:
         store: the store that contains the files.
         prefix: the beginning of the keys.
-        is_left_out: whether a folder is no part of the source. Such a folder need not be readable.
+        is_left_out: whether a folder, given by its key, is not part of the source. Such a folder
+            need not be readable.
 
     Raises:
         SourceNotFound: the store does not exist.
@@ -163,7 +164,7 @@ def list_files(
         raise SourceError(f"cannot list {store.uri}: {reason}") from None
 
 
-def read_error(
+def translated_read_error(
     error: ObjectNotFound | PermissionRefused, store: Store, key: str, where: str
 ) -> Exception:
     """Translate an error of reading a file into an error of the sample or of the source.
@@ -172,24 +173,25 @@ def read_error(
         error: the error of the store.
         store: the store.
         key: the key of the file.
-        where: what the message calls the source.
+        where: the source, as the message calls it.
     """
     if isinstance(error, ObjectNotFound):
         return SourceChanged(
             f"{key!r} is gone from {where} since it was listed: restore it, or start "
-            "anew with --overwrite"
+            "again with --overwrite"
         )
     if isinstance(store, LocalStore):
         return UnreadableImage(str(error))
-    return error  # A remote store may refuse all reads, so this is no error of one sample.
+    return error  # A remote store may refuse all reads: this is not an error of one sample.
 
 
 def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """Return the size of each file in bytes, or the reason why the size is unknown.
 
-    On S3, one LIST returns a thousand sizes. So for ``_MIN_KEYS_TO_LIST`` keys or more, their
-    common folder is listed first, up to ``_MAX_LISTED_PER_KEY`` objects per key. The sizes of the
-    remaining keys are requested one by one.
+    On S3, one LIST request returns a thousand sizes. Therefore the common folder of the keys is
+    listed first if there are at least ``_MIN_KEYS_TO_LIST`` keys. The listing ends after
+    ``_MAX_LISTED_PER_KEY`` objects per key. The sizes of the remaining keys are requested one by
+    one.
 
     Raises:
         StoreError: the store does not answer.
@@ -202,7 +204,7 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 
     def size_of(key: str) -> int | str:
         if on_s3 and key.encode(errors="ignore").decode() != key:
-            return "its name is not UTF-8, as a key on S3 is"
+            return "its name is not UTF-8, which keys on S3 must be"
         try:
             return store.head(key).bytes
         except ObjectNotFound:
@@ -213,7 +215,7 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     def sizes_of_batch(batch: Sequence[str]) -> list[int | str]:
         return [size_of(key) for key in batch]
 
-    # Each call of a thread looks up many keys, since starting a call takes longer than a look-up
+    # Each task of a thread looks up many keys, because starting a task takes longer than a look-up
     # on a local disk.
     per_call = min(_MAX_KEYS_PER_CALL, len(unknown_keys) // (4 * _THREADS) + 1)
     batches = [
@@ -226,12 +228,12 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 
 
 def _listed_sizes(store: Store, keys: Sequence[str]) -> dict[str, int]:
-    """The sizes of those keys that a listing of their common folder shows."""
+    """The sizes of the keys that are in a listing of their common folder."""
     required_keys = {*keys}
     folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
     max_objects = _MAX_LISTED_PER_KEY * len(required_keys)
     sizes = {}
-    # Credentials that may read an object may not be allowed to list the bucket.
+    # Credentials that can read objects are not always allowed to list the bucket.
     with contextlib.suppress(PermissionRefused):
         for info in islice(store.list(f"{folder}/".lstrip("/")), max_objects):
             if info.key in required_keys:

@@ -1,4 +1,4 @@
-"""PURE. Find the class of each file by its folders."""
+"""PURE. Find the class of each file from the folders in its path."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dataprep.sources.protocol import Problem, Problems
 from dataprep.sources.splits import find_splits
 
 NO_CLASS = "in no class folder"
-"""The reason why a file outside all class folders is no sample."""
+"""The reason why a file outside all class folders is not a sample."""
 
 _NO_IMAGES = "its folder holds no images"
 _NO_IMAGE_NAME = "not named as an image"
 _DEPTH_OF_SYNSET = -1
-"""Stands for the depth of the class folder if it varies: the folder named by a synset."""
+"""In place of a depth: the class is the folder that is named by a synset, at any depth."""
 
 
 def most_common_reason(problems: Problems) -> str:
-    """The most frequent reason why entries are no samples, as the end of an error message."""
+    """The most frequent reason why entries are not samples, as the end of an error message."""
     counts = Counter(problem.reason for problem in problems.values())
     if not counts:
         return ""
@@ -35,7 +35,7 @@ def classify(
     problems: Problems,
     uri: str,
     advise: Callable[[str], str],
-    absent: str,
+    no_samples_message: str,
     *,
     splits_are_classes: bool = False,
 ) -> list[str]:
@@ -45,16 +45,16 @@ def classify(
 
     Args:
         names: the paths of the files, below the source.
-        problems: the files that are already known to be no samples.
+        problems: the files that are not samples for other reasons.
         uri: the address of the source, for errors.
-        advise: returns the options that read one folder of the source; for an empty folder name,
-            all of it.
-        absent: the error message if there is no sample at all.
+        advise: returns the command-line options that read one folder of the source. For an empty
+            folder name, they read the whole source.
+        no_samples_message: the error message if there are no samples.
         splits_are_classes: whether folders that look like splits are read as classes.
 
     Raises:
-        SourceNotFound: every file has a problem.
-        SourceError: the folders look like splits, or there are two kinds of class folders.
+        SourceNotFound: no file is a sample.
+        SourceError: the folders look like splits, or some folders are synsets and others are not.
     """
     reason_before = most_common_reason(problems)
     skipped = {row for row, problem in problems.items() if problem.status == "skipped"}
@@ -77,19 +77,19 @@ def classify(
             with_images.add(classes[row])
     _skip_files_without_class(classes, with_images, problems)
     if len(problems) == len(names):
-        raise SourceNotFound(absent + reason_before)
+        raise SourceNotFound(no_samples_message + reason_before)
     return classes
 
 
 def _skip_files_without_class(
     classes: list[str], with_images: Set[str], problems: Problems
 ) -> None:
-    """Add files to ``problems`` that are in no class folder, or in one without images.
+    """Add files to ``problems`` that are in no class folder, or in a class folder without images.
 
     Args:
-        classes: the class of each file; emptied if the class has no images.
+        classes: the class of each file. It is set to an empty text if the class has no images.
         with_images: the classes that have images.
-        problems: the files that are no samples.
+        problems: the files that are not samples.
     """
     for row, group in enumerate(classes):
         if row in problems:
@@ -102,10 +102,10 @@ def _skip_files_without_class(
 
 
 def _likely_image_pattern(names: Sequence[str]) -> Callable[[str], object]:
-    """The pattern of the names of files that are likely images.
+    """The pattern that recognises likely images by their names.
 
-    If no name has the extension of an image, and none suggests another kind of source, files
-    without an extension are likely images.
+    It is the extension of an image. If no name has such an extension, and no name suggests another
+    kind of source, files without an extension are likely images.
     """
     if any(map(promises_image, names)) or advice_for(names):
         return promises_image
@@ -139,9 +139,9 @@ def _class_of(folders: Sequence[str], depth: int) -> str:
 
 
 def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str], str]) -> int:
-    """The number of folders above the class folder in a path, or ``_DEPTH_OF_SYNSET``.
+    """The depth of the class folder: the number of folders above it, or ``_DEPTH_OF_SYNSET``.
 
-    A folder that is named by a WordNet synset is the class. If there is none, the class is the
+    A folder that is named by a WordNet synset is the class. Without such folders, the class is the
     first folder in which paths differ.
 
     Args:
@@ -160,15 +160,15 @@ def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str]
             f"as {'/'.join(outside[0])!r}, and either could be the classes: move one of them "
             f"elsewhere, or read one folder alone, as in {advise('FOLDER')}"
         )
-    return _DEPTH_OF_SYNSET if inside else _first_difference(folders)
+    return _DEPTH_OF_SYNSET if inside else _depth_of_first_difference(folders)
 
 
-def _first_difference(folders: Iterable[tuple[str, ...]]) -> int:
-    """The number of folders that all paths share above the class folder."""
+def _depth_of_first_difference(folders: Iterable[tuple[str, ...]]) -> int:
+    """The depth of the first folder in which paths differ."""
     paths = [names for names in folders if names]
     shared = len(os.path.commonprefix(paths))  # noqa: RUF071  they are tuples
     next_names = {names[shared] for names in paths if len(names) > shared}
     if len(next_names) > 1:
         return shared
-    # There is a single class, which is the last folder that all paths share.
+    # There is a single class: the last folder that all paths share.
     return max(0, shared - 1)

@@ -1,6 +1,7 @@
-"""Kind ``ilsvrc``: ILSVRC2012 as downloaded, and other images in tars, read in place.
+"""Kind ``ilsvrc``: images in tars, such as the archives of ILSVRC2012 as downloaded.
 
-The source is a tar of tars, a flat tar, a tree in a tar, or a folder of tars.
+The tars are read without unpacking. A source is a tar of tars, a tar without folders, a folder tree
+in a tar, or a folder of tars.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from dataprep.counted import counted, listed
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.names import by_bytes
-from dataprep.output.samples_table import in_numpy
+from dataprep.output.samples_table import to_numpy_array
 from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.ilsvrc_classes import (
@@ -35,9 +36,9 @@ from dataprep.sources.label_classes import Classes
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Problem, Problems
-from dataprep.sources.splits import is_no_class
+from dataprep.sources.splits import is_not_a_class
 from dataprep.sources.tar_index import EMPTY, leaves_archive
-from dataprep.sources.tar_source import TarSource, texts
+from dataprep.sources.tar_source import TarSource, interned_texts
 from dataprep.stores import StoreOptions
 
 _REPLACED = "a later member of the archive has the same name"
@@ -45,12 +46,13 @@ _REPLACED = "a later member of the archive has the same name"
 
 @dataclass
 class _TarUse:
-    """Which tars of a source gave samples.
+    """Which tars of a source contain samples.
 
     Attributes:
-        with_samples: tars that have samples, or images that failed; without their endings.
-        without_images: tars that have neither.
-        unreadable: why files that are named as tars could not be read, by their name.
+        with_samples: tars that contain samples, or images that failed. Their names have no
+            extension.
+        without_images: tars that contain neither samples nor failed images.
+        unreadable: why files with names of tars could not be read, by their name.
     """
 
     with_samples: set[str] = field(default_factory=set)
@@ -59,12 +61,12 @@ class _TarUse:
 
 
 class ILSVRC(TarSource):
-    """Images in tar archives, of which only headers and the images themselves are read.
+    """Images in tar archives. Only the headers and the images are read.
 
-    ``uri`` is one archive (ILSVRC2012's train tar of tars, its flat validation tar, or any tree in
-    a tar), or a folder of tars, one for each class. An image in ``n01440764.tar`` is called
-    ``n01440764/NAME``, as if that tar had been unpacked into a folder, and its classes are found as
-    in class folders. If images are in no folder, they have no classes.
+    ``uri`` is an archive or a folder of archives. Examples of an archive are ILSVRC2012's tar of
+    tars for training, and its flat tar for validation. An image in ``n01440764.tar`` is called
+    ``n01440764/NAME``, as if the tar had been unpacked into a folder. Its class is found as in
+    class folders. Images that are not in a folder have no classes.
     """
 
     kind = "ilsvrc"
@@ -91,18 +93,18 @@ class ILSVRC(TarSource):
             raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [name.removeprefix(prefix) for name in _file_names(table)]
-        tars = [_tar_below(tar, prefix) for tar in texts(table, "tar")]
+        tars = [_tar_below(tar, prefix) for tar in interned_texts(table, "tar")]
         problems = self._problems(names, table)
         problems_before_classes = dict(problems)
         classes = self._classes(names, tars, problems)
         empty_notes = self._require_all_tars(names, tars, problems_before_classes, problems)
         return Listing(
             names=names,
-            sizes=in_numpy(table["bytes"]),
+            sizes=to_numpy_array(table["bytes"]),
             classes=classes.names,
             problems=problems,
-            containers=texts(table, "container"),
-            offsets=in_numpy(table["offset"]),
+            containers=interned_texts(table, "container"),
+            offsets=to_numpy_array(table["offset"]),
             notes=(*classes.notes, *empty_notes, *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),
@@ -110,12 +112,12 @@ class ILSVRC(TarSource):
         )
 
     def _classes(self, names: Sequence[str], tars: Sequence[str], problems: Problems) -> Classes:
-        """The class of each member. Members that are no samples are added to ``problems``.
+        """The class of each member. Members that are not samples are added to ``problems``.
 
         Raises:
             SourceError: the source can be read in two ways.
         """
-        # A member whose path is refused must not contribute folders.
+        # The folders of a member whose path is refused must not count.
         paths = ["" if leaves_archive(name) else name for name in names]
         members = Members(self.uri, paths, tars, problems)
         paths_in_tars = [members.path_in_tar(row) for row in range(len(names))]
@@ -155,9 +157,9 @@ class ILSVRC(TarSource):
 
         Args:
             paths: the paths of the members.
-            problems: members that are no samples; others are added.
+            problems: members that are not samples. More members are added to it.
             splits_are_classes: whether folders that look like splits are read as classes.
-            in_each_tar: whether each of several tars may have the same folders.
+            in_each_tar: whether there are several tars that may have the same folders.
 
         Raises:
             SourceNotFound, SourceError: as ``classify``.
@@ -170,16 +172,18 @@ class ILSVRC(TarSource):
         if len(folders) == 1:
             (folder,) = folders
             name = folder.rpartition("/")[2]
-            if not name or (is_no_class(name) and not splits_are_classes):
+            if not name or (is_not_a_class(name) and not splits_are_classes):
                 return unclassified(paths, problems)
-        absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
+        no_samples_message = (
+            f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
+        )
         all_options = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
         above = (self._section.folder or "").strip("/")
 
         def advise(folder: str) -> str:
             if in_each_tar and folder:
                 exclude = _exclude_siblings(folder, folders)
-                # The remaining folder looks like a split.
+                # The remaining folder looks like a split, and must be read as a class.
                 return f"{all_options}{exclude} --set labels.split_folders=classes"
             path = posixpath.join(above, folder)
             if not path:
@@ -191,12 +195,12 @@ class ILSVRC(TarSource):
             problems,
             self.uri,
             advise,
-            absent,
+            no_samples_message,
             splits_are_classes=splits_are_classes,
         )
 
     def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
-        """The members that are no samples, regardless of their classes."""
+        """The members that are not samples, regardless of their classes."""
         statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
         problems = {}
         for row, name in enumerate(names):
@@ -220,16 +224,16 @@ class ILSVRC(TarSource):
         problems_before_classes: Problems,
         problems: Problems,
     ) -> tuple[str, ...]:
-        """Refuse a source in which some tars are classes and another one cannot be read.
+        """Refuse a source in which some tars are classes, and another tar cannot be read.
 
         Args:
-            names: the name of each member, or of a file that is no archive.
+            names: the name of each member, or of a file that is not an archive.
             tars: the tar of each member.
-            problems_before_classes: the members that are no samples, regardless of their classes.
-            problems: all members that are no samples.
+            problems_before_classes: the members that are not samples, regardless of their classes.
+            problems: all members that are not samples.
 
         Returns:
-            A note about tars without images, which make no class, as empty class folders do not.
+            A note about tars without images. Like empty class folders, they become no classes.
 
         Raises:
             SourceError: a tar cannot be read.
@@ -264,7 +268,7 @@ class ILSVRC(TarSource):
         problems_before_classes: Problems,
         problems: Problems,
     ) -> _TarUse:
-        """Which tars gave samples. Arguments as ``_require_all_tars``."""
+        """Find which tars contain samples. The arguments are those of ``_require_all_tars``."""
         use = _TarUse()
         for row, (name, tar) in enumerate(zip(names, tars, strict=True)):
             if self._exclusion.by_glob(name) or (not tar and is_clutter(name)):
@@ -286,12 +290,12 @@ class ILSVRC(TarSource):
 
 
 def _file_names(table: pa.Table) -> Sequence[str]:
-    """The names of the members in an index. They differ, so ``texts`` would gain nothing."""
+    """The names of the members in an index. They are not interned, because they differ."""
     return [os.fsdecode(name) for name in table["name"].to_pylist()]
 
 
 def _tar_below(tar: str, prefix: str) -> str:
-    """The path of a tar below ``ilsvrc.folder``; empty if that folder is the tar, or inside it.
+    """The path of a tar below ``ilsvrc.folder``; empty if that folder is the tar or is inside it.
 
     Args:
         tar: the path of the tar; empty for the outer archive.
@@ -302,7 +306,7 @@ def _tar_below(tar: str, prefix: str) -> str:
 
 
 def _exclude_siblings(folder: str, folders: set[str]) -> str:
-    """Options that leave out the folders beside ``folder`` in every tar."""
+    """The command-line options that leave out the folders beside ``folder`` in every tar."""
     depth = folder.count("/") + 1
     siblings = {"/".join(path.split("/")[:depth]) for path in folders} - {folder}
     options = [f" --exclude {shlex.quote(f'*/{path}')}" for path in sorted(siblings)]

@@ -1,9 +1,10 @@
-"""PURE. Find the classes of images in tars: by the tars, by folders, or by the images' names.
+"""PURE. Find the classes of images in tars: from the tars, from folders, or from image names.
 
-The name of an archive is a class only if nothing inside suggests otherwise. Images may have a
-WordNet synset in their names, as in ``n01440764_10026_n01440764.JPEG``. The folders inside several
-archives may be the classes. Tars of WebDataset have the class of each image in another member. A
-source that can be read in two ways is refused, and the error names the setting for each.
+There are four cases. The names of images may contain WordNet synsets, as in
+``n01440764_10026_n01440764.JPEG``. The folders inside archives may be the classes. Tars of
+WebDataset have the class of each image in another member; they are refused here. If none of this
+holds, the archives are the classes. A source that can be read in two ways is refused. The error
+then names the setting for each way.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _VOLUME_WORDS = frozenset(
 _SYNSET = r"(?<![A-Za-z0-9])n\d{8}(?![A-Za-z0-9])"
 _has_synset_in_base_name = re.compile(rf"{_SYNSET}[^/]*\Z").search
 _synsets_in = re.compile(_SYNSET).findall
-# This is a pattern, since most archives are of this form and have a million images.
+# This is one pattern, because most archives match it and have a million images.
 _repeats_its_folder = re.compile(r"(?:\A|/)(n\d{8})/(?:[^/]*/)*\1[_.][^/]*\Z").search
 _may_be_sidecar = re.compile(
     r"[^/]\.(?:caption|class|cls2|id|index|inx|jsn|npy|text|txt)\Z", re.IGNORECASE
@@ -52,8 +53,8 @@ class Members:
     Attributes:
         uri: the address of the source, for errors.
         names: the path of each member, below a folder with the name of its tar.
-        tars: the tar of each member, if the source has several; else empty.
-        problems: members that are no samples, by their row. The functions below add to it.
+        tars: the tar of each member, if the source has several tars; else empty texts.
+        problems: members that are not samples, by their row. Functions of this module add to it.
     """
 
     uri: str
@@ -63,7 +64,7 @@ class Members:
 
     @property
     def image_rows(self) -> list[int]:
-        """The rows of members that are named as images and may be samples."""
+        """The rows of members that have names of images and may be samples."""
         rows = []
         for row, name in enumerate(self.names):
             if row not in self.problems and promises_image(name):
@@ -80,12 +81,12 @@ class Members:
 
 
 def refuse_webdataset(members: Members) -> None:
-    """Refuse tars of WebDataset: an image and a ``.cls`` or ``.json`` file have the same key.
+    """Refuse WebDataset tars, in which an image and a ``.cls`` or ``.json`` file have the same key.
 
-    Captions (``.txt``) and the like count only if at least half of the images have one.
+    Other files such as captions (``.txt``) count only if at least half of the images have one.
 
     Raises:
-        SourceError: the message names an image and its other file.
+        SourceError: the tars are WebDataset. The message names an image and its other file.
     """
     sidecar_by_key = {}
     text_by_key = {}
@@ -104,7 +105,7 @@ def refuse_webdataset(members: Members) -> None:
         sidecar = sidecar_by_key.get(key_and_extension(image)[0])
         if sidecar is not None:
             raise SourceError(
-                f"{members.uri} has {sidecar!r} beside {image!r}, as WebDataset has: read it with "
+                f"{members.uri} has {sidecar!r} beside {image!r}, as in WebDataset: read it with "
                 f"--source {shlex.quote(members.uri)} --kind webdataset. If it is no WebDataset, "
                 "say what the classes are with --set ilsvrc.classes=archives, folders or names"
             )
@@ -113,13 +114,13 @@ def refuse_webdataset(members: Members) -> None:
 def classes_if_named(members: Members) -> list[str] | None:
     """Return the synset in the name of each member; None if folders or archives are the classes.
 
-    The names decide if every image has a synset in its name, except in two cases: each image is
-    below a folder or archive with the same synset; or there is a single archive, in which each
-    folder has a synset of its own.
+    The names decide if every image has a synset in its name, except in two cases. In the first
+    case, each image is in a folder or archive that is named by the same synset. In the second case,
+    there is a single archive, and each of its folders has its own synset.
 
     Raises:
-        SourceError: in several archives, only some images have a synset; or an image has two; or a
-            synset differs from that of the folder or archive.
+        SourceError: there are several archives, and only some images have a synset; or an image has
+            two synsets; or a synset differs from that of the folder or archive.
     """
     images = [members.names[row] for row in members.image_rows]
     if all(map(_repeats_its_folder, images)) or not any(map(_has_synset_in_base_name, images)):
@@ -170,10 +171,10 @@ def classes_by_name(members: Members) -> list[str]:
 
 
 def refuse_folders_in_tars(members: Members) -> None:
-    """Refuse several archives in which the folders could be the classes as well.
+    """Refuse archives if either the archives or the folders in them could be the classes.
 
     Raises:
-        SourceError: all images are in folders, and an archive has several of these.
+        SourceError: all images are in folders, and an archive has several folders.
     """
     folders_by_tar: dict[str, set[str]] = {}
     for row in members.image_rows:
@@ -201,9 +202,10 @@ def refuse_folders_in_tars(members: Members) -> None:
 
 
 def volumes_among(members: Members) -> list[str]:
-    """Return archives that are volumes of one data set by their names, which are no classes.
+    """Return the archives that are volumes of one data set according to their names.
 
-    There must be two whose names differ in a number alone, or only one archive, with a number.
+    These names are not classes. Either the names of two archives differ only in a number, or there
+    is only one archive, and its name has a number.
     """
     tars = sorted({members.tars[row] for row in members.image_rows} - {""})
     tars_by_pattern: dict[str, list[str]] = {}
@@ -222,7 +224,7 @@ def tars_are_splits(members: Members, volumes: Sequence[str]) -> bool:
 
     Args:
         members: the members.
-        volumes: the tars that are volumes by their names, possibly all of one split.
+        volumes: the tars with names of volumes. They may all belong to one split.
     """
     tars = {*members.tars} - {""}
     splits = {split_of(TAR_ENDING.sub("", tar).rpartition("/")[2]) for tar in tars}
@@ -233,7 +235,7 @@ def tars_are_splits(members: Members, volumes: Sequence[str]) -> bool:
 
 
 def has_class_folders(members: Members) -> bool:
-    """Whether images are in several folders inside the archives that may be classes."""
+    """Whether images are in several folders inside the archives, and these may be classes."""
     folders = {_folder_of(members.path_in_tar(row)) for row in members.image_rows}
     if len(folders) < 2:
         return False
@@ -242,11 +244,11 @@ def has_class_folders(members: Members) -> bool:
 
 
 def note_of_volumes(volumes: Sequence[str]) -> str:
-    """Tell the user that the names of these archives were not taken for classes."""
+    """Return a note that the names of these archives are not used as classes."""
     names = " and ".join(volumes[:2])
     return (
         f"{names}: named like volumes of one data set, so that these names are no classes; "
-        "--set ilsvrc.classes=archives takes them for classes"
+        "--set ilsvrc.classes=archives uses them as classes"
     )
 
 
@@ -255,19 +257,19 @@ def _folder_of(path: str) -> str:
 
 
 def _is_volume(stem: str) -> bool:
-    """Whether a name is that of a volume of a data set: ``train_images_3``, ``cc-00003``."""
+    """Whether a name looks like a volume of a data set, such as ``train_images_3``."""
     if _ends_with_long_number(stem):
         return True
     has_number = any(character.isdecimal() for character in stem)
-    words = {*re.findall("[a-z]+", stem.lower())}
-    return has_number and bool(words & _VOLUME_WORDS)
+    words_in_name = {*re.findall("[a-z]+", stem.lower())}
+    return has_number and bool(words_in_name & _VOLUME_WORDS)
 
 
 def _synset_in_name(path: str, uri: str) -> str:
-    """The synset in the base name of a path; empty if it has none.
+    """The synset in the base name of a path; empty if there is none.
 
     Raises:
-        SourceError: it has two.
+        SourceError: the name has two synsets.
     """
     synsets = {*_synsets_in(path.rpartition("/")[2])}
     if len(synsets) > 1:
@@ -280,7 +282,7 @@ def _synset_in_name(path: str, uri: str) -> str:
 
 
 def _synset_above(path: str) -> str:
-    """The first folder of a path that is named by a synset; empty if none is."""
+    """The first folder of a path that is named by a synset; empty if there is none."""
     for folder in path.split("/")[:-1]:
         if is_synset(folder):
             return folder

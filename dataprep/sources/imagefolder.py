@@ -14,7 +14,7 @@ from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, Sour
 from dataprep.labels import is_synset
 from dataprep.names import by_bytes
 from dataprep.sources.file_names import advice_for, promises_image
-from dataprep.sources.files import FilesSource, list_files, read_error
+from dataprep.sources.files import FilesSource, list_files, translated_read_error
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.local_tree import Tree, problem_of
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
@@ -35,7 +35,7 @@ class ImageFolder(FilesSource):
         try:
             return self._store.get(item.name)
         except (ObjectNotFound, PermissionRefused) as error:
-            raise read_error(error, self._store, item.name, self.uri) from None
+            raise translated_read_error(error, self._store, item.name, self.uri) from None
 
     def list(self) -> Listing:
         """List all files below the folder, sorted by the bytes of their names."""
@@ -73,7 +73,7 @@ class ImageFolder(FilesSource):
     def _notes_of_empty_folders(
         self, names: Sequence[str], classes: Sequence[str], tree: Tree
     ) -> Sequence[str]:
-        """A note about folders beside the class folders that have no images, if there are any."""
+        """A note if there are folders without images beside the class folders."""
         left_out = self._exclusion.reasons(tree.folders)
         folders = [key for index, key in enumerate(tree.folders) if index not in left_out]
         empty = _empty_class_folders(names, classes, folders)
@@ -83,14 +83,17 @@ class ImageFolder(FilesSource):
         return [f"{count} without images, which make no class: {listed(empty)}"]
 
     def _options_for(self, folder: str) -> str:
-        """The options that read one folder of the source; for an empty name, all of it."""
+        """The command-line options that read one folder of the source.
+
+        For an empty name, they read the whole source.
+        """
         root = self.uri.rstrip("/")
         uri = f"{root}/{folder}" if folder else root
         return f"--source {shlex.quote(uri)}"
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        """The class of each file. Files that are no samples are added to ``problems``."""
-        absent = (
+        """The class of each file. Files that are not samples are added to ``problems``."""
+        no_samples_message = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)" + advice_for(names)
         )
@@ -99,7 +102,7 @@ class ImageFolder(FilesSource):
             problems,
             self.uri,
             self._options_for,
-            absent,
+            no_samples_message,
             splits_are_classes=self._splits_are_classes,
         )
         _refuse_broken_links(self.uri, names, classes, problems)
@@ -133,13 +136,13 @@ class FlatFolder(ImageFolder):
 def _refuse_broken_links(
     uri: str, names: Sequence[str], classes: Sequence[str], problems: Problems
 ) -> None:
-    """Refuse a broken link that could stand for a folder of images.
+    """Refuse a broken link that could be a link to a folder of images.
 
-    A link that is named as an image is a failed sample instead. So is a link in a class folder if
-    images have no extensions, since it cannot be told from an image.
+    If the link has the name of an image, it counts as a failed sample. The same holds for a link in
+    a class folder if images have no extensions, because it could be an image.
 
     Raises:
-        SourceError: a link could stand for a folder.
+        SourceError: a broken link could be a link to a folder.
     """
     broken_rows = [row for row, problem in problems.items() if problem.reason.startswith(BROKEN)]
     if not broken_rows:
@@ -150,17 +153,17 @@ def _refuse_broken_links(
         if promises_image(name) or (classes[row] and not have_extensions):
             continue
         raise SourceError(
-            f"{uri.rstrip('/')}/{name} is a link whose target is not there. If it stands for a "
-            "folder, the images of that folder would be missing: bring the target back, remove "
-            f"the link, or leave it out with --exclude {shlex.quote(name)}"
+            f"{uri.rstrip('/')}/{name} is a link whose target does not exist. If the target was a "
+            "folder, the images of that folder would be missing: restore the target, remove the "
+            f"link, or leave it out with --exclude {shlex.quote(name)}"
         )
 
 
 def _refuse_shared_synsets(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:
-    """Refuse folders that are no classes, since the names of the images contain the classes.
+    """Refuse folders that are not classes, because the names of the images contain the classes.
 
-    This is so if the name of every image begins with a synset, and several folders have images of
-    the same synset.
+    This is the case if the name of every image begins with a synset, and several folders have
+    images of the same synset.
 
     Raises:
         SourceError: two folders have images of the same synset.
@@ -183,7 +186,7 @@ def _refuse_shared_synsets(uri: str, names: Sequence[str], classes: Sequence[str
     raise SourceError(
         f"{uri!r}: the names of images begin with synsets, and {folders} both have images of "
         f"{synset}, so that folders are no classes. Write a CSV file of paths and synsets and read "
-        "it with --kind listing; if these folders are the classes, give "
+        "it with --kind listing. If these folders are the classes, give "
         "--set labels.split_folders=classes"
     )
 
@@ -191,9 +194,9 @@ def _refuse_shared_synsets(uri: str, names: Sequence[str], classes: Sequence[str
 def _empty_class_folders(
     names: Sequence[str], classes: Sequence[str], folders: Sequence[str]
 ) -> Sequence[str]:
-    """The names of folders beside the class folders that have no images.
+    """The names of the folders without images beside the class folders.
 
-    They get no labels: an object store has no empty folders, and labels must not depend on the
+    They get no labels. An object store has no empty folders, and labels must not depend on the
     store.
 
     Args:

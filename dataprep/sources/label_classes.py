@@ -1,8 +1,8 @@
-"""PURE. Find the class of each row by its label, which is a number, a name or both.
+"""PURE. Find the class of each row from its label, which is a number, a name or both.
 
 Listings, Parquet files, WebDataset tars and shards of records have labels. Here, a *row* is the
-index of an entry in the columns of a source. A row whose label is no class is added to
-``problems``, with the reason.
+index of an entry in the columns of a source. If the label of a row is not a valid class, the row is
+added to ``problems`` with the reason.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dataprep.sources.protocol import Listing, Located, Problem, Problems
 LabelType = TypeVar("LabelType")
 
 MAX_CLASS_CHARACTERS = 1000
-"""The maximum length of a class. Python reads no numbers of more than 4,300 digits."""
+"""The maximum length of a class name. Python cannot parse numbers of more than 4,300 digits."""
 
 NO_LABEL = "no label"
-"""The reason why a row without a label is no sample."""
+"""The reason why a row without a label is not a sample."""
 
 _MIN_HEADER_VALUES = 2
 _MIN_BOX_VALUES = 5
@@ -38,7 +38,7 @@ class Classes(NamedTuple):
 
     Attributes:
         names: the class of each row; empty if it has none.
-        space: the numbering of the classes; None if their names decide.
+        space: the numbering of the classes; None to number them by their names.
         notes: messages for the user.
     """
 
@@ -57,7 +57,7 @@ class LabelledEntries(Generic[LabelType]):
         containers: the container of each entry.
         offsets: the first byte, or the row, of each entry within its container.
         labels: the label of each entry.
-        problems: why entries are no samples, by their row.
+        problems: why entries are not samples, by their row.
     """
 
     names: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class LabelledEntries(Generic[LabelType]):
         Args:
             entry: the entry.
             label: its label.
-            problem: why it is no sample; None if it is one.
+            problem: why the entry is not a sample; None if it is a sample.
         """
         if problem is not None:
             self.problems[len(self.names)] = problem
@@ -84,11 +84,11 @@ class LabelledEntries(Generic[LabelType]):
         self.labels.append(label)
 
     def reasons(self) -> dict[int, str]:
-        """Return the reason of each entry that is no sample, by its row."""
+        """Return the reason why each entry with a problem is not a sample, by its row."""
         return {row: problem.reason for row, problem in self.problems.items()}
 
     def fail(self, reasons: Mapping[int, str]) -> None:
-        """Add failed entries to the problems, unless they have a problem already."""
+        """Mark entries as failed, unless they have a problem already."""
         for row, reason in reasons.items():
             self.problems.setdefault(row, Problem("failed", reason))
 
@@ -112,18 +112,18 @@ class LabelledEntries(Generic[LabelType]):
 
 
 def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
-    """Refuse labels in im2rec's form for object detection.
+    """Refuse labels in im2rec's format for object detection.
 
-    Each row has the width A of its header, the width B of a box, more values of the header up to
-    A, and then boxes of B values: a class and four sides. If these were read as classes, the first
-    value, A, would be the class of every image.
+    Each row has a header of A values, which begins with A itself and with the width B of a box. The
+    boxes follow. Each has B values: a class, four sides, and optional further values. If such rows
+    were read as labels, the first value, A, would be the class of every image.
 
     Args:
         rows: all labels of each row; empty if a row has none.
-        title: what the error calls the file.
+        title: the file, as the error calls it.
 
     Raises:
-        SourceError: every row is of this form, and all have the same widths or valid boxes.
+        SourceError: every row has this format, and all rows have the same widths or valid boxes.
     """
     labelled = [[float(value) for value in labels] for labels in rows if labels]
     if not labelled or not all(_has_header(labels) for labels in labelled):
@@ -164,21 +164,21 @@ def _has_valid_boxes(labels: Sequence[float]) -> bool:
     return True
 
 
-def first_labels(
+def class_numbers(
     rows: Sequence[Sequence[float]], problems: dict[int, str]
 ) -> tuple[dict[int, int], NDArray[np.float32] | None]:
-    """Take the first label of each row for its class number.
+    """Return the first label of each row as its class number, and all labels.
 
-    A row is added to ``problems`` if its first label is no whole number, or if it has another
-    number of labels than most rows.
+    A row is added to ``problems`` if its first label is not a whole number, or if its number of
+    labels is not that of most rows.
 
     Args:
         rows: all labels of each row; empty if a row has none.
-        problems: rows that are no samples, and why.
+        problems: rows that are not samples, with the reason.
 
     Returns:
-        The class number of each row that has one; and all labels (rows x labels) if rows have more
-        than one, else None.
+        The class number of each valid row. If rows have several labels, also all labels
+        (rows x labels); else None.
     """
     widths = Counter(len(labels) for labels in rows if labels)
     width = max(widths, key=widths.__getitem__, default=0)
@@ -199,16 +199,16 @@ def first_labels(
     return numbers, values if width > 1 else None
 
 
-def by_name(
+def classes_from_names(
     labels: Sequence[str], label_space: LabelSpace | None, problems: dict[int, str], title: str
 ) -> Classes:
-    """Take labels for the names of classes. Rows without a label are added to ``problems``.
+    """Use labels as the names of classes. Rows without a label are added to ``problems``.
 
     Args:
         labels: the label of each row.
         label_space: all classes, if a file names them.
-        problems: rows that are no samples, and why.
-        title: what the error calls the source.
+        problems: rows that are not samples, with the reason.
+        title: the source, as the error calls it.
 
     Raises:
         SourceError: a class is not in the label space.
@@ -227,7 +227,7 @@ def by_name(
     return Classes(labels, label_space)
 
 
-def by_number(
+def classes_from_numbers(
     numbers: Mapping[int, int],
     count: int,
     label_space: LabelSpace | None,
@@ -237,26 +237,27 @@ def by_number(
     keep_numbers: bool = False,
     names_from: str = "class_names",
 ) -> Classes:
-    """Take labels for the numbers of classes, from 0.
+    """Use labels as the numbers of classes, which count from 0.
 
-    Rows without such a number are added to ``problems``. If every number is -1, no row has a class.
+    Rows without a valid number are added to ``problems``. If all numbers are -1, no row has a
+    class.
 
     Args:
         numbers: the number of each row that has one.
         count: the number of rows.
-        label_space: the names of the classes by number, if they are known. Each number is then its
-            own label.
-        problems: rows that are no samples, and why.
+        label_space: the names of the classes by number, if a file or schema has them. Labels are
+            then equal to the numbers.
+        problems: rows that are not samples, with the reason.
         section: the section of the config with the key ``class_names``, for the note.
-        keep_numbers: whether each number must be its own label, since rows have several labels, of
-            which it is the first.
-        names_from: what gives the names, for the reasons.
+        keep_numbers: whether labels must be equal to the numbers. This is needed if rows have
+            several labels, the first of which is the number.
+        names_from: the origin of the names, for the reasons.
 
     Raises:
         SourceError: with ``keep_numbers``, a number is too high.
     """
     if numbers and {*numbers.values()} == {-1}:
-        return Classes([""] * count)  # This is how samples without a class are written.
+        return Classes([""] * count)  # Records of samples without a class have the label -1.
     if label_space:
         names = {label.index: label.synset for label in label_space.labels}
     else:
@@ -278,12 +279,13 @@ def by_number(
     if label_space or not used:
         return Classes(classes, label_space)
     if keep_numbers:
-        return Classes(classes, _own_numbers(used, section))
-    space = LabelSpace.sorted_by_number(used)
-    return Classes(classes, space, _note_of_gaps({*map(int, used)}, section))
+        return Classes(classes, _labels_equal_to_numbers(used, section))
+    return Classes(
+        classes, LabelSpace.sorted_by_number(used), _note_of_gaps({*map(int, used)}, section)
+    )
 
 
-def by_own_number(
+def classes_with_own_numbers(
     numbers: Mapping[int, int],
     count: int,
     label_space: LabelSpace | None,
@@ -291,8 +293,13 @@ def by_own_number(
     section: str,
     names_from: str = "class_names",
 ) -> Classes:
-    """Do as ``by_number``, and make each number its own label unless it is too high for that."""
-    classes = by_number(numbers, count, label_space, problems, section, names_from=names_from)
+    """Do as ``classes_from_numbers``, with labels equal to the numbers if possible.
+
+    If a number is too high for a label, the classes are numbered anew.
+    """
+    classes = classes_from_numbers(
+        numbers, count, label_space, problems, section, names_from=names_from
+    )
     used = {*classes.names} - {""}
     if label_space or not used:
         return classes
@@ -302,11 +309,11 @@ def by_own_number(
         return classes
 
 
-def _own_numbers(names: Collection[str], section: str) -> LabelSpace:
-    """Make each number its own label.
+def _labels_equal_to_numbers(names: Collection[str], section: str) -> LabelSpace:
+    """Return labels that are equal to the class numbers.
 
     Raises:
-        SourceError: a number is too high.
+        SourceError: a number is too high for a label.
     """
     try:
         return LabelSpace.with_numbers_as_labels(names)
@@ -314,11 +321,11 @@ def _own_numbers(names: Collection[str], section: str) -> LabelSpace:
         raise SourceError(
             f"the first of several labels of a sample is its class, but {error}, and another label "
             f"would overwrite it: give the names of all classes with {section}.class_names, or one "
-            "label a sample"
+            "label per sample"
         ) from None
 
 
-def by_name_or_number(
+def classes_of_records(
     synsets: Sequence[str],
     texts: Sequence[str],
     numbers: Mapping[int, int],
@@ -328,18 +335,19 @@ def by_name_or_number(
 ) -> Classes:
     """Find the classes of records, which may have a synset, a text, a number, or several of these.
 
-    The synsets are the classes if all records have one. Else the texts are the classes, if each
-    goes with one number, or if there are no numbers at all. Else the numbers are the classes.
+    If all records have a synset, the synsets are the classes. Otherwise the texts are the classes
+    if each text always has the same number, or if there are no numbers. Otherwise the numbers are
+    the classes.
 
     Args:
         synsets: the synset of each record; empty if it has none.
         texts: the text of each record; empty if it has none.
         numbers: the class number of each record that has one.
-        problems: records that are no samples, and why.
-        keep_numbers: as for ``by_number``.
+        problems: records that are not samples, with the reason.
+        keep_numbers: as for ``classes_from_numbers``.
 
     Raises:
-        SourceError: as ``by_number``.
+        SourceError: as ``classes_from_numbers``.
     """
     rows = [row for row in range(len(synsets)) if row not in problems]
     have_synsets = all(synsets[row] for row in rows)
@@ -347,16 +355,16 @@ def by_name_or_number(
     numbers_and_names = {(numbers.get(row, 0), names[row]) for row in rows}
     class_names = by_bytes({name for _, name in numbers_and_names})
     class_numbers = {number for number, _ in numbers_and_names}
-    # Each name goes with one number, and each number with one name.
+    # Each name has one number, and each number has one name.
     is_one_to_one = len(class_numbers) == len(numbers_and_names) == len(class_names)
-    fit = is_one_to_one and len(numbers) == len(rows)
-    are_names_usable = have_synsets or fit or not numbers
+    do_numbers_fit = is_one_to_one and len(numbers) == len(rows)
+    are_names_usable = have_synsets or do_numbers_fit or not numbers
     if not all(class_names) or not are_names_usable:
-        return by_number(
+        return classes_from_numbers(
             numbers, len(synsets), None, problems, "records", keep_numbers=keep_numbers
         )
     notes: tuple[str, ...] = ()
-    if fit:
+    if do_numbers_fit:
         class_names = [name for _, name in sorted(numbers_and_names)]
         notes = _note_of_gaps({*numbers.values()}, "records")
     text_by_name: dict[str, str] = {}
@@ -367,12 +375,12 @@ def by_name_or_number(
 
 
 def _note_of_gaps(numbers: Collection[int], section: str) -> tuple[str, ...]:
-    """A note if class numbers are not 0 to K-1, so that labels differ from them."""
+    """A note if class numbers are not 0 to K-1, so that labels differ from the numbers."""
     ordered = sorted(numbers)
     if ordered == list(range(len(ordered))):
         return ()
     return (
         f"the labels {ordered[0]} to {ordered[-1]} are not 0 to {len(ordered) - 1} without a gap. "
         "Unless this output numbers them already, they are numbered anew in their order, as "
-        f"labels.json shows; {section}.class_names keeps numbers as they are",
+        f"labels.json shows. Use {section}.class_names to keep the numbers",
     )

@@ -1,4 +1,4 @@
-"""Kind ``listing``: a table of paths and labels, whose images are local, on S3 or both."""
+"""Kind ``listing``: a table of paths and labels. The images are on a disk, on S3, or on both."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from dataprep.sources.file_names import CLUTTER, advice_for, is_system
 from dataprep.sources.files import (
     MISSING,
     disk_paths,
-    read_error,
-    reads_at_once,
+    reads_in_flight,
     sizes_of,
     split_uri,
+    translated_read_error,
 )
 from dataprep.sources.label_classes import (
     Classes,
-    by_name,
-    by_number,
-    first_labels,
+    class_numbers,
+    classes_from_names,
+    classes_from_numbers,
     refuse_detection,
 )
 from dataprep.sources.listing_table import Table, as_numbers, parse
@@ -45,8 +45,8 @@ from dataprep.sources.options import ListingOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
 
-LEAVES = "its path leaves the root of the listing"
-"""The reason why a path with ``..`` at its beginning is no sample."""
+LEAVES_ROOT = "its path leaves the root of the listing"
+"""The reason why a path with ``..`` at its beginning is not a sample."""
 
 _MAX_FILES_FOR_ADVICE = 100
 _MAX_DISK_PATHS = 16
@@ -54,7 +54,8 @@ _MIN_DEPTH = 2
 
 _has_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://").match
 _is_on_s3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL).fullmatch
-# A question mark alone proves nothing: keys may contain it, and names of crawled images do.
+# A question mark alone is no proof of a signed address: keys may contain it, and names of crawled
+# images often do.
 _is_signed = re.compile(
     r"[?&](x-amz-(signature|credential|security-token)|awsaccesskeyid)=", re.IGNORECASE
 ).search
@@ -73,7 +74,7 @@ class ListingSource:
         self._section = section or ListingOptions()
         self._folder = _store(folder, self._options).uri
         self._root = _store(self._section.root or folder, self._options).uri
-        self.concurrency = reads_at_once(self._store(""))
+        self.concurrency = reads_in_flight(self._store(""))
         self._disk_paths: Sequence[str] = []
 
     @property
@@ -82,9 +83,9 @@ class ListingSource:
         return f"{self._folder.rstrip('/')}/{self._file}"
 
     def disk_paths(self) -> Sequence[str]:
-        """The folders on a disk that contain the images which ``list`` has found.
+        """The folders on a disk that contain the images of the last ``list``.
 
-        For images with relative paths, it is the folder at which these paths begin.
+        For images with relative paths, this is the folder in which the paths begin.
         """
         return self._disk_paths
 
@@ -100,7 +101,7 @@ class ListingSource:
         try:
             return store.get(key)
         except (ObjectNotFound, PermissionRefused) as error:
-            raise read_error(error, store, key, root or self._root) from None
+            raise translated_read_error(error, store, key, root or self._root) from None
 
     def list(self) -> Listing:
         """List all rows of the table, sorted by the bytes of their names.
@@ -123,7 +124,7 @@ class ListingSource:
         names: list[str] = []
         first_rows: dict[str, int] = {}
         problems: Problems = {}
-        # The root is made absolute for comparison only. Names of samples stay relative.
+        # The root is made absolute only for comparisons. The names of samples stay relative.
         root = f"{absolute_uri(self._root).rstrip('/')}/"
         for row, path in enumerate(table.paths):
             name, refusal = sample_name(path, root)
@@ -162,7 +163,7 @@ class ListingSource:
 
         Args:
             table: the content of the listing.
-            reasons: gets the rows without a class, and why.
+            reasons: rows without a class are added to it, with the reason.
 
         Raises:
             SourceNotFound, SourceError: the names of the classes cannot be read, or do not fit.
@@ -174,18 +175,18 @@ class ListingSource:
             return Classes([""] * len(labels)), None
         if not table.are_numbers:
             names = [row_labels[0] for row_labels in labels]
-            return by_name(names, label_space, reasons, self._file), None
+            return classes_from_names(names, label_space, reasons, self._file), None
         values = as_numbers(labels, self._file)
         refuse_detection(values, self._file)
-        numbers, all_labels = first_labels(values, reasons)
+        numbers, all_labels = class_numbers(values, reasons)
         keep_numbers = all_labels is not None
-        classes = by_number(
+        classes = classes_from_numbers(
             numbers, len(labels), label_space, reasons, "listing", keep_numbers=keep_numbers
         )
         return classes, all_labels
 
     def _advice(self) -> str:
-        """The kind that fits the files, if the source is a folder; else empty."""
+        """Advice which kind of source fits the files, if the source is a folder; else empty."""
         with contextlib.suppress(OSError, DataprepError):
             store = _store(self.uri, self._options)
             return advice_for(file.key for file in islice(store.list(), _MAX_FILES_FOR_ADVICE))
@@ -204,7 +205,7 @@ class ListingSource:
         sizes = [0] * len(names)
         for root, rows in rows_by_root.items():
             store = self._store(root)
-            self.concurrency = max(self.concurrency, reads_at_once(store))
+            self.concurrency = max(self.concurrency, reads_in_flight(store))
             root_sizes = sizes_of(store, [split_name(names[row])[1] for row in rows])
             for row, size in zip(rows, root_sizes, strict=True):
                 if isinstance(size, str):
@@ -221,20 +222,21 @@ class ListingSource:
         return sizes
 
     def _folders_of(self, names: Sequence[str]) -> Sequence[str]:
-        """The folders on a disk that contain these images, at most a few."""
+        """A few folders on a disk that contain these images."""
         roots = {split_name(name)[0] for name in names}
         root_paths = disk_paths(self._store("")) if "" in roots else ()
         return [*root_paths, *_folders_of_absolute_paths(names)]
 
     def _store(self, root: str) -> Store:
-        """The store of a root; of an empty one, the root of relative paths."""
+        """The store of a root. An empty root stands for the root of relative paths."""
         return _store(root or self._root, self._options)
 
 
 def _folders_of_absolute_paths(names: Iterable[str]) -> list[str]:
-    """The folders of those paths that are absolute; if there are many, folders above them.
+    """The folders of the absolute paths among these names. If there are many, folders above them.
 
-    They are as deep as possible, since a folder that only one machine has mounted may be deep too.
+    The result is as deep in the tree as possible, because a folder that only one machine has
+    mounted may be deep, too.
     """
     parents = {name.rpartition("/")[0] for name in names if name.startswith("/")}
     folders = {tuple(parent.split("/")) for parent in parents}
@@ -247,7 +249,7 @@ def _folders_of_absolute_paths(names: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _store(uri: str, options: StoreOptions) -> Store:
-    """Open a store once per process, since a client of S3 takes 0.2 s to make."""
+    """Open a store once in each process, because creating an S3 client takes 0.2 s."""
     return open_store(uri, options)
 
 
@@ -257,10 +259,10 @@ def absolute_uri(uri: str) -> str:
 
 
 def sample_name(path: str, root: str) -> tuple[str, str]:
-    """Return the name of a listed path as a sample, and why it is refused; empty if it is not.
+    """Return the sample name of a listed path, and why the path is refused; empty if it is not.
 
-    A file has one name, however its path is written: below ``root``, it is relative to it. So the
-    samples have the same order as the same files in class folders.
+    A file has the same name however its path is written. Names of files below ``root`` are relative
+    to it. Therefore samples have the same order as the same files in class folders.
 
     Args:
         path: the path or address in the table.
@@ -286,7 +288,7 @@ def sample_name(path: str, root: str) -> tuple[str, str]:
         return f"/{name.lstrip('/')}".removeprefix(root), ""
     leaves_root = name == ".." or name.startswith("../")
     if leaves_root:
-        return path, LEAVES
+        return path, LEAVES_ROOT
     if name == path:
         return path, ""  # The same object, so that a million names take less memory.
     return name, ""

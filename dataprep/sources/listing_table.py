@@ -53,7 +53,8 @@ class Table(NamedTuple):
     Attributes:
         paths: the path of each image.
         labels: the labels of each image as texts; a missing label is an empty text.
-        are_numbers: whether labels are numbers, since rows have several or all are whole numbers.
+        are_numbers: whether labels are numbers: rows may have several labels, or all labels are
+            whole numbers.
     """
 
     paths: list[str]
@@ -66,11 +67,12 @@ def parse(data: bytes, name: str, options: ListingOptions) -> Table:
 
     Args:
         data: the content of the file.
-        name: the name of the file, whose extension tells the format.
+        name: the name of the file. Its extension decides the format.
         options: the settings.
 
     Raises:
-        SourceError: it is no table of a known format, or lacks a column. The error names the row.
+        SourceError: the file is not a table of a known format, or lacks a column. The error names
+            the row.
     """
     file_format: str | None = options.format
     if options.format == "auto":
@@ -78,7 +80,7 @@ def parse(data: bytes, name: str, options: ListingOptions) -> Table:
     if file_format is None:
         first_line = data[:_MAX_SHOWN_CHARACTERS].decode(*CODEC).lstrip().partition("\n")[0]
         raise SourceError(
-            f"{name}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
+            f"{name}: .csv, .tsv, .parquet or .lst is expected; if the file is one of "
             "these under another name, say which with --set listing.format=csv. Its first line is "
             f"{escape(first_line.strip())!r}: lines of a path and a label with a space between "
             "them are read with --set listing.format=csv --set listing.delimiter=' ' --set "
@@ -95,7 +97,7 @@ def parse(data: bytes, name: str, options: ListingOptions) -> Table:
     if is_escaped is None:
         is_escaped = file_format == "lst" and _has_unescaped_backslash(data) is None
     paths, labels = [], []
-    # Among millions of rows, few have different labels. Equal ones share their memory.
+    # Millions of rows have few different labels. Rows with equal labels share one list.
     shared_labels: dict[tuple[str, ...], list[str]] = {}
     for number, (path, *values) in enumerate(rows, 1):
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
@@ -119,14 +121,14 @@ def as_numbers(labels: Sequence[Sequence[str]], name: str) -> list[list[float]]:
     """Return labels as numbers; a missing label is NaN.
 
     Raises:
-        SourceError: a label is no number.
+        SourceError: a label is not a number.
     """
     try:
         return [[float(text or "nan") for text in row] for row in labels]
     except ValueError as error:
         raise SourceError(
-            f"{name}: {error}, but all labels are numbers in a .lst and in listing.labels; one "
-            "column of names is listing.label"
+            f"{name}: {error}, but all labels must be numbers in a .lst and in listing.labels; "
+            "name a single column of class names with listing.label"
         ) from None
 
 
@@ -135,8 +137,8 @@ def _refuse_quoted(texts: set[str], name: str) -> None:
     quoted = by_bytes(filter(_is_quoted, texts))
     if quoted:
         raise SourceError(
-            f"{name}: the label {escape(quoted[0])} has its quotes in it, since something stands "
-            "between the quote and the delimiter: remove the blanks beside the delimiters"
+            f"{name}: the label {escape(quoted[0])} contains its quotes, because a blank separates "
+            "the quote from the delimiter: remove the blanks beside the delimiters"
         )
 
 
@@ -205,7 +207,10 @@ def _csv_rows(
 
 
 def _usual_delimiter(data: bytes, file_format: str) -> str:
-    """A comma, a tab, or the semicolon of a CSV file whose first line has no comma."""
+    """The default delimiter: a comma or a tab.
+
+    It is a semicolon for a CSV file if the first line has a semicolon and no comma.
+    """
     first_line = data.partition(b"\n")[0]
     if file_format == "csv" and b";" in first_line and b"," not in first_line:
         return ";"
@@ -213,7 +218,7 @@ def _usual_delimiter(data: bytes, file_format: str) -> str:
 
 
 def _without_empty_end(row: list[str], min_columns: int) -> list[str]:
-    """A row without the empty cells that a delimiter at the end of its line makes."""
+    """A row without the empty cells that come from delimiters at the end of the line."""
     while len(row) > min_columns and not row[-1].strip():
         row = row[:-1]
     return row
@@ -273,7 +278,7 @@ def _positions(column_names: Sequence[str], name: str, options: ListingOptions) 
     """
     label_columns: Sequence[str | int | None] = options.labels or (options.label,)
     if options.header and len(column_names) == 1 and label_columns == (None,):
-        label_columns = ()  # The table has only paths, of images without classes.
+        label_columns = ()  # The table has only paths: the images have no classes.
     path = _position(options.path, PATH_COLUMNS, 0, column_names, name, options)
     labels = [
         _position(column, LABEL_COLUMNS, 1, column_names, name, options) for column in label_columns
@@ -292,9 +297,9 @@ def _position(
     """The position of one column.
 
     Args:
-        column: its name or position in the settings; None for the usual one.
-        usual_names: its usual names, if there is a header.
-        usual_position: its usual position, if there is no header.
+        column: the name or position of the column in the settings; None for the usual column.
+        usual_names: the usual names of the column, if there is a header.
+        usual_position: the usual position of the column, if there is no header.
         column_names, name, options: as for ``_positions``.
 
     Raises:
@@ -316,13 +321,13 @@ def _position(
         raise SourceError(
             f"{name} has no column {column!r}: it has {columns}; name the right one with --set "
             "listing.path=NAME or listing.label=NAME, the separator with listing.delimiter, or "
-            "set listing.header=false where the first line is no header"
+            "set listing.header=false if the first line is no header"
         )
     return column
 
 
 def _as_text(value: Any, name: str) -> str:
-    """A label as text; empty if it is missing. The 3.0 of a column of floats becomes 3.
+    """A label as text; empty if it is missing. The number 3.0 becomes ``3``.
 
     Raises:
         SourceError: the text is not UTF-8.

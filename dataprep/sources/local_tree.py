@@ -1,6 +1,6 @@
 """List the files of a source on a disk. Links are followed, as torchvision's ``ImageFolder`` does.
 
-Outputs are listed by ``LocalStore.list`` instead, which follows no link that leaves the output.
+Outputs are listed by ``LocalStore.list`` instead, which does not follow links out of the output.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataprep.counted import counted, listed
 from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.protocol import Problem
 from dataprep.stores import ObjectInfo
-from dataprep.stores.local import PARTIAL, LocalStore, translated
+from dataprep.stores.local import PARTIAL, LocalStore, translate_os_errors
 from dataprep.stores.protocol import BROKEN
 
 LOOP = "symlink to a folder that contains it"
-"""The problem of a link that is not followed, since following it would never end."""
+"""The problem of a link that is not followed, because following it would never end."""
 
 _Identity = tuple[int, int]
 """The device and the inode of a folder."""
@@ -29,10 +29,10 @@ class Tree:
     """The files and folders below a folder.
 
     Attributes:
-        files: all files in the byte order of their keys. Broken links, and links to a folder that
-            contains the link, are among them.
+        files: all files, in the byte order of their keys. They include broken links, and links to a
+            folder that contains the link.
         folders: the keys of all folders, and of links to folders.
-        unread: the keys of the folders that are left out and cannot be read.
+        unread: the keys of folders that the job leaves out, and that cannot be read either.
     """
 
     files: list[ObjectInfo] = field(default_factory=list)
@@ -51,16 +51,16 @@ class Tree:
 
 
 def problem_of(entry: ObjectInfo) -> Problem | None:
-    """Why a file is no sample, as far as its entry in the listing shows; None for a plain file.
+    """Why a file is not a sample, according to its entry in the listing; None for a plain file.
 
-    A link to a folder does not stand for an image, so it is skipped and does not fail.
+    A link to a folder cannot be an image. Therefore it is skipped, and is not a failure.
     """
     if not entry.problem:
         return None
     return Problem("skipped" if entry.problem == LOOP else "failed", entry.problem)
 
 
-def list_tree(  # noqa: C901  a call for each of millions of files would take longer
+def list_tree(  # noqa: C901  one function, because calls for millions of files would take longer
     store: LocalStore, prefix: str, is_left_out: Callable[[str], object]
 ) -> Tree:
     """List the files whose keys begin with ``prefix``.
@@ -68,15 +68,15 @@ def list_tree(  # noqa: C901  a call for each of millions of files would take lo
     Args:
         store: the store that contains the files.
         prefix: the beginning of the keys.
-        is_left_out: whether a folder, by its key, is no part of the source. Such a folder need not
-            be readable.
+        is_left_out: whether a folder, given by its key, is not part of the source. Such a folder
+            need not be readable.
 
     Raises:
         StoreError: a folder that is not left out cannot be read.
     """
     tree = Tree()
     root = Path(os.path.realpath(store.uri))
-    with translated(store.uri, reading=True):
+    with translate_os_errors(store.uri, reading=True):
         statuses = [folder.stat() for folder in (*reversed(root.parents), root)]
     above: tuple[_Identity, ...] = tuple((status.st_dev, status.st_ino) for status in statuses)
     files: dict[str, ObjectInfo] = {}
@@ -103,7 +103,7 @@ def list_tree(  # noqa: C901  a call for each of millions of files would take lo
                 try:
                     status = entry.stat()
                 except OSError:
-                    with translated(entry.path, reading=True):
+                    with translate_os_errors(entry.path, reading=True):
                         raise
                 identity = status.st_dev, status.st_ino
                 if identity not in above:
@@ -127,7 +127,7 @@ def list_tree(  # noqa: C901  a call for each of millions of files would take lo
 def _require_left_out(
     folder: str, parent: str, is_left_out: Callable[[str], object], error: OSError
 ) -> None:
-    """Raise the ``error`` of listing a folder, unless the folder is left out.
+    """Raise ``error``, which happened when a folder was listed, unless the folder is left out.
 
     Args:
         folder: the path of the folder.
@@ -136,12 +136,12 @@ def _require_left_out(
         error: the error.
     """
     if not parent or not is_left_out(parent.rstrip("/")):
-        with translated(folder, reading=True):
+        with translate_os_errors(folder, reading=True):
             raise error
 
 
 def _problem(entry: os.DirEntry[str]) -> str:
-    """Why an entry that is no plain file is no image; empty for a link to a file."""
+    """Why an entry that is not a plain file cannot be an image; empty for a link to a file."""
     if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110  never raises
         return BROKEN
     return "" if entry.is_file() else "not a regular file"

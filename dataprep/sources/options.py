@@ -1,7 +1,7 @@
-"""The settings of each kind of source: the section of a config with the kind's name.
+"""The settings of each kind of source. They are the section of a config with the kind's name.
 
-They are apart from the kinds themselves, so that a config is read without importing the libraries
-that read Parquet files, tars and S3.
+They are separate from the kinds, so that reading a config does not import the libraries for Parquet
+files, tars and S3.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from dataprep.formats import get_format
 
 Column = str | Annotated[int, Field(ge=0)]
-"""A column by its name, or by its number from 0."""
+"""The name of a column, or its number from 0."""
 
 
 def _auto_or_registered_format(name: str) -> str:
@@ -28,7 +28,7 @@ def _auto_or_registered_format(name: str) -> str:
 
 
 class _Section(BaseModel):
-    # Values stay out of error messages, since a refused address may hold a password.
+    # Keep values out of error messages, because a refused address may contain a password.
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
     )
@@ -65,7 +65,7 @@ class ListingOptions(_Section):
     """Column of classes. (default: label, class or synset; without a header the second)"""
 
     labels: tuple[Column, ...] = ()
-    """Instead, several columns of numbers, the class first."""
+    """In place of `label`: several columns of numbers, the class first."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     """Column delimiter. (default: comma, in TSV tab)"""
@@ -113,14 +113,14 @@ class RecordsOptions(_Section):
     """Split of the source. (default: as written)"""
 
     incomplete: bool = False
-    """Read a set although shards are missing."""
+    """Read a set of shards although some are missing."""
 
     layout: str | dict[str, str] = "auto"
     """Keys of Examples: `imagenet`, `tfds` or a mapping; `auto`: by the keys of each record."""
 
     label_offset: Annotated[int, Field(ge=-1000, le=1000)] | None = None
-    """Added to 0-based labels inside records. (default: 1 for ImageNet's TFRecords without a label
-    0, else 0)"""
+    """Number that was added to 0-based labels inside records. (default: 1 for ImageNet's TFRecords
+    without a label 0, else 0)"""
 
     class_names: str | None = None
     """Names of numeric labels: one per line, from 0, or a labels.json."""

@@ -1,4 +1,4 @@
-"""Kind ``parquet``: images in Parquet files, in the form in which hubs of data sets store them."""
+"""Kind ``parquet``: images in Parquet files, in the form that hubs of data sets use."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from dataprep.sources.label_classes import (
     MAX_CLASS_CHARACTERS,
     Classes,
     LabelledEntries,
-    by_name,
-    by_own_number,
+    classes_from_names,
+    classes_with_own_numbers,
 )
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import ParquetOptions
-from dataprep.sources.parquet_columns import Columns, columns_of
+from dataprep.sources.parquet_columns import Columns, choose_columns
 from dataprep.sources.parquet_row_groups import (
     ColumnChunk,
     ParquetReader,
@@ -87,7 +87,7 @@ class _File:
         stored_file: the file in the store.
         columns: the columns to read; None if the file has no rows.
         groups: the row groups that have rows.
-        has_images: whether any image has bytes, as far as the metadata say.
+        has_images: whether images have bytes, according to the metadata.
     """
 
     stored_file: StoredFile
@@ -97,12 +97,13 @@ class _File:
 
 
 class _Entries(LabelledEntries[Label]):
-    """The entries of Parquet files, which are their rows. The offset is the row in the group."""
+    """The entries of Parquet files: each row is an entry. Its offset is its row in the group."""
 
     def add_rows(self, file: _File) -> None:
         """Append the rows of a file.
 
-        A row is named by its path if that is a file name that occurs once, or else by its number.
+        The name of a row is its path if this is a file name that occurs only once. Otherwise, its
+        name is its number in the file.
         """
         path_counts: Counter[str] = Counter()
         for group in file.groups:
@@ -146,9 +147,9 @@ class _Run:
 class ParquetSource(FilesSource):
     """Images in Parquet files, in the order of the files and of their rows.
 
-    ``uri`` is one file, or a folder of files. A row of ``data/train-0.parquet`` whose image has the
-    path ``1.jpg`` is called ``data/train-0.parquet/1.jpg``. A row without a path, or with the path
-    of another row, is called by its number in the file.
+    ``uri`` is one file, or a folder of files. If a row of ``data/train-0.parquet`` has an image
+    with the path ``1.jpg``, the sample is called ``data/train-0.parquet/1.jpg``. If the row has no
+    path, or another row has the same path, the number of the row takes the place of the path.
     """
 
     kind = "parquet"
@@ -163,7 +164,7 @@ class ParquetSource(FilesSource):
         self._image_column = ""
 
     def read(self, item: Located) -> bytes:
-        """Return the bytes of one image. Its row group is read from the start up to this image."""
+        """Return the bytes of one image. The row group is read from its start up to the image."""
         (data,) = self.read_runs([item])
         if isinstance(data, UnreadableImage):
             raise data
@@ -179,7 +180,7 @@ class ParquetSource(FilesSource):
             for run in runs:
                 yield from run.chunk.values(run.rows)
             return
-        # Chunks are fetched by several threads, as long as they fit into the memory for them.
+        # Several threads fetch chunks ahead, up to a limit of memory.
         fetched_chunks = in_order(
             _Run.fetch,
             runs,
@@ -245,7 +246,7 @@ class ParquetSource(FilesSource):
         """Read the footer, the labels and the paths of a file, but no image.
 
         Raises:
-            SourceError: it is no Parquet file, or has no column of images.
+            SourceError: the file is not Parquet, or has no column of images.
         """
         title = f"{self.uri.rstrip('/')}/{info.key}" if store is self._store else self.uri
         try:
@@ -264,7 +265,7 @@ class ParquetSource(FilesSource):
             ) from None
         if not metadata.num_rows:
             return _File(stored_file)
-        columns = columns_of(schema, self._section, title)
+        columns = choose_columns(schema, self._section, title)
         image_chunks: dict[int, ColumnChunk] = {}
         for number in range(metadata.num_row_groups):
             chunk = ColumnChunk(stored_file, number, columns.image)
@@ -287,7 +288,7 @@ class ParquetSource(FilesSource):
         return _File(stored_file, columns, groups, has_images)
 
     def _require_same_columns(self, files: Sequence[_File]) -> Columns:
-        """The columns of the files, which must be the same in all of them.
+        """The columns of the files. They must be the same in all files.
 
         Raises:
             SourceNotFound: no file has rows.
@@ -317,7 +318,7 @@ class ParquetSource(FilesSource):
     def _classes(self, entries: _Entries, columns: Columns) -> Classes:
         """The class of each entry.
 
-        If some entries have a class, each entry without a class is added to their problems.
+        If some entries have a class, all entries without a class become failures.
 
         Raises:
             SourceNotFound, SourceError: the names of the classes cannot be read, or do not fit.
@@ -344,7 +345,7 @@ class ParquetSource(FilesSource):
         label_space: LabelSpace | None,
         reasons: dict[int, str],
     ) -> Classes:
-        """The classes if labels are numbers. Entries that are no samples join ``reasons``."""
+        """The classes if labels are numbers. Entries without a class are added to ``reasons``."""
         names_from = "class_names"
         if label_space is None and columns.class_names:
             title = f"{self.uri}: the schema's names of {columns.label!r}"
@@ -355,14 +356,14 @@ class ParquetSource(FilesSource):
         for row, label in enumerate(entries.labels):
             if label is not None and row not in reasons:
                 numbers[row] = int(label)
-        return by_own_number(
+        return classes_with_own_numbers(
             numbers, len(entries.labels), label_space, reasons, self.kind, names_from
         )
 
     def _classes_by_name(
         self, entries: _Entries, label_space: LabelSpace | None, reasons: dict[int, str]
     ) -> Classes:
-        """The classes if labels are texts. Entries that are no samples join ``reasons``."""
+        """The classes if labels are texts. Entries without a class are added to ``reasons``."""
         names = []
         for row, label in enumerate(entries.labels):
             name = label.strip() if isinstance(label, str) else ""
@@ -371,16 +372,16 @@ class ParquetSource(FilesSource):
                 reasons.setdefault(row, problem)
             names.append("" if row in reasons else name)
         without_class: dict[int, str] = {}
-        classes = by_name(names, label_space, without_class, self.uri)
+        classes = classes_from_names(names, label_space, without_class, self.uri)
         for row, reason in without_class.items():
             reasons.setdefault(row, reason)
         return classes
 
     def _image_chunk(self, container: str) -> ColumnChunk:
-        """The column of images in the row group that is ``container``.
+        """The column of images in the row group with the name ``container``.
 
         Raises:
-            SourceChanged: the file, or its row group, is gone since it was listed.
+            SourceChanged: the file or its row group was removed since it was listed.
         """
         key, group = file_and_group(container)
         file = self._files.get(key)
@@ -395,7 +396,7 @@ class ParquetSource(FilesSource):
 
 
 def _runs(items: Sequence[Located]) -> list[list[Located]]:
-    """Cut items into runs: neighbours in one row group whose rows ascend."""
+    """Cut items into runs. A run is neighbours in one row group, in ascending order of rows."""
     runs: list[list[Located]] = []
     for _, neighbours in groupby(items, key=lambda item: item.container):
         run: list[Located] = []
@@ -411,7 +412,8 @@ def _runs(items: Sequence[Located]) -> list[list[Located]]:
 def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, Any]:
     """The values of a column, by the number of the row group; None for a damaged row group.
 
-    All row groups are read together. If that fails, each is read alone, to see which are damaged.
+    All row groups are read together. If that fails, each group is read separately, to find the
+    damaged groups.
     """
     if not column or not groups:
         return {}
@@ -435,14 +437,14 @@ def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, A
 
 
 def _is_file_name(path: str) -> bool:
-    """Whether a path can name a sample: a relative path without ``..`` that is no number."""
+    """Whether a path can be the name of a sample: it is relative, without ``..``, and no number."""
     parts = path.split("/")
     is_relative = not {"", ".", ".."} & {*parts}
     return is_relative and "\0" not in path and not path.isdecimal()
 
 
 def _problem_of_class(text: str) -> str:
-    """Why a text is no class; empty if it can be a class, or is empty."""
+    """Why a text cannot be a class; empty if it can be a class, and for an empty text."""
     if len(text) > MAX_CLASS_CHARACTERS:
         return f"its class has more than {MAX_CLASS_CHARACTERS:,} characters"
     if text and not text.isprintable():
@@ -451,9 +453,9 @@ def _problem_of_class(text: str) -> str:
 
 
 def _difference(first: Columns, other: Columns) -> str:
-    """Say for a message in what the columns of two files differ; empty if they do not.
+    """Describe the difference between the columns of two files; empty if there is none.
 
-    The advice about a column of classes may differ.
+    The attribute ``advice`` may differ.
     """
     if first.image != other.image:
         return f"their column of images ({first.image!r}, {other.image!r})"

@@ -1,8 +1,8 @@
-"""PURE. Choose the columns of a Parquet file that have the images, their paths and classes.
+"""PURE. Choose the columns of a Parquet file that contain the images, their paths and classes.
 
-Hubs store an image as a struct of ``bytes`` and ``path``. Hugging Face's library describes columns
-in the metadata of the schema, under the key ``huggingface``. There, a ``ClassLabel`` has the names
-of the classes in the order of their numbers.
+Hubs of data sets store an image as a struct of ``bytes`` and ``path``. Hugging Face's library
+describes the columns as *features*, in the metadata of the schema under the key ``huggingface``. A
+feature of the type ``ClassLabel`` has the names of the classes in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Columns:
         label: the column of classes; empty if there is none.
         has_numbers: whether the classes are numbers.
         class_names: the names of the classes in the schema, by number; empty if it has none.
-        advice: how to choose a column of classes, if none was recognised.
+        advice: how to choose a column of classes, if no column was recognised.
     """
 
     image: str
@@ -52,17 +52,17 @@ class Columns:
     advice: str = ""
 
 
-def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Columns:
+def choose_columns(schema: pa.Schema, section: ParquetOptions, title: str) -> Columns:
     """Choose the columns to read.
 
     Args:
         schema: the schema of the file.
         section: the columns that the user has named.
-        title: what errors call the file.
+        title: the file, as errors call it.
 
     Raises:
-        SourceError: a named column does not exist or has a type that cannot be read; or it is not
-            clear which columns to read.
+        SourceError: a named column does not exist, or has a type that cannot be read; or the
+            columns to read are not clear.
     """
     types: dict[str, pa.DataType] = {}
     for name, data_type in _columns(schema):
@@ -121,10 +121,10 @@ def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
 def _image_column(
     types: Mapping[str, pa.DataType], features: Mapping[str, Any], column: str | None, title: str
 ) -> str:
-    """The column of images: the one that the user has named, or the one that is recognised.
+    """The column of images: the column that the user has named, or a column that is recognised.
 
     Raises:
-        SourceError: the named column has no images, or not exactly one column is recognised.
+        SourceError: the named column has no images; or no column, or several, are recognised.
     """
     if column is not None:
         _require(types, column, title, "parquet.image")
@@ -161,10 +161,10 @@ def _label_column(
     column: str | None,
     title: str,
 ) -> str:
-    """The column of classes that the user has named or that is recognised; empty if there is none.
+    """The column of classes that the user has named, or that is recognised; empty if there is none.
 
     Raises:
-        SourceError: the column cannot have classes, or several columns are recognised.
+        SourceError: the column cannot contain classes, or several columns are recognised.
     """
     if column is not None:
         _require(types, column, title, "parquet.label")
@@ -203,7 +203,11 @@ def _single_candidate(
     feature_type: str,
     usual_names: Sequence[str],
 ) -> str | None:
-    """The only candidate, or else the only one with the feature type or a usual name; else None."""
+    """Choose one of several candidates. None if the choice is not clear.
+
+    It is the only candidate, else the only candidate with the feature type, else the only candidate
+    with a usual name.
+    """
     with_feature = [
         name for name in candidates if _feature(features, name).get("_type") == feature_type
     ]
@@ -254,7 +258,7 @@ def _value_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def _features(schema: pa.Schema) -> Mapping[str, Any]:
-    """How Hugging Face's library describes the columns; empty if it does not."""
+    """The descriptions of all columns by Hugging Face's library; empty if there are none."""
     try:
         content = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = content["info"]["features"]
@@ -264,7 +268,7 @@ def _features(schema: pa.Schema) -> Mapping[str, Any]:
 
 
 def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """How Hugging Face's library describes one column; empty if it does not."""
+    """The description of one column by Hugging Face's library; empty if there is none."""
     feature: Any = features.get(name)
     if feature is None:
         feature = features

@@ -1,8 +1,8 @@
 """Read the values of one column in a row group of a Parquet file, in order and a few at a time.
 
-A column chunk has no index of its values, so a value can be read only after all values before it.
-A run of samples of one row group is therefore read once, from the beginning of its chunk to the
-last sample of the run.
+The values of one column in one row group are a column chunk. A chunk has no index of its values, so
+that a value can be read only after all values before it. Therefore a run of samples of one row
+group is read once, from the beginning of the chunk to the last sample of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataprep.sources.stored_file import StoredFile, StoredFileReader
 from dataprep.stores.local import LocalStore
 
 MAX_CHUNK_BYTES_AT_ONCE = 256_000_000
-"""Larger column chunks are streamed, not read by one request."""
+"""The maximum size of a column chunk that is read by one request. Larger chunks are streamed."""
 
 NO_BYTES = "no bytes in the table: its value is null, as for an image that has only a path"
 
@@ -35,16 +35,16 @@ _container_pattern = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
 def container_of(file: StoredFile, group: int) -> str:
     """Return the container of a row group: the file's key, the group's number, the file's size.
 
-    The size is part of it so that a job is not resumed from a file of another size.
+    It contains the size, so that a job is not resumed with a file of another size.
     """
     return f"{file.key}!rows@{group}+{file.size}"
 
 
 def file_and_group(container: str) -> tuple[str, int]:
-    """Return the key of the file and the number of the row group of a container.
+    """Return the key of the file and the number of the row group in the name of a container.
 
     Raises:
-        SourceChanged: the container is no row group.
+        SourceChanged: the container is not a row group.
     """
     match = _container_pattern.fullmatch(container)
     if match is None:
@@ -53,10 +53,10 @@ def file_and_group(container: str) -> tuple[str, int]:
 
 
 def footer(file: StoredFile) -> pq.FileMetaData:
-    """Return the metadata of a file. A process keeps them in memory if the file has a version.
+    """Return the metadata of a file. They are cached in memory if the file has a version.
 
     Raises:
-        ValueError, OSError, pyarrow.ArrowException: it is no Parquet file, or is damaged.
+        ValueError, OSError, pyarrow.ArrowException: the file is not Parquet, or is damaged.
         SourceChanged, StoreError: as ``StoredFile.read``.
     """
     if file.version:
@@ -70,15 +70,15 @@ def _cached_footer(file: StoredFile) -> pq.FileMetaData:
 
 
 class ParquetReader(StoredFileReader):
-    """A file object for pyarrow. One range of the file may be in memory already."""
+    """A file object for pyarrow. One range of the file may already be in memory."""
 
     def __init__(self, file: StoredFile, start: int = 0, content: bytes = b"") -> None:
-        """Open a file of which ``content``, from byte ``start`` on, is in memory."""
+        """Open a file. ``content`` is the range of the file that begins at byte ``start``."""
         super().__init__(file, file.size)
         self._start, self._content = start, content
 
     def read(self, size: int = -1) -> bytes:
-        """Return ``size`` bytes, or all bytes up to the end of the file for -1.
+        """Return ``size`` bytes; for -1, all bytes up to the end of the file.
 
         Raises:
             SourceChanged: the file is shorter than when it was listed.
@@ -93,7 +93,7 @@ class ParquetReader(StoredFileReader):
         data = self._read_up_to(length)
         if len(data) < length:
             raise SourceChanged(
-                f"{self._file.uri} is shorter than when it was listed: restore it, or start anew "
+                f"{self._file.uri} is shorter than when it was listed: restore it, or start again "
                 "with --overwrite"
             )
         return data
@@ -106,7 +106,7 @@ class ColumnChunk:
         rows: the number of rows.
         chunk_bytes: the size of the column chunk in the file.
         value_bytes: the size of the column chunk without compression.
-        all_null: whether, according to the metadata, no row has a value.
+        all_null: whether no row has a value, according to the metadata.
     """
 
     def __init__(self, file: StoredFile, group: int, column: str) -> None:
@@ -129,9 +129,9 @@ class ColumnChunk:
         )
 
     def is_read_at_once(self, rows: Sequence[int]) -> bool:
-        """Whether to fetch the chunk by one request to read these rows from a remote store.
+        """Whether to fetch the whole chunk by one request, to read these rows from a remote store.
 
-        This is faster if the rows reach into the second half of the chunk.
+        This is faster than streaming if the last row is in the second half of the chunk.
         """
         return self.chunk_bytes <= MAX_CHUNK_BYTES_AT_ONCE and 2 * rows[-1] + 2 > self.rows
 
@@ -142,8 +142,9 @@ class ColumnChunk:
     def values(self, rows: Sequence[int], chunk: bytes = b"") -> Iterator[bytes | UnreadableImage]:
         """Yield the values of some rows, with few values in memory at a time.
 
-        Batches are counted from the first row of the group. So damage has the same effect whichever
-        rows are read: rows in batches before the damaged batch can be read, all others cannot.
+        Rows are read in batches from the first row of the group. Therefore damage has the same
+        effect whichever rows are read: rows before the damaged batch can be read, and all other
+        rows cannot.
 
         Args:
             rows: ascending numbers of rows, from 0 within the group.
@@ -188,7 +189,7 @@ class ColumnChunk:
 
 
 def open_file(file: StoredFile, content: ParquetReader, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file with the footer that is kept in memory."""
+    """Open a Parquet file with its cached footer."""
     return pq.ParquetFile(content, metadata=footer(file), pre_buffer=False, **options)
 
 
@@ -208,7 +209,7 @@ def column_in(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.Chun
 
 
 def _next_or_none(batches: Iterator[pa.Array]) -> pa.Array | None:
-    """The next batch; None after the last batch, or if the data are damaged."""
+    """The next batch; None after the last batch, and if the data are damaged."""
     try:
         return next(batches, None)
     except DataprepError:

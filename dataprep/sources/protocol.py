@@ -1,7 +1,7 @@
-"""What every kind of source must provide: a listing of its entries, and their bytes.
+"""The protocols of sources. A source lists its entries, and reads their bytes.
 
-``Source`` is the protocol that all kinds implement. The protocols after it are optional: the job
-checks by ``isinstance`` whether a source implements them.
+All kinds of source implement ``Source``. The protocols after it are optional: the job uses
+``isinstance`` to check whether a source implements them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from dataprep.names import CODEC, to_bytes
 REMOTE_READS = 32
 """The number of reads that a worker keeps in flight from a remote store.
 
-If a request takes 50 ms, this gives 640 files per second, more than one processor converts.
+If a request takes 50 ms, this gives 640 files per second, which is more than one processor can
+convert.
 """
 
 
 class Problem(NamedTuple):
-    """Why an entry is no sample.
+    """Why an entry is not a sample.
 
     Attributes:
-        status: ``failed`` for an entry that should be a sample; ``skipped`` for all others.
+        status: ``failed`` for an entry that should be a sample; ``skipped`` for other entries.
         reason: the reason in words.
     """
 
@@ -38,7 +39,7 @@ class Problem(NamedTuple):
 
 
 Problems = dict[int, Problem]
-"""The entries that are no samples, by their row in the listing."""
+"""The entries that are not samples, by their row in the listing."""
 
 
 class Located(NamedTuple):
@@ -47,8 +48,7 @@ class Located(NamedTuple):
     Attributes:
         name: the name of the entry in the listing.
         bytes: the number of bytes.
-        container: the key of the file that contains the entry; empty if the entry is a file of its
-            own.
+        container: the key of the file that contains the entry; empty if the entry is itself a file.
         offset: the first byte within the container.
     """
 
@@ -69,25 +69,25 @@ class Listing:
         names: the path of each entry relative to the source, decoded by ``os.fsdecode``.
         sizes: the size of each entry in bytes (int64).
         classes: the class of each entry; empty if it has none.
-        problems: why an entry is no sample, by its row. All other entries are samples.
+        problems: why entries are not samples, by their row. All other entries are samples.
         containers: the key of the file that contains each entry; empty if entries are files.
         offsets: the first byte of each entry within its container (int64); empty if entries are
             files.
-        values: if samples have several labels, all of them, the class first (float32, rows x
-            labels); else None.
-        order: the rows in the source's own order, which a job without shuffling keeps (int64).
-            ``None`` if that is the order of the names.
+        values: all labels of samples with several labels (float32, rows x labels). The first is the
+            number of the class. None if samples have one label.
+        order: the rows in the order of the source, which a job without shuffling keeps (int64).
+            None if that is the order of the names.
         in_runs: whether entries of one container are read together (``ReadsRuns``). Calibration and
             a validation split then use whole containers.
-        label_space: the classes as the source numbers them; None if their names decide.
+        label_space: the classes as the source numbers them; None to number them by their names.
         notes: messages for the user about how the source was read.
         form: the form of the source in words, such as ``class folders``; empty for the name of its
             kind.
-        unread: folders that are left out and cannot be read.
-        left_out: files that ``exclude`` leaves out and that are no entries.
-        file_versions: for entries in containers, the version of each file by its key: its ETag, or
-            its modification time and size. A resumed job compares the versions, since another file
-            of the same size can have other entries of the same sizes.
+        unread: folders that the job leaves out, and that cannot be read either.
+        left_out: files that ``exclude`` leaves out and that are not in the listing.
+        file_versions: for entries in containers, the version of each file by its key. It is the
+            ETag, or the modification time and size. A resumed job compares the versions, because a
+            replaced file can have the same size and entries of the same sizes.
         label_order: how ``label_space`` orders the classes, in words.
     """
 
@@ -117,16 +117,17 @@ class Listing:
         problems: Problems,
         **attributes: Any,
     ) -> Listing:
-        """Make a listing of entries that are in the source's own order.
+        """Sort entries, which are in the order of the source, into a listing.
 
-        The listing keeps that order as ``order``. Entries with the same name stay in that order.
+        The listing keeps the original order as ``order``. Entries with the same name stay in that
+        order.
 
         Args:
             names: the name of each entry.
             sizes: the size of each entry in bytes.
             classes: the class of each entry.
-            problems: why entries are no samples, by their index in these columns.
-            **attributes: further attributes; the columns among them are sorted too.
+            problems: why entries are not samples, by their index in these columns.
+            **attributes: further attributes of the listing. Columns are sorted, too.
         """
         order = sorted(range(len(names)), key=lambda row: to_bytes(names[row]))
         row_of = np.argsort(np.array(order, dtype=np.int64), kind="stable").astype(np.int64)
@@ -156,7 +157,10 @@ class Listing:
         return Located(name, size_bytes, self.containers[row], int(self.offsets[row]))
 
     def digest(self) -> str:
-        """SHA-256 over names, sizes, classes, locations and labels; a resumed job compares it."""
+        """Return the SHA-256 of names, sizes, classes, locations and labels.
+
+        A resumed job compares it with the digest of the planned job.
+        """
         digest = hashlib.sha256()
         for name, size, group in zip(self.names, self.sizes.tolist(), self.classes, strict=True):
             digest.update(b"%s\0%d\0%s\0" % (name.encode(*CODEC), size, group.encode(*CODEC)))
@@ -170,9 +174,9 @@ class Listing:
 class Source(Protocol):
     """A collection of images, with or without classes. It can be pickled for the workers.
 
-    A source may have an attribute ``only_images``. If it is true, every entry is meant to be an
-    image, so an entry that is no image is a failure. Otherwise a file that is not named as an image
-    is skipped.
+    A source may have an attribute ``only_images``. If it is true, every entry should be an image,
+    and a file that is not an image is a failure. Otherwise, such a file is skipped unless its name
+    is that of an image.
 
     Attributes:
         concurrency: the number of reads that a worker keeps in flight to hide the latency.
@@ -209,10 +213,10 @@ class Source(Protocol):
 class ReadsRuns(Protocol):
     """Optional: a source that reads neighbouring entries together.
 
-    Reading one entry of such a source costs as much as reading the entries before it too. A run is
-    a sequence of neighbours in one container. A job keeps the source's own order
-    (``Listing.order``) and cuts its work at the ends of runs. The sizes in the listing are
-    estimates: the mean size of all entries of a container.
+    A run is a sequence of neighbouring entries in one container. Such a source can read an entry
+    only by reading all entries before it in the container. Therefore a job keeps the order of the
+    source (``Listing.order``), and divides its work at the ends of runs. The sizes in the listing
+    are estimates: each is the mean size of all entries of the container.
     """
 
     def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
@@ -245,16 +249,16 @@ class LeavingOut(Protocol):
 
 @runtime_checkable
 class HavingFolders(Protocol):
-    """Optional: a source that refuses folders that look like splits, unless they are classes."""
+    """Optional: a source that refuses folders with names of splits, unless told otherwise."""
 
     def read_splits_as_classes(self) -> None:
-        """Let ``list`` read folders that look like splits as classes."""
+        """Let ``list`` read folders with names of splits as classes."""
         ...
 
 
 @runtime_checkable
 class Announcing(Protocol):
-    """Optional: a source that may take long to list, and announces it."""
+    """Optional: a source that tells the user before steps of ``list`` that take long."""
 
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Let ``list`` call ``note`` with a message before each step that takes long."""

@@ -1,8 +1,9 @@
 """Kind ``records``: existing shards, made by this program or by others.
 
-The location of an entry is the byte where its record begins; its container is the shard. Its size
-is that of the image alone. To read it, one request fetches the image and some bytes more; a second
-request follows if labels and texts take more than that. Checksums of records are compared.
+The container of an entry is the shard, and its offset is the first byte of its record. Its size is
+that of the image without the rest of the record. To read an entry, one request fetches the size of
+the image and some more bytes. If the record is larger, another request follows. The checksums of
+records are verified.
 """
 
 from __future__ import annotations
@@ -49,12 +50,18 @@ from dataprep.output.snapshot import Snapshot
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import advice_for
-from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once, split_uri
+from dataprep.sources.files import (
+    disk_paths,
+    list_files,
+    reads_in_flight,
+    split_uri,
+    translated_read_error,
+)
 from dataprep.sources.label_classes import (
     Classes,
-    by_name_or_number,
-    by_number,
-    first_labels,
+    class_numbers,
+    classes_from_numbers,
+    classes_of_records,
     refuse_detection,
 )
 from dataprep.sources.options import RecordsOptions
@@ -74,14 +81,14 @@ from dataprep.sources.stored_file import StoredFile
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
 
 _EXTRA_BYTES = 3584
-"""The bytes of a record besides its image, which are usually enough: framing, labels and names."""
+"""The usual maximum of the bytes of a record besides its image: framing, labels and names."""
 
 _SHARDS_AT_ONCE = 8
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
 _IDENTITY = "identity record without an image: its values are record numbers, no labels"
 _BOXES_NOTE = (
-    "its records have bounding boxes, which are not carried over: make the shards from the "
-    "images to have boxes in them"
+    "its records have bounding boxes, which are not carried over: make the shards from the images "
+    "to have boxes in them"
 )
 
 
@@ -98,13 +105,13 @@ class RecordsSource:
         layout = self._section.layout
         self._fields = None if layout == "auto" else fields_of(layout)
         name = uri.rstrip("/").rpartition("/")[2]
-        # The name of a single shard, or the common beginning of the names of several.
+        # The name of a single shard, or the common beginning of the names of several shards.
         self._prefix = name if is_shard_name(name) else ""
         folder = split_uri(uri.rstrip("/"))[0] if self._prefix else uri
         self._store = open_store(folder, options)
-        self.concurrency = reads_at_once(self._store)
+        self.concurrency = reads_in_flight(self._store)
         self._snapshot: Snapshot | None = None
-        # For an output of this program: the format to read, and how its records are written.
+        # For an output of this program: the format to read, and the options of its records.
         self._own_format: tuple[str, RecordOptions] | None = None
         # For other shards: the format of each shard by its key.
         self._formats: dict[str, str] = {}
@@ -128,35 +135,35 @@ class RecordsSource:
 
         Raises:
             CorruptImage: the record is damaged.
-            SourceChanged: the shard was removed, or its output was made anew, since it was listed.
+            SourceChanged: the shard was removed, or its output was made again, since it was listed.
             StoreError: it could not be read this time.
         """
         try:
-            return self._image(item)
+            return self._read_image(item)
         except DatasetChanged as error:
             raise SourceChanged(str(error)) from None
         except RecordError as error:
             record = f"record at byte {item.offset} of {item.container}"
             raise CorruptImage(f"{record}: {without_location(str(error))}") from None
         except (ObjectNotFound, PermissionRefused) as error:
-            raise read_error(error, self._store, item.container, self.uri) from None
+            raise translated_read_error(error, self._store, item.container, self.uri) from None
 
-    def _image(self, item: Located) -> bytes:
-        """The image of one record, by reading more bytes until the record is complete."""
+    def _read_image(self, item: Located) -> bytes:
+        """Read the image of one record. More bytes are read until the record is complete."""
         store = self._snapshot or self._store
         length = item.bytes + _EXTRA_BYTES
         while True:
             data = store.get_range(item.container, item.offset, length)
             try:
-                return bytes(self._image_in(data, item.container))
+                return bytes(self._decoded_image(data, item.container))
             except TruncatedRecord:
                 is_end_of_shard = len(data) < length
                 if is_end_of_shard:
                     raise
             length *= 16
 
-    def _image_in(self, data: bytes, container: str) -> Buffer:
-        """The image of the record at the beginning of ``data``, which is part of a shard.
+    def _decoded_image(self, data: bytes, container: str) -> Buffer:
+        """Decode the record at the beginning of ``data``, and return its image.
 
         Raises:
             TruncatedRecord: ``data`` ends before the record does.
@@ -171,10 +178,10 @@ class RecordsSource:
         return content_of(payload, record_format, self._fields).image
 
     def _format_of(self, head: Buffer, container: str) -> str:
-        """The format of a shard, by the first bytes of one of its records.
+        """The format of a shard, which the first bytes of one of its records show.
 
         Raises:
-            CorruptRecord: no format begins with these bytes.
+            CorruptRecord: no format has records that begin with these bytes.
         """
         if container not in self._formats:
             candidates = formats_like(head)
@@ -194,7 +201,7 @@ class RecordsSource:
         return replace(listing, notes=(*listing.notes, *tree.notes()), unread=tuple(tree.unread))
 
     def _list_files(self, files: Mapping[str, ObjectInfo]) -> Listing:
-        """List every record of the shards among these files, which are by their keys.
+        """List all records of the shards among these files. The files are given by their keys.
 
         Raises:
             SourceNotFound: there are no shards.
@@ -215,7 +222,7 @@ class RecordsSource:
                 return self._list_own_output(files, split)
             except (DatasetError, ObjectNotFound, LookupError, ValueError) as error:
                 raise SourceError(
-                    f"{self.uri}: the tables of split {split!r} cannot be read ({error}): mend "
+                    f"{self.uri}: the tables of split {split!r} cannot be read ({error}): repair "
                     "them (dataprep verify), or name the folder of its shards as the source"
                 ) from None
         if complete_splits:
@@ -225,8 +232,8 @@ class RecordsSource:
             )
         if incomplete_splits:
             raise SourceError(
-                f"{self.uri} is not complete: split {incomplete_splits[0]!r} has no manifest; run "
-                "the job that makes it again, it resumes"
+                f"{self.uri} is not complete: split {incomplete_splits[0]!r} has no manifest: run "
+                "the job that makes it again to resume it"
             )
         left_out = []
         remaining = {}
@@ -239,10 +246,10 @@ class RecordsSource:
         return replace(listing, left_out=tuple(left_out))
 
     def _list_own_output(self, files: Mapping[str, ObjectInfo], split: str) -> Listing:
-        """List the samples of a complete split of this program, by its tables.
+        """List the samples of a complete split of this program, from its tables.
 
         Raises:
-            SourceError: the split was not made in the format of the setting, or lacks a shard.
+            SourceError: the split does not have the requested format, or lacks a shard.
             DatasetError, ObjectNotFound, LookupError, ValueError: its tables cannot be read.
         """
         manifest, snapshot = Snapshot.open(self._store, split)
@@ -262,7 +269,7 @@ class RecordsSource:
                 "job that made it again"
             )
         samples = stored_table(self._store, manifest)
-        # Tables of earlier versions have no image_bytes. The size of the record is little more.
+        # Tables of earlier versions have no image_bytes. The size of the record is slightly larger.
         has_image_bytes = "image_bytes" in samples.columns().column_names
         size_column = "image_bytes" if has_image_bytes else f"{format_name}_length"
         offset_column = f"{format_name}_offset"
@@ -289,7 +296,7 @@ class RecordsSource:
         return listing
 
     def _shards(self, files: Mapping[str, ObjectInfo], split: str) -> Sequence[ObjectInfo]:
-        """The shards to read, by their names, all of one format.
+        """Choose the shards to read by their names. All of them have one format.
 
         Raises:
             SourceNotFound: no file has the name of a shard.
@@ -297,7 +304,7 @@ class RecordsSource:
         """
         format_name = self._section.format
         names = [key for key in files if is_shard_name(key) and may_have_format(key, format_name)]
-        # If the address is that of a single shard, the others of its set are not required.
+        # If the address is a single shard, the other shards of its set are not required.
         is_single = bool(TOTAL.search(self._prefix))
         shards = []
         if names:
@@ -312,7 +319,7 @@ class RecordsSource:
         return shards
 
     def _version(self, shard: ObjectInfo) -> str:
-        """The version of a shard: the ETag in the listing, or that of the file as it is now."""
+        """The version of a shard: its ETag in the listing, else the current version of the file."""
         return shard.etag or StoredFile.now(self._store, shard.key).version
 
     def _list_by_scan(self, shards: Sequence[ObjectInfo]) -> Listing:
@@ -324,8 +331,8 @@ class RecordsSource:
         scan_shard = partial(
             scan, self._store, fields=self._fields, format_name=self._section.format
         )
-        # Versions are taken before the scan, so that a shard which is replaced during the scan has
-        # another version.
+        # Read the versions before the scan. If a shard is replaced during the scan, its new version
+        # then differs from the recorded version.
         versions = {shard.key: self._version(shard) for shard in shards}
         records_by_shard = in_order(scan_shard, shards, _SHARDS_AT_ONCE)
         records = [*chain.from_iterable(records_by_shard)]
@@ -342,7 +349,7 @@ class RecordsSource:
             problems[row] = _IDENTITY
         labels = [() if row in problems else record.labels for row, record in enumerate(records)]
         refuse_detection(labels, shards[0].key)
-        numbers, values = first_labels(labels, problems)
+        numbers, values = class_numbers(labels, problems)
         offset, offset_notes = self._label_offset(records, numbers)
         if offset:
             numbers = {row: number - offset for row, number in numbers.items()}
@@ -395,29 +402,29 @@ class RecordsSource:
         *,
         has_values: bool,
     ) -> Classes:
-        """The class of each record. Records that are no samples are added to ``problems``.
+        """The class of each record. Records that are not samples are added to ``problems``.
 
         Args:
             records: the records.
             numbers: the class number of each record that has one, without the offset.
-            problems: records that are no samples, and why.
-            has_values: whether records have several labels, of which the number is the first.
+            problems: records that are not samples, with the reason.
+            has_values: whether records have several labels, the first of which is the number.
 
         Raises:
             SourceNotFound, SourceError: the names of the classes cannot be read.
         """
         if self._section.class_names:
             label_space = read_class_names(self._section.class_names, self._options)
-            return by_number(numbers, len(records), label_space, problems, "records")
+            return classes_from_numbers(numbers, len(records), label_space, problems, "records")
         if not any(record.labels or record.synset or record.text for record in records):
             return Classes([""] * len(records))
         synsets = [record.synset for record in records]
         texts = [record.text for record in records]
-        return by_name_or_number(synsets, texts, numbers, problems, keep_numbers=has_values)
+        return classes_of_records(synsets, texts, numbers, problems, keep_numbers=has_values)
 
 
 def _first_payload(data: bytes, record_format: RecordFormat) -> Buffer:
-    """The content of the record at the beginning of ``data``.
+    """The payload of the record at the beginning of ``data``.
 
     Raises:
         TruncatedRecord: ``data`` ends before the record does.
@@ -431,12 +438,12 @@ def _first_payload(data: bytes, record_format: RecordFormat) -> Buffer:
 def _planned_values(
     plan: pa.Table, names: Sequence[str], labels: Sequence[int]
 ) -> NDArray[np.float32] | None:
-    """All labels of samples that have several; None if the plan of the split has only classes.
+    """All labels of each sample; None if the samples of the split have only one label.
 
     Args:
         plan: the plan of the split.
         names: the escaped names of the samples.
-        labels: the label of each sample, which is the first of its values in the records too.
+        labels: the label of the class of each sample. It is the first of all labels.
     """
     if "values" not in plan.column_names:
         return None

@@ -1,7 +1,7 @@
 """Find existing shards by their names, and read every record in them.
 
-This is for shards of other programs, which have no manifest. The format of a shard is found by its
-first bytes, and the meaning of the features in a record by their names.
+This is for shards of other programs, which have no manifest. The first bytes of a shard show its
+format. The names of the features in a record show their meaning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAX_SETS_SHOWN = 8
 _MAX_KEYS_SHOWN = 12
 
 Fields = Mapping[str, str]
-"""The feature of an Example for each field of a sample (docs/layouts.md)."""
+"""The name of the feature in an Example for each field of a sample (docs/layouts.md)."""
 
 
 def fields_of(layout: str | Mapping[str, str]) -> Fields:
@@ -59,23 +59,24 @@ _PLAIN = {**fields_of("tfds"), "synset": "synset", "bbox/xmin": "bbox/xmin"}
 
 
 class ScannedRecord(NamedTuple):
-    """A record of a shard. If it has a problem, only its location is known.
+    """A record of a shard. If it has a problem, only its location is filled in.
 
     Attributes:
         image: the encoded image; empty in the result of ``scan``.
-        labels: the labels as they are in the record, with their offset.
+        labels: the labels in the record, including their offset.
         synset: the synset of the class; empty if it has none.
         text: the class in words; empty if it has none.
         filename: the file name of the image; empty if it has none.
-        from_background: whether, in its layout, 0 usually means the background and no class.
-        has_boxes: whether it has bounding boxes.
-        is_identity: whether it has several values and no image. In records of faces, it then says
-            which records belong to one person.
+        from_background: whether the label 0 usually means the background in the layout of the
+            record, and is not a class.
+        has_boxes: whether the record has bounding boxes.
+        is_identity: whether the record has several values and no image. In data sets of faces, such
+            a record lists the records of one person.
         shard: the key of the shard.
         name: the shard and the number of the record in it.
-        offset: the byte at which it begins.
-        bytes: the size of its image.
-        problem: why it cannot be read; empty if it can.
+        offset: the first byte of the record in the shard.
+        bytes: the size of the image.
+        problem: why the record cannot be read; empty if it can be read.
     """
 
     image: Buffer = b""
@@ -94,7 +95,7 @@ class ScannedRecord(NamedTuple):
 
 
 def is_shard_name(key: str) -> bool:
-    """Whether a file is expected to be a shard of records by its name.
+    """Whether a file should be a shard of records according to its name.
 
     Such names are ``train-00000-of-00128`` (the usual form),
     ``imagenet2012-train.tfrecord-00000-of-01024`` (TFDS), ``train_0.rec`` (im2rec with
@@ -107,7 +108,7 @@ def is_shard_name(key: str) -> bool:
 
 
 def may_have_format(key: str, format_name: str) -> bool:
-    """Whether a shard may have a format by its name. Every shard may have the format ``auto``."""
+    """Whether the name of a shard fits a format. Every name fits the format ``auto``."""
     if format_name == "auto":
         return True
     name = _NUMBER_OF_TOTAL.sub("", key.removesuffix(".gz"))
@@ -120,18 +121,18 @@ def may_have_format(key: str, format_name: str) -> bool:
 
 
 def shards_of(names: Iterable[str], split: str, uri: str, *, incomplete: bool) -> list[str]:
-    """Choose the shards of one set. Their names differ only in a number.
+    """Choose one set of shards. The names of the shards in a set differ only in a number.
 
-    If there are several sets, the set whose name contains the split is chosen.
+    If there are several sets, the set with the split in its name is chosen.
 
     Args:
         names: the names of all shards, including empty ones.
         split: a word in the name of the set, if there are several.
         uri: the address of the source, for errors.
-        incomplete: whether to accept a set of which shards are missing.
+        incomplete: whether to accept a set with missing shards.
 
     Raises:
-        SourceError: several sets fit, or none; or a numbered shard is missing.
+        SourceError: not exactly one set fits, or a shard is missing.
     """
     names_by_set: dict[str, list[str]] = {}
     for name in sorted(names):
@@ -160,7 +161,7 @@ def shards_of(names: Iterable[str], split: str, uri: str, *, incomplete: bool) -
 
 
 def _split_pattern(split: str) -> re.Pattern[str]:
-    """A pattern of the split as a word in a name, in any of its usual spellings."""
+    """A pattern that finds the split as a word in a name, in all usual spellings."""
     spellings = {split}
     for group in _SPELLINGS:
         if split in group:
@@ -177,11 +178,11 @@ def scan(
     Args:
         store: the store that contains the shard.
         info: the shard.
-        fields: the features of the records; None if their names decide.
+        fields: the features of the records; None to decide by the names of the features.
         format_name: the format, if several formats begin with the same bytes.
 
     Raises:
-        SourceError: the shard is damaged or truncated, or the object is no shard.
+        SourceError: the shard is damaged or truncated, or the object is not a shard.
     """
 
     def choose_format(names: Sequence[str]) -> str | None:
@@ -200,7 +201,7 @@ def scan(
             end = offset + length
         if shard.fault:
             raise shard.fault
-    except ValueError as error:  # This also happens if the object became shorter.
+    except ValueError as error:  # This also happens if the object has become shorter.
         raise SourceError(
             f"{info.key}: damaged at byte {end}: {without_location(str(error))}: copy the shard "
             "again, or move it out of the source and set records.incomplete=true. A shard "
@@ -212,7 +213,7 @@ def scan(
 def _without_image(
     payload: Buffer, offset: int, record_format: RecordFormat, fields: Fields | None
 ) -> ScannedRecord:
-    """Decode a record, and keep only the size of its image; or say why it cannot be decoded."""
+    """Decode a record, and replace the image by its size. If that fails, return the problem."""
     try:
         record = content_of(payload, record_format, fields)
     except RecordError as error:
@@ -223,15 +224,15 @@ def _without_image(
 def content_of(
     payload: Buffer, record_format: RecordFormat, fields: Fields | None
 ) -> ScannedRecord:
-    """Decode a record. All fields but the image are optional, since programs write different ones.
+    """Decode a record. All fields except the image are optional, because programs differ in them.
 
     Args:
         payload: the content of the record.
         record_format: the format of the record.
-        fields: the features of the record; if None, their names decide on the layout.
+        fields: the features of the record; None to decide by the names of the features.
 
     Raises:
-        RecordError: it is no record of its format, or has not exactly one image.
+        RecordError: the record is malformed, or does not have exactly one image.
     """
     features = record_format.fields(payload)
     if fields is None:
@@ -240,8 +241,8 @@ def content_of(
     if len(images) != 1:
         keys = ", ".join(map(repr, sorted(features)[:_MAX_KEYS_SHOWN])) or "none"
         raise CorruptRecord(
-            f"it has not one image under {fields['encoded']!r}, its keys are {keys}: name the "
-            "keys with records.layout, as in {my/image: encoded, my/label: label}"
+            f"it does not have one image under {fields['encoded']!r}, its keys are {keys}: name "
+            "the keys with records.layout, as in {my/image: encoded, my/label: label}"
         )
     labels = _values(features, fields.get("values"), FloatList)
     if len(labels) < 2:
@@ -261,13 +262,13 @@ def content_of(
 
 
 def _values(features: Mapping[str, Feature], key: str | None, feature_type: Any) -> Sequence[Any]:
-    """The values of a feature; none if it is missing or has another type."""
+    """The values of a feature; empty if the feature is missing or has another type."""
     feature = features.get(key or "")
     return feature.values if isinstance(feature, feature_type) else ()
 
 
 def _text(features: Mapping[str, Feature], key: str | None) -> str:
-    """The text of a feature; empty if it is missing or has not exactly one value."""
+    """The text of a feature; empty if the feature is missing or does not have exactly one value."""
     values = _values(features, key, BytesList)
     return os.fsdecode(bytes(values[0])) if len(values) == 1 else ""
 
@@ -275,8 +276,8 @@ def _text(features: Mapping[str, Feature], key: str | None) -> str:
 def sample_names(records: Sequence[ScannedRecord], classes: Sequence[str]) -> list[str]:
     """Name each record ``CLASS/FILE``, or ``SHARD/NUMBER`` if file names are missing or repeated.
 
-    A file name that contains folders is the whole name. Records without an image are always named
-    ``SHARD/NUMBER``.
+    A file name that contains folders is used without the class. Records without an image are always
+    named ``SHARD/NUMBER``.
     """
     numbered = [record.name for record in records]
     names = list(numbered)

@@ -1,9 +1,9 @@
 """PURE. Find folders and files that look like splits of a data set, not like classes.
 
-Folders such as ``train`` and ``val`` would become classes if they were taken for class folders, so
-the source is refused with a command for each way to read it. The same holds for folders that are
-named after the kind of their files, such as ``images`` and ``masks``, and for archives or Parquet
-files of different splits in one folder.
+If folders such as ``train`` and ``val`` were read as class folders, they would become classes.
+Therefore the source is refused, and the error has a command for each way to read it. The same holds
+for folders that are named after the kind of their files, such as ``images`` and ``masks``, and for
+archives or Parquet files of different splits in one folder.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SPLIT_BY_WORD = {
     "trn": "train",
     "tst": "test",
 }
-"""The split that each word means, as ``--split`` names it."""
+"""The split that each word stands for, with the name for ``--split``."""
 
-_words_of = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
+_split_into_words = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
 _split_word = re.compile(
     rf"({'|'.join(_SPLIT_BY_WORD)})(?:set|data|images|imgs)?\d*", re.IGNORECASE
 )
@@ -52,15 +52,15 @@ _FILE_KINDS = frozenset(
         *("groundtruth", "gt", "bboxes", "boundingboxes"),
     }
 )
-"""Names of folders, letters only, that describe the files and not what the pictures show."""
+"""Names of folders that describe the files, not what the images show. They have only letters."""
 
 _is_revision = re.compile(r"[0-9a-f]{40}").fullmatch
 """Whether a folder is named by the revision of a repository, as in a download cache."""
 
 _MAX_OTHERS_SHOWN = 5
 
-_Tail = tuple[str, ...]
-"""The folders on the way from a folder down to an image."""
+_PathBelow = tuple[str, ...]
+"""A path from a folder down to an image: the names of the folders below that folder."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,12 @@ class SplitFolder:
 
     Attributes:
         name: the folder, as the message calls it.
-        path: the path below the source of the folder with the classes or images; empty for the
+        path: the path of the folder with the classes or images, below the source; empty for the
             source itself.
         split: a name for the split, valid for ``--split``; empty if the folder is no split.
         is_flat: whether it has images and no class folders.
-        exclude: globs that leave out the other splits, if the split has no folder of its own.
+        exclude: globs that leave out the other splits, if the split is spread over several
+            folders.
     """
 
     name: str
@@ -88,16 +89,16 @@ class SplitFolders:
     """Sibling folders that look like splits, or are named after the kinds of their files.
 
     Attributes:
-        depth: the number of folders above them.
+        depth: the number of folders above them in a path.
         folders: the folders.
-        siblings: names of the folders beside them that do not look like splits.
-        looks: what the folders look like, in words.
+        siblings: the names of folders beside them that do not look like splits.
+        predicate: what the message says about the folders, after "has folders that".
     """
 
     depth: int
     folders: tuple[SplitFolder, ...]
     siblings: tuple[str, ...]
-    looks: str = "look like splits, not classes"
+    predicate: str = "look like splits, not classes"
 
     @property
     def splits(self) -> set[str]:
@@ -105,12 +106,12 @@ class SplitFolders:
         return {split_of(folder.split) for folder in self.folders} - {""}
 
     def message(self, uri: str, advise: Callable[[str], str], *, has_classes: bool = True) -> str:
-        """Refuse the source at ``uri``, with a command for each way to read it.
+        """Return an error message for the source, with a command for each way to read it.
 
         Args:
             uri: the address of the source.
-            advise: returns the options that read one folder of the source; for an empty folder
-                name, all of it.
+            advise: returns the command-line options that read one folder of the source. For an
+                empty folder name, they read the whole source.
             has_classes: whether folders can be classes in this kind of source.
         """
         names = ", ".join(repr(folder.name) for folder in self.folders)
@@ -118,7 +119,7 @@ class SplitFolders:
         if self.siblings:
             siblings = ", ".join(repr(name) for name in self.siblings[:_MAX_OTHERS_SHOWN])
             beside = f" (beside {siblings})"
-        lines = [f"{uri!r} has folders that {self.looks}: {names}{beside}."]
+        lines = [f"{uri!r} has folders that {self.predicate}: {names}{beside}."]
         are_splits = any(folder.split for folder in self.folders)
         if are_splits:
             lines.append("To shard them, one split at a time:")
@@ -150,7 +151,7 @@ class SplitFolders:
 
 
 def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: bool) -> str:
-    """The options of ``dataprep shard`` that read one of the folders."""
+    """The options of ``dataprep shard`` that read one of these folders."""
     options = advise(folder.path)
     if folder.is_flat or not has_classes:
         if " --kind " not in options:
@@ -164,74 +165,73 @@ def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: boo
 
 
 def split_of(name: str) -> str:
-    """The split that a folder looks like by its name, as ``--split`` calls it; empty for none.
+    """The split that a folder looks like, with the name for ``--split``; empty for other folders.
 
-    A folder looks like a split if its name, or a word of it, is ``train``, ``Validation``,
-    ``test2017`` and the like.
+    A folder looks like a split if its name, or a word of its name, is for instance ``train``,
+    ``Validation`` or ``test2017``.
     """
-    for word in _words_of(name):
+    for word in _split_into_words(name):
         match = _split_word.fullmatch(word)
         if match:
             return _SPLIT_BY_WORD[match[1].lower()]
     return ""
 
 
-def is_kind_of_files(name: str) -> bool:
-    """Whether a folder is named after the kind of its files: ``images``, ``JPEGImages``."""
+def is_named_after_files(name: str) -> bool:
+    """Whether a folder is named after the kind of its files, such as ``images``, ``JPEGImages``."""
     letters = re.sub("[^a-z]+", "", name.lower())
     return letters in _FILE_KINDS or bool(_is_revision(name))
 
 
-def is_no_class(name: str) -> bool:
-    """Whether a folder is named like a split, or after the kind of its files."""
-    return bool(split_of(name)) or is_kind_of_files(name)
+def is_not_a_class(name: str) -> bool:
+    """Whether a folder has the name of a split, or is named after the kind of its files."""
+    return bool(split_of(name)) or is_named_after_files(name)
 
 
 def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
-    """Find the uppermost folders that look like splits or kinds of files; None if there are none.
+    """Find the topmost folders that look like splits or kinds of files; None if there are none.
 
     Sibling folders count as splits in these cases:
 
     - all of them look like splits or kinds of files;
-    - some of them look like splits, and the folders below confirm it;
+    - some of them look like splits, and the folders in them confirm this;
     - each of them contains folders that look like splits.
 
-    A single folder that is named after the kind of its files counts only if it has images itself. A
-    level with one folder and nothing else is passed over.
+    A single folder that is named after the kind of its files counts only if it contains images
+    directly. A level with only one folder is skipped.
 
     Args:
-        folders: the folders of all files that promise images, below the source. Each is a tuple of
-            names.
+        folders: the folders of all likely images, below the source. Each is a tuple of names.
     """
     paths = sorted(folders - {()})
     depth = 0
     while paths:
-        tails: dict[str, set[_Tail]] = {}
+        paths_by_folder: dict[str, set[_PathBelow]] = {}
         for names in paths:
-            tails.setdefault(names[depth], set()).add(names[depth + 1 :])
+            paths_by_folder.setdefault(names[depth], set()).add(names[depth + 1 :])
         above = "".join(f"{name}/" for name in paths[0][:depth])
-        splits = {name: tails[name] for name in _names_of_splits(tails)}
-        siblings = {name: tails[name] for name in tails if name not in splits}
-        only = next(iter(tails))
-        if all(is_kind_of_files(name) for name in siblings):
+        splits = {name: paths_by_folder[name] for name in _names_of_splits(paths_by_folder)}
+        siblings = {name: paths_by_folder[name] for name in paths_by_folder if name not in splits}
+        only_name = next(iter(paths_by_folder))
+        if all(is_named_after_files(name) for name in siblings):
             if splits:
-                return SplitFolders(depth, _split_folders(above, tails), ())
-            if len(tails) > 1 or tails[only] == {()}:
-                looks = "are named after the kind of their files, not after classes"
-                return SplitFolders(depth, _split_folders(above, tails), (), looks)
+                return SplitFolders(depth, _split_folders(above, paths_by_folder), ())
+            if len(paths_by_folder) > 1 or paths_by_folder[only_name] == {()}:
+                predicate = "are named after the kind of their files, not after classes"
+                return SplitFolders(depth, _split_folders(above, paths_by_folder), (), predicate)
         elif splits and _are_above_classes(splits, siblings):
             return SplitFolders(depth, _split_folders(above, splits), tuple(siblings))
-        if len(tails) > 1:
-            return _splits_in_each(depth, above, tails)
-        if () in tails[only] or is_synset(only):
+        if len(paths_by_folder) > 1:
+            return _splits_in_each(depth, above, paths_by_folder)
+        if () in paths_by_folder[only_name] or is_synset(only_name):
             return None
         depth += 1
     return None
 
 
 def _names_of_splits(names: Collection[str]) -> list[str]:
-    """Those names that look like splits."""
-    # There may be a million names. One search shows that none of them mentions a split.
+    """The names that look like splits."""
+    # There may be a million names. One search can show that no name contains the word for a split.
     if not _split_word.search("\n".join(names)):
         return []
     return [name for name in names if split_of(name)]
@@ -240,8 +240,8 @@ def _names_of_splits(names: Collection[str]) -> list[str]:
 def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     """Find folders that look like two or more different splits; None if there are none.
 
-    This is for kinds of source whose folders are no classes. There, folders that look like splits
-    count also if other folders are beside them.
+    This is for kinds of source whose folders are not classes. There, folders that look like splits
+    count even if there are other folders beside them.
 
     Args:
         folders: as for ``find_splits``.
@@ -259,45 +259,48 @@ def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     return splits
 
 
-def _splits_in_each(depth: int, above: str, tails: Mapping[str, Set[_Tail]]) -> SplitFolders | None:
-    """The splits inside sibling folders, such as ``cat/train`` and ``dog/train``; None if none.
+def _splits_in_each(
+    depth: int, above: str, paths_by_folder: Mapping[str, Set[_PathBelow]]
+) -> SplitFolders | None:
+    """Find splits inside sibling folders, such as ``cat/train`` and ``dog/train``, or return None.
 
-    Each of the siblings must contain nothing but folders, and at least one that looks like a split.
-    Together they must have two different splits.
+    Each sibling must contain only folders, and at least one of these must look like a split. All
+    siblings together must have two different splits.
     """
     names = set()
-    for folder_tails in tails.values():
-        if () in folder_tails:
+    for paths_below in paths_by_folder.values():
+        if () in paths_below:
             return None
-        inner_names = {tail[0] for tail in folder_tails}
+        inner_names = {path_below[0] for path_below in paths_below}
         if not any(split_of(name) for name in inner_names):
             return None
         names |= inner_names
     inner_splits = {name: {()} for name in sorted(names) if split_of(name)}
     if len({split_of(name) for name in inner_splits}) < 2:
         return None
-    first = next(iter(tails))
+    first = next(iter(paths_by_folder))
     folders = []
     for folder in _split_folders("", inner_splits):
         exclude = tuple(f"{above}*/{name}" for name in sorted(names) if name != folder.name)
         title = f"{above}{first}/{folder.name}"
         folders.append(SplitFolder(title, "", folder.split, is_flat=False, exclude=exclude))
-    looks = "look like splits, inside each folder of a class"
-    return SplitFolders(depth, tuple(folders), (), looks)
+    predicate = "look like splits, inside each folder of a class"
+    return SplitFolders(depth, tuple(folders), (), predicate)
 
 
 def _are_above_classes(
-    splits: Mapping[str, Set[_Tail]], siblings: Mapping[str, Set[_Tail]]
+    splits: Mapping[str, Set[_PathBelow]], siblings: Mapping[str, Set[_PathBelow]]
 ) -> bool:
-    """Whether folders that look like splits, beside others, are splits by what they contain.
+    """Whether the content of folders that look like splits confirms that they are splits.
 
-    Several different splits must have a class in common, or contain synsets. A single one must
-    contain class folders, and its siblings must contain none.
+    There are other folders beside them. If there are different splits, they must have a class in
+    common, or contain synsets. A single split must contain class folders, and its siblings must
+    contain no folders.
     """
-    contents = {name: _unwrapped(name, tails)[1] for name, tails in splits.items()}
+    contents = {name: _without_wrappers(name, paths)[1] for name, paths in splits.items()}
     classes = {}
-    for name, tails in contents.items():
-        classes[name] = {tail[0] for tail in tails if tail}
+    for name, paths in contents.items():
+        classes[name] = {path_below[0] for path_below in paths if path_below}
     if len({split_of(name) for name in splits if classes[name]}) > 1:
         counts = Counter(group for groups in classes.values() for group in groups)
         return any(count > 1 or is_synset(group) for group, count in counts.items())
@@ -306,66 +309,69 @@ def _are_above_classes(
     (name,) = splits
     has_only_folders = bool(classes[name]) and () not in contents[name]
     has_synsets = any(is_synset(group) for group in classes[name])
-    siblings_have_folders = any(tail for tails in siblings.values() for tail in tails)
+    siblings_have_folders = any(path_below for paths in siblings.values() for path_below in paths)
     is_split = _split_word.fullmatch(name) is not None
     return is_split and has_only_folders and not has_synsets and not siblings_have_folders
 
 
-def _split_folders(above: str, tails: Mapping[str, Set[_Tail]]) -> tuple[SplitFolder, ...]:
-    """Describe folders, those of ``train`` first.
+def _split_folders(
+    above: str, paths_by_folder: Mapping[str, Set[_PathBelow]]
+) -> tuple[SplitFolder, ...]:
+    """Describe folders that are refused. Folders of the split ``train`` come first.
 
-    Each has a different name of a split; the names are empty if no folder looks like a split.
+    Each folder gets a different name of a split. All names are empty if no folder looks like a
+    split.
 
     Args:
         above: the path of the folder that contains them, with a slash at the end, or empty.
-        tails: what is below each of them.
+        paths_by_folder: the paths from each folder down to its images.
     """
-    counts = Counter(split_of(name) for name in tails)
+    counts = Counter(split_of(name) for name in paths_by_folder)
     are_splits = any(counts)
     folders = []
-    for name, folder_tails in tails.items():
+    for name, paths_below in paths_by_folder.items():
         split = split_of(name)
         if not split or counts[split] > 1:
             split = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or split
-        inner_path, content = _unwrapped(name, folder_tails)
+        inner_path, content = _without_wrappers(name, paths_below)
         path = f"{above}{inner_path}"
         is_flat = content == {()}
         folders.append(SplitFolder(path, path, split if are_splits else "", is_flat))
     return tuple(sorted(folders, key=lambda folder: folder.split != "train"))
 
 
-def _unwrapped(name: str, tails: Set[_Tail]) -> tuple[str, Set[_Tail]]:
-    """The path and the content of a split, below folders that only wrap it.
+def _without_wrappers(name: str, paths: Set[_PathBelow]) -> tuple[str, Set[_PathBelow]]:
+    """The path and the content of a split, inside folders that only wrap it.
 
-    A wrapper contains nothing but one folder with its own name, with the name of a split, or with a
-    name of a kind of files.
+    A wrapper contains only one folder. This folder has the name of the wrapper, the name of a
+    split, or a name after the kind of its files.
     """
     path, last = name, name
     while True:
-        inner_names = {tail[0] for tail in tails if tail}
-        if len(inner_names) != 1 or () in tails:
-            return path, tails
+        inner_names = {path_inside[0] for path_inside in paths if path_inside}
+        if len(inner_names) != 1 or () in paths:
+            return path, paths
         (inner,) = inner_names
-        if inner.lower() != last.lower() and not is_no_class(inner):
-            return path, tails
+        if inner.lower() != last.lower() and not is_not_a_class(inner):
+            return path, paths
         path, last = f"{path}/{inner}", inner
-        tails = {tail[1:] for tail in tails}
+        paths = {path_inside[1:] for path_inside in paths}
 
 
 def refuse_file_splits(
     uri: str, kind: str, noun: str, ending: re.Pattern[str], keys: Sequence[str]
 ) -> None:
-    """Refuse files of one folder that belong to different splits by their names.
+    """Refuse the files of a folder if their names show that they belong to different splits.
 
     Args:
         uri: the address of the source.
         kind: the kind of the source.
-        noun: what the files are, in the plural.
+        noun: the kind of the files, in the plural.
         ending: a pattern of the file extension.
-        keys: the keys of the files. The folders in a key count too.
+        keys: the keys of the files. The folders in a key count, too.
 
     Raises:
-        SourceError: there are two or more splits. The message has a command for each.
+        SourceError: there are two or more splits. The message has a command for each split.
     """
     files_by_split: dict[str, list[str]] = {}
     for key in keys:
@@ -399,8 +405,8 @@ def refuse_file_splits(
 def _globs(excluded: Sequence[str], included: Sequence[str]) -> Sequence[str]:
     """Globs that match the excluded files and none of the included ones.
 
-    Numbers become stars, which makes few globs of many files. If these would match an included
-    file, the names themselves are the globs.
+    Numbers are replaced by stars, so that one glob matches many files. If such globs would match an
+    included file, the names of the excluded files are the globs.
     """
     globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", file) for file in excluded))
     exclusion = Exclusion(globs)

@@ -1,7 +1,7 @@
-"""A file or object that a source reads by ranges, as long as it has not changed.
+"""A file or object that a source reads in ranges, as long as the file has not changed.
 
-Tars, Parquet files and shards are read this way. Each range is compared with the version that was
-listed, so that a file which was replaced in the meantime is noticed.
+Tars, Parquet files and shards are read in this way. Each read checks that the file still has the
+version that was listed, so that a replaced file is noticed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class StoredFile:
 
     Attributes:
         uri: the address for messages.
-        store: the store that contains it.
-        address: the address, or the absolute path.
+        store: the store that contains the file.
+        address: the absolute path, or the address in a remote store. It identifies the file.
         key: the key in the store.
         size: the number of bytes.
         version: the ETag, or the modification time and size; empty to accept any version.
@@ -43,7 +43,7 @@ class StoredFile:
 
     @classmethod
     def now(cls, store: Store, key: str) -> StoredFile:
-        """Return the file at ``key`` in its present version.
+        """Return the file at ``key`` in its current version.
 
         Raises:
             ObjectNotFound: there is no such file.
@@ -52,7 +52,7 @@ class StoredFile:
         uri = address = location(store, key)
         version = store.version(key) if isinstance(store, GetVersioned) else ""
         if isinstance(store, LocalStore):
-            # Machines that share a disk may see different numbers of the inode.
+            # Machines that share a disk may see different inode numbers.
             version = version.partition("-")[2]
             address = os.path.abspath(uri)  # noqa: PTH100
         return cls(uri, store, address, key, store.head(key).bytes, version)
@@ -67,7 +67,7 @@ class StoredFile:
         with contextlib.suppress(FileNotFoundError):
             if not self.version:
                 return self.store.get_range(self.key, offset, length)
-            store: Any = self.store  # It is a GetVersioned, since there is a version.
+            store: Any = self.store  # The store is a GetVersioned, because there is a version.
             data, version = store.get_versioned(self.key, offset, length)
             if version == self.version or version.endswith(f"-{self.version}"):
                 return bytes(data)
@@ -81,9 +81,9 @@ class StoredFile:
 
 
 def changed_since_listed(title: str) -> SourceChanged:
-    """Return the error for a file that has changed; ``title`` is what the message calls it."""
+    """Return the error for a file that has changed. The message begins with ``title``."""
     return SourceChanged(
-        f"{title} was changed or removed since it was listed: restore it, or start anew with "
+        f"{title} was changed or removed since it was listed: restore it, or start again with "
         "--overwrite"
     )
 

@@ -1,7 +1,7 @@
-"""Tar archives that are read by ranges, plain or compressed with gzip, and their cache folder.
+"""Tar archives that are read in ranges, plain or compressed with gzip, and their cache folder.
 
-The content of a gzip file can be read from certain points only. indexed_gzip finds these points in
-one pass over the file. The cache folder stores them, since every worker needs them.
+The content of a gzip file can be read only from certain points. indexed_gzip finds these points in
+one pass over the file. The cache folder stores them, because every worker needs them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import Buffer
 
 _CACHE_SCHEMA = 6
-"""The version of the format of the files in the cache folder."""
+"""The version of the file format in the cache folder."""
 
 _GZIP_BUFFER_BYTES = 2**16
 _MIN_SPACING_BYTES = 2**20
 _MAX_POINTS = 8192
-"""The maximum number of points of one file. Each takes 32 KiB, so that all take 256 MiB."""
+"""The maximum number of points of one file. A point takes 32 KiB, so that all take 256 MiB."""
 
 _OPEN_GZIP_FILES = 16
 
@@ -39,7 +39,7 @@ class Archive(StoredFile):
 
     Attributes:
         cache: the cache folder.
-        cache_key: the key of the cache folder in a config, for messages.
+        cache_key: the key in a config that names the cache folder, for messages.
     """
 
     cache: str
@@ -47,7 +47,7 @@ class Archive(StoredFile):
 
     @classmethod
     def of(cls, store: Store, key: str, cache: str, cache_key: str = "ilsvrc.cache") -> Archive:
-        """Return the archive at ``key`` in its present version.
+        """Return the archive at ``key`` in its current version.
 
         Raises:
             ObjectNotFound: there is no such file.
@@ -66,16 +66,16 @@ class Archive(StoredFile):
         )
 
     def read_cache(self, *subject: object) -> bytes:
-        """Return what ``write_cache`` stored about this version of the archive.
+        """Return the data that ``write_cache`` stored for this version of the archive.
 
         Raises:
-            ObjectNotFound: nothing was stored.
+            ObjectNotFound: there are no such data.
             StoreError: the cache folder cannot be read.
         """
         return LocalStore(self.cache).get(self._cache_name(subject))
 
     def write_cache(self, data: Buffer, *subject: object) -> None:
-        """Store ``data`` in the cache folder under a name of the archive and the subject.
+        """Store ``data`` in the cache folder, under a name for this archive and the subject.
 
         Raises:
             StoreError: the cache folder cannot be written.
@@ -100,7 +100,7 @@ class GzipContent:
 
     @property
     def spacing_bytes(self) -> int:
-        """The number of bytes of content between two points."""
+        """The distance between two points, in bytes of the content."""
         return max(_MIN_SPACING_BYTES, self.archive.size // _MAX_POINTS)
 
     def open(self) -> IndexedGzipFile:
@@ -113,7 +113,7 @@ class GzipContent:
         )
 
     def finish(self, file: IndexedGzipFile) -> None:
-        """Read ``file`` to its end, compare its checksum, and store its points.
+        """Read ``file`` to its end, verify its checksum, and store its points.
 
         Raises:
             ConfigError: the points cannot be stored.
@@ -145,8 +145,8 @@ class GzipContent:
 def _open_with_points(content: GzipContent) -> IndexedGzipFile:
     """Open the content with its points.
 
-    They are taken from the cache folder. If they are not there or are damaged, the file is read
-    once to find them.
+    The points are read from the cache folder. If they are missing or damaged, the file is read once
+    to find them.
     """
     file = content.open()
     try:
@@ -159,7 +159,7 @@ def _open_with_points(content: GzipContent) -> IndexedGzipFile:
 
 
 def container_of(key: str, archive: Archive) -> Archive | GzipContent:
-    """Return the container that an index calls ``key``: the archive, or its gzip content."""
+    """Return the container with the name ``key``: the archive, or its gzip content."""
     return archive if key == archive.key else GzipContent(archive)
 
 

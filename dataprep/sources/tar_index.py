@@ -1,8 +1,8 @@
-"""The index of a tar archive: the location of each member, found once and stored between runs.
+"""The index of a tar archive has the location of each member. It is stored between runs.
 
-The content decides what is a tar and what is compressed. Tars inside a tar are indexed too, one
-level deep, as ILSVRC2012's tar of tars needs. Members that must not be opened, such as links and
-paths that lead out of the archive, are in the index with a reason.
+The content of a file decides whether it is a tar, and whether it is compressed. Tars inside a tar
+are indexed, too, one level deep, which ILSVRC2012's tar of tars needs. Members that must not be
+opened, such as links and paths out of the archive, are in the index with a reason.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ INDEX = pa.schema(
 """The columns of an index.
 
 - name: the path of the member, as if each tar were unpacked into a folder.
-- tar: the tar that contains the member and may be its class; empty for the outer archive.
-- container: the file, or its decompressed content, in which the offset counts.
+- tar: the tar that contains the member. Its name may be the class. Empty for the outer archive.
+- container: the file, or its decompressed content, to which the offset refers.
 - offset, bytes: the location of the member's content.
-- status, problem: for a member that is no sample, ``failed`` or ``skipped``, and the reason.
+- status, problem: for a member that is not a sample, ``failed`` or ``skipped``, and the reason.
 - content: the content of a small member that may give the class of a sample (``is_sidecar``).
 """
 
 MAX_CONTENT_BYTES = 4096
-"""An index has the content of smaller members only."""
+"""An index contains the content of members that are smaller than this."""
 
 EMPTY = "a tar that holds no files"
-"""The reason why a tar without members is no sample."""
+"""The reason why a tar without members is not a sample."""
 
 is_sidecar = re.compile(r"[^/]\.(?:cls|json)\Z", re.IGNORECASE).search
-"""Whether a member may give the class of a WebDataset sample, by its name: a match, or None."""
+"""Whether a member may give the class of a WebDataset sample, according to its name."""
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _PROBE_BYTES = 4096 - _BLOCK_BYTES
@@ -110,16 +110,16 @@ def members(
 
     Args:
         file: the file that contains the tar. The caller may seek in it between two members.
-        title: what messages call the tar.
+        title: the tar, as messages call it.
         start: the first byte of the tar.
-        end: the byte after the tar; ``_END_OF_FILE`` if it ends with the file.
-        note: is called if the tar has no end marker.
+        end: the first byte after the tar; ``_END_OF_FILE`` if the tar ends with the file.
+        note: called with a message if the tar has no end marker.
 
     Raises:
         TruncatedArchive: the tar ends inside a member.
-        CorruptArchive: a header is damaged, or more follows the end marker.
+        CorruptArchive: a header is damaged, or there are data after the end marker.
     """
-    # A tar that is opened for writing reads nothing by itself.
+    # A TarFile that is opened for writing does not read anything by itself.
     tar = tarfile.TarFile(fileobj=io.BytesIO(), mode="w", encoding=CODEC[0], errors=CODEC[1])
     tar.fileobj = file
     position = start
@@ -130,12 +130,12 @@ def members(
             break
         file.seek(position)
         if not any(block):
-            # Tar programs stop at the end marker, and would not read what follows.
+            # Tar programs stop at the end marker, so that they would ignore data after it.
             if any(file.read(min(end - position, _PADDING_BYTES))):
                 raise CorruptArchive(
                     f"{title}: more than padding follows its end marker at byte {position:,}: the "
                     "archive is damaged, fetch it again; or it consists of several archives, "
-                    "unpack it with tar --ignore-zeros and pack it anew"
+                    "unpack it with tar --ignore-zeros and pack it again"
                 )
             return
         try:
@@ -165,15 +165,15 @@ def members(
 def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
     """Return the index of an archive.
 
-    It is taken from the cache folder if this version of the archive was indexed before.
+    It is read from the cache folder if this version of the archive was indexed before.
 
     Args:
         archive: the archive.
         tar: the key of the archive, if its name may be a class; else empty.
-        note: is called with a message before each step that takes long, and about oddities.
+        note: called with a message before each step that takes long, and for unusual archives.
 
     Raises:
-        NotAnArchive: the file is no tar, or is compressed by anything but gzip.
+        NotAnArchive: the file is not a tar, or is compressed in another way than by gzip.
         CorruptArchive: the archive is damaged or truncated.
         SourceError: a tar of tars is one of several archives in a folder.
         StoreError: the archive could not be read this time.
@@ -190,13 +190,13 @@ def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Tab
 
 
 def _read_index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
-    """Make the index by one pass over the headers of the archive. Arguments as ``index_tar``."""
+    """Build the index by one pass over the headers. The arguments are those of ``index_tar``."""
     head = archive.read(0, _PROBE_BYTES) if archive.size else b""
     if _is_empty_tar(archive.key, archive.size, head):
         return _table(tar, archive.key, [])
     compression = tar_compression(head)
     if not compression:
-        reason = _unreadable(head) or "no tar archive: its content begins otherwise"
+        reason = _unreadable_reason(head) or "no tar archive: its content begins otherwise"
         raise NotAnArchive(f"{archive.uri}: {reason}")
     if compression == "gzip":
         return _read_compressed(archive, tar, note)
@@ -207,7 +207,7 @@ def _read_index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.T
     inner_tars = _inner_tars(members(file, archive.uri, 0, archive.size, note), file, rows)
 
     def index_inner(member: tarfile.TarInfo) -> pa.Table:
-        # Each call has a file of its own, since several run at the same time.
+        # Each call opens its own file, because several calls run at the same time.
         inner_file = archive.open(member.offset_data + member.size)
         return _index_inner_tar(archive, tar, archive.key, inner_file, member, note)
 
@@ -218,16 +218,19 @@ def _read_index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.T
 
 
 def _read_compressed(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
-    """Make the index of a gzip archive, and store its points. Arguments as ``index_tar``."""
+    """Build the index of a gzip archive, and store its points.
+
+    The arguments are those of ``index_tar``.
+    """
     content = GzipContent(archive)
     note(
-        "compressed archives are decompressed once to be indexed, at about 4 s a GB. After "
-        f"that each image decompresses up to {content.spacing_bytes / 1e6:.0f} MB before it. "
-        "gunzip --keep avoids both"
+        "compressed archives are decompressed once to be indexed, at about 4 s per GB. After "
+        f"that, reading an image decompresses up to {content.spacing_bytes / 1e6:.0f} MB before "
+        "it. gunzip --keep avoids both"
     )
     file = content.open()
     rows: list[_MemberRow] = []
-    # An inner tar is read when it comes, since going back in compressed data is slow.
+    # Inner tars are read in their order, because going back in compressed data is slow.
     inner_tars = _inner_tars(members(file, archive.uri, 0, _END_OF_FILE, note), file, rows)
     tables = [
         _index_inner_tar(archive, tar, content.key, file, member, note) for member in inner_tars
@@ -249,7 +252,7 @@ def _index_inner_tar(
     Args:
         archive: the outer archive.
         tar: as for ``index_tar``.
-        container: the container of the offsets.
+        container: the container to which the offsets refer.
         file: a file with the content of the outer archive.
         member: the inner tar.
         note: as for ``index_tar``.
@@ -266,7 +269,7 @@ def _index_inner_tar(
     rows = []
     for inner_member in members(file, title, start, start + member.size, note):
         content = _sidecar_content(file, inner_member)
-        rows.append(_member_row(inner_member, _refusal(inner_member), content))
+        rows.append(_member_row(inner_member, _refusal_reason(inner_member), content))
     return _table(member.name, container, rows)
 
 
@@ -275,7 +278,7 @@ def _inner_tars(
 ) -> Iterator[tarfile.TarInfo]:
     """Yield the members that are tars. All other members are added to ``rows``."""
     for member in outer_members:
-        problem, head = _refusal(member), b""
+        problem, head = _refusal_reason(member), b""
         if not problem:
             file.seek(member.offset_data)
             head = file.read(min(member.size, _PROBE_BYTES))
@@ -284,7 +287,9 @@ def _inner_tars(
             yield member
         else:
             content = _sidecar_content(file, member)
-            rows.append(_member_row(member, problem or _unreadable(head, compression), content))
+            rows.append(
+                _member_row(member, problem or _unreadable_reason(head, compression), content)
+            )
 
 
 def _member_row(member: tarfile.TarInfo, problem: str | None, content: bytes | None) -> _MemberRow:
@@ -294,18 +299,18 @@ def _member_row(member: tarfile.TarInfo, problem: str | None, content: bytes | N
 
 
 def _sidecar_content(file: BinaryIO, member: tarfile.TarInfo) -> bytes | None:
-    """The content of a small sidecar, so that it takes no request later; None for all others."""
-    if not is_sidecar(member.name) or member.size >= MAX_CONTENT_BYTES or _refusal(member):
+    """The content of a small sidecar, which then needs no request later; None for other members."""
+    if not is_sidecar(member.name) or member.size >= MAX_CONTENT_BYTES or _refusal_reason(member):
         return None
     file.seek(member.offset_data)
     return file.read(member.size)
 
 
 def _table(tar: str, container: str, rows: Sequence[_MemberRow]) -> pa.Table:
-    """The index of one tar. If it has no members, the tar itself is the only row."""
+    """Build the index of one tar. If the tar has no members, the only row is the tar itself."""
     if not rows:
-        return no_archive(tar, "skipped", EMPTY) if tar else INDEX.empty_table()
-    names = unpacked(tar, [row.name for row in rows])
+        return index_without_members(tar, "skipped", EMPTY) if tar else INDEX.empty_table()
+    names = paths_in_folder(tar, [row.name for row in rows])
     columns = {
         "name": [os.fsencode(name) for name in names],
         "tar": [os.fsencode(tar)] * len(rows),
@@ -319,16 +324,16 @@ def _table(tar: str, container: str, rows: Sequence[_MemberRow]) -> pa.Table:
     return pa.table(columns, schema=INDEX)
 
 
-def no_archive(name: str, status: str, problem: str) -> pa.Table:
-    """The index of a file that has no members: a single row for the file itself."""
+def index_without_members(name: str, status: str, problem: str) -> pa.Table:
+    """Build the index of a file that has no members. The only row is the file itself."""
     return _table("", "", [_MemberRow(name, 0, 0, status, problem)])
 
 
-def unpacked(tar: str, names: Sequence[str]) -> list[str]:
+def paths_in_folder(tar: str, names: Sequence[str]) -> list[str]:
     """The paths of members as if their tar were unpacked into a folder with its name.
 
-    The members of ``n01440764.tar`` are below the folder ``n01440764``. If all of them are in a
-    folder of that name already, it is not repeated.
+    The members of ``n01440764.tar`` are below the folder ``n01440764``. If all members are already
+    in a folder with that name, the folder is not repeated.
     """
     folder = TAR_ENDING.sub("", tar)
     above, slash, stem = folder.rpartition("/")
@@ -339,9 +344,10 @@ def unpacked(tar: str, names: Sequence[str]) -> list[str]:
 
 
 def tar_compression(head: bytes) -> str:
-    """The compression of a tar, ``none`` or ``gzip``, by its first bytes; empty if it is no tar.
+    """The compression of a tar: ``none`` or ``gzip``. Empty if the file is not a tar.
 
-    A tar with a damaged header counts as a tar if the header has the magic of POSIX and GNU.
+    The first bytes of the file decide. A file with a damaged header counts as a tar if the header
+    contains the magic bytes of POSIX and GNU.
     """
     if _begins_tar(head):
         return "none"
@@ -353,9 +359,10 @@ def tar_compression(head: bytes) -> str:
 
 
 def _is_empty_tar(name: str, size_bytes: int, head: bytes) -> bool:
-    """Whether a file has the name of a tar and consists of an end marker, as far as it was read.
+    """Whether a file has the name of a tar and contains only zeros, as far as it was read.
 
-    A larger file of zeros is a download that has not been filled yet.
+    A tar without members consists of an end marker, which is zeros. A larger file of zeros is a
+    download that has reserved its space but is not complete.
     """
     is_small = 2 * _BLOCK_BYTES <= size_bytes <= _PADDING_BYTES
     return is_small and not any(head) and TAR_ENDING.search(name) is not None
@@ -367,11 +374,11 @@ def _begins_tar(head: bytes) -> bool:
     return head[257:262] == b"ustar"
 
 
-def _unreadable(head: bytes, compression: str = "") -> str | None:
-    """Why a compressed file is not read, and what to do; None if it is not compressed."""
+def _unreadable_reason(head: bytes, compression: str = "") -> str | None:
+    """Why a compressed file cannot be read, and what to do; None if it is not compressed."""
     if compression == "gzip":
         return (
-            "a compressed tar in another tar: unpack the outer one and name the folder of its tars "
+            "a compressed tar in another tar: unpack the outer tar and name the folder of its tars "
             "as the source"
         )
     for start, reason in _OTHER_COMPRESSIONS.items():
@@ -380,7 +387,7 @@ def _unreadable(head: bytes, compression: str = "") -> str | None:
     return None
 
 
-def _refusal(member: tarfile.TarInfo) -> str | None:
+def _refusal_reason(member: tarfile.TarInfo) -> str | None:
     """Why a member must not be opened; None if it may be opened."""
     if leaves_archive(member.name):
         return "member whose path leads out of the archive"
@@ -393,5 +400,5 @@ def _refusal(member: tarfile.TarInfo) -> str | None:
 
 
 def leaves_archive(name: str) -> bool:
-    """Whether a normalised path of a member is absolute or leads out of its archive."""
+    """Whether the normalised path of a member is absolute or leads out of the archive."""
     return name.startswith(("/", "../")) or name == ".."

@@ -1,6 +1,7 @@
-"""The base of the kinds of source that read tars: find the archives, index them, read members.
+"""The base class of sources that read tars: it finds archives, indexes them, and reads members.
 
-The kinds, ``ilsvrc.py`` and ``webdataset.py``, decide which members are samples, and their classes.
+Its subclasses in ``ilsvrc.py`` and ``webdataset.py`` decide which members are samples, and find
+their classes.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from dataprep.sources.files import FilesSource
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.protocol import Located
 from dataprep.sources.tar_archive import Archive, GzipContent, container_of
-from dataprep.sources.tar_index import index_tar, no_archive
+from dataprep.sources.tar_index import index_tar, index_without_members
 from dataprep.stores import ObjectInfo, Store, StoreOptions
 
 Result = TypeVar("Result")
 
 
 class TarSource(FilesSource):
-    """The members of tar archives. Only headers and the members that are asked for are read.
+    """The members of tar archives. Only headers and requested members are read.
 
     ``uri`` is one archive, or a folder of archives. A member of ``n01440764.tar`` in a folder is
-    called ``n01440764/NAME``, as if that tar had been unpacked into a folder.
+    called ``n01440764/NAME``, as if the tar had been unpacked into a folder.
     """
 
     kind: ClassVar[str]
@@ -45,7 +46,7 @@ class TarSource(FilesSource):
         super().__init__(uri, options)
         cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         folder = os.path.expanduser(cache_folder or f"{cache_home}/dataprep")  # noqa: PTH111
-        # The path is absolute, since a worker may run in another folder.
+        # The path is absolute, because a worker may have another working folder.
         self._cache = os.path.abspath(folder)  # noqa: PTH100
         self._containers: dict[str, Archive | GzipContent] = {}
         self._versions: dict[str, str] = {}
@@ -62,19 +63,19 @@ class TarSource(FilesSource):
     def _indexed(self, tree: Tree, process: Callable[[pa.Table], Result]) -> list[Result]:
         """Call ``process`` with the index of each archive, in the order of the archives' names.
 
-        Files that are no archives have an index with a single row. Afterwards ``_versions`` has the
-        version of each archive by its key.
+        The index of a file that is not an archive has a single row. Afterwards, ``_versions`` has
+        the version of each archive by its key.
 
         Args:
-            tree: gets the listing of the folder.
-            process: makes a result of an index.
+            tree: the listing of the folder is added to it.
+            process: computes a result from an index.
 
         Raises:
             SourceNotFound: no archive has a member.
         """
-        # ``cache`` drops messages that are repeated.
+        # With ``cache``, a repeated message is shown only once.
         note = cache(self._note or _discard)
-        # The source will be pickled for the workers, and callbacks may not be picklable.
+        # The source is pickled for the workers, which may be impossible with the callback.
         self._note = None
         files_at = self._files_at("archive", tree)
 
@@ -83,11 +84,11 @@ class TarSource(FilesSource):
 
         self._containers, self._versions = {}, {}
         results = []
-        # A source on a disk has a concurrency of 1, so that this thread alone reads it.
+        # A source on a disk has a concurrency of 1, so that only this thread reads it.
         for archive, table in in_order(index, files_at.files, self.concurrency - 1):
             if archive is not None:
                 self._versions[archive.key] = archive.version
-                for key in {*texts(table, "container")} - {""}:
+                for key in {*interned_texts(table, "container")} - {""}:
                     self._containers[key] = container_of(key, archive)
             results.append(process(table))
         if not self._containers:
@@ -109,7 +110,7 @@ class TarSource(FilesSource):
         """
         problem = self._problem_of(file, in_folder=in_folder)
         if problem:
-            return None, no_archive(file.key, problem.status, problem.reason)
+            return None, index_without_members(file.key, problem.status, problem.reason)
         try:
             archive = Archive.of(store, file.key, self._cache, f"{self.kind}.cache")
             return archive, index_tar(archive, file.key if in_folder else "", note)
@@ -117,15 +118,15 @@ class TarSource(FilesSource):
             if not in_folder:
                 raise
             reason = str(error).removeprefix(f"{archive.uri}: ")
-            return None, no_archive(file.key, "skipped", reason)
+            return None, index_without_members(file.key, "skipped", reason)
         except PermissionRefused as error:
             raise SourceError(f"{error} (check --source)") from None
 
 
 def _discard(message: str) -> None:
-    """Discard a message, since nobody listens."""
+    """Discard a message, because there is no callback."""
 
 
-def texts(table: pa.Table, column: str) -> list[str]:
-    """Return a column of names as texts. Equal texts share their memory."""
+def interned_texts(table: pa.Table, column: str) -> list[str]:
+    """Return a column of names as texts. Equal texts share their memory (``sys.intern``)."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]

@@ -18,13 +18,18 @@ from dataprep.ordered import in_order
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import EXCLUDED
 from dataprep.sources.file_names import TAR_ENDING, is_clutter
-from dataprep.sources.label_classes import Classes, LabelledEntries, by_name, by_own_number
+from dataprep.sources.label_classes import (
+    Classes,
+    LabelledEntries,
+    classes_from_names,
+    classes_with_own_numbers,
+)
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.sources.splits import refuse_file_splits
 from dataprep.sources.tar_index import EMPTY
-from dataprep.sources.tar_source import TarSource, texts
+from dataprep.sources.tar_source import TarSource, interned_texts
 from dataprep.sources.webdataset_samples import (
     MAX_JSON_BYTES,
     Member,
@@ -52,7 +57,7 @@ class WebDataset(TarSource):
 
     ``uri`` is one tar, or a folder of tars. The image ``0001.jpg`` in ``train-000.tar`` of a folder
     is called ``train-000/0001.jpg``. Images are read like members of other archives. The index of a
-    tar contains the small members that have the classes.
+    tar contains the content of the small members that give the classes.
     """
 
     kind = "webdataset"
@@ -71,7 +76,7 @@ class WebDataset(TarSource):
         tree = Tree()
         reader = SampleReader(self._section.label or "", self._exclusion)
         entries = _Entries()
-        self._indexed(tree, lambda index: self._add(index, reader, entries))
+        self._indexed(tree, lambda index: self._add_entries(index, reader, entries))
         if not self._splits_are_classes:
             refuse_file_splits(self.uri, self.kind, "tars", TAR_ENDING, entries.tars)
         self._refuse_equal_names(entries)
@@ -85,13 +90,13 @@ class WebDataset(TarSource):
             left_out=tuple(reader.left_out),
         )
 
-    def _add(self, index: pa.Table, reader: SampleReader, entries: _Entries) -> None:
-        """Add the entries of an index: the samples of its tars, and files that are no tars.
+    def _add_entries(self, index: pa.Table, reader: SampleReader, entries: _Entries) -> None:
+        """Add the entries of an index: the samples of its tars, and files that are not tars.
 
         Raises:
-            SourceError: a file has the name of a tar, and cannot be read as a tar.
+            SourceError: a file has the name of a tar, but cannot be read as a tar.
         """
-        tars = texts(index, "tar")
+        tars = interned_texts(index, "tar")
         tars_and_members = zip(tars, _members_of(index), strict=True)
         for tar, group in groupby(tars_and_members, key=lambda tar_and_member: tar_and_member[0]):
             members: Sequence[Member] = [member for _, member in group]
@@ -107,7 +112,7 @@ class WebDataset(TarSource):
             entries.tars.append(tar)
 
     def _refuse_broken(self, file: Member) -> None:
-        """Refuse a file that has the name of a tar, and cannot be read as a tar.
+        """Refuse a file that has the name of a tar, but cannot be read as a tar.
 
         Raises:
             SourceError: the samples of the file would be missing.
@@ -127,8 +132,8 @@ class WebDataset(TarSource):
         large: dict[int, Located] = {}
         for row, member in enumerate(members):
             is_json = key_and_extension(member.name)[1] == "json"
-            is_settled = member.content is not None or member.problem is not None
-            if is_json and not is_settled and member.entry.bytes < MAX_JSON_BYTES:
+            needs_content = member.content is None and member.problem is None
+            if is_json and needs_content and member.entry.bytes < MAX_JSON_BYTES:
                 large[row] = member.entry
         contents = in_order(self.read, large.values(), self.concurrency - 1)
         for row, content in zip(large, contents, strict=True):
@@ -136,7 +141,7 @@ class WebDataset(TarSource):
         return complete
 
     def _refuse_equal_names(self, entries: _Entries) -> None:
-        """Refuse two archives whose samples have the same names, such as a.tar and a.tar.gz.
+        """Refuse archives whose samples have the same names, such as ``a.tar`` and ``a.tar.gz``.
 
         Raises:
             SourceError: two archives have a sample of the same name.
@@ -157,10 +162,10 @@ class WebDataset(TarSource):
     def _classes(self, entries: _Entries, reader: SampleReader) -> Classes:
         """The class of each entry.
 
-        If some samples have a class, each sample without a class is added to the problems.
+        If some samples have a class, all samples without a class become failures.
 
         Raises:
-            SourceError: the classes of some samples are numbers, and of others names.
+            SourceError: some samples have numbers as classes, and others have names.
         """
         names, problems = entries.names, entries.problems
         labels = ["" if row in problems else label for row, label in enumerate(entries.labels)]
@@ -184,18 +189,20 @@ class WebDataset(TarSource):
         names_file = self._section.class_names
         label_space = read_class_names(names_file, self._options) if names_file else None
         if numbers:
-            classes = by_own_number(numbers, len(labels), label_space, reasons, "webdataset")
+            classes = classes_with_own_numbers(
+                numbers, len(labels), label_space, reasons, "webdataset"
+            )
         else:
-            classes = by_name(labels, label_space, reasons, self.uri)
+            classes = classes_from_names(labels, label_space, reasons, self.uri)
         entries.fail(reasons)
         return classes
 
 
 def _members_of(index: pa.Table) -> Iterator[Member]:
-    """The members in an index. A file that is no archive is one member without a container."""
+    """The members in an index. A file that is not an archive is one member without a container."""
     rows = zip(
         (os.fsdecode(name) for name in index["name"].to_pylist()),
-        texts(index, "container"),
+        interned_texts(index, "container"),
         index["offset"].to_pylist(),
         index["bytes"].to_pylist(),
         index["status"].to_pylist(),
@@ -224,14 +231,14 @@ def _notes_of(reader: SampleReader, entries: _Entries) -> Iterator[str]:
 
 
 def _advice(reader: SampleReader) -> tuple[str, ...]:
-    """Advice where the classes may be, if no sample has a class."""
+    """Advice where the classes may be. It is needed if no sample has a class."""
     if reader.json_keys:
         return (
             f"no sample has a .cls; their .json have the keys {listed(reader.json_keys)}: --set "
             "webdataset.label=KEY takes the class from one of them",
         )
     if reader.label_key:
-        return ("no sample has a .json, where webdataset.label would be",)
+        return ("no sample has a .json, which should have the key of webdataset.label",)
     return (
         "no sample has a .cls: --kind ilsvrc takes classes from the names of tars, folders or "
         "images",

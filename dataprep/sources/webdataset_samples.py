@@ -1,7 +1,7 @@
-"""PURE. The samples of a WebDataset tar: neighbouring members with the same key.
+"""PURE. Find the samples of a WebDataset tar: neighbouring members with the same key.
 
-The key of a member is its path up to the first dot of its base name, as in the WebDataset library:
-``a/0001.seg.png`` has the key ``a/0001`` and the extension ``seg.png``.
+The key of a member is its path up to the first dot of its base name, as in the WebDataset library.
+For example, ``a/0001.seg.png`` has the key ``a/0001`` and the extension ``seg.png``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataprep.sources.tar_index import MAX_CONTENT_BYTES
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp")
 MAX_JSON_BYTES = 2**20
-"""Only smaller ``.json`` members are read for the class of a sample."""
+"""Only ``.json`` members that are smaller than this are read for the class of a sample."""
 
 NO_IMAGE = "no image (.jpg, .jpeg, .png or .webp) in the sample"
 NO_EXTENSION = "no extension, so that it belongs to no sample"
@@ -41,10 +41,10 @@ class Member(NamedTuple):
     """A member of a tar.
 
     Attributes:
-        entry: its path, below a folder with the name of its tar, and its location. The container is
-            empty for a file that is no archive.
+        entry: the path of the member, below a folder with the name of its tar, and its location.
+            The container is empty for a file that is not an archive.
         problem: why the member must not be opened; None if it may be opened.
-        content: the content, if the index has it.
+        content: the content of the member, if it is in the index.
     """
 
     entry: Located
@@ -58,12 +58,12 @@ class Member(NamedTuple):
 
 
 class SampleRow(NamedTuple):
-    """An entry of the listing: the image of a sample, or a member that is no sample.
+    """An entry of the listing: the image of a sample, or a member that is not a sample.
 
     Attributes:
         member: the image, or the other member.
-        problem: why it is no sample.
-        label: the class in the sample, as a number or a name; empty if it has none.
+        problem: why the member is not a sample; None if it is a sample.
+        label: the class of the sample, as a number or a name; empty if it has no class.
     """
 
     member: Member
@@ -73,14 +73,15 @@ class SampleRow(NamedTuple):
 
 @dataclass
 class SampleReader:
-    """Groups the members of tars to samples.
+    """Groups the members of tars into samples.
 
     Attributes:
-        label_key: the key of the class in ``.json`` members; empty if ``.cls`` members have it.
-        exclusion: what the job leaves out.
+        label_key: the key of the class in ``.json`` members; empty if ``.cls`` members have the
+            class.
+        exclusion: the globs of the entries that the job leaves out.
         ignored: the number of unused members, by their extension.
-        left_out: members that the job leaves out and that are not named as images.
-        json_keys: the keys of the first ``.json`` that was ignored, if it could be read.
+        left_out: members that the job leaves out and that do not have names of images.
+        json_keys: the keys of the first ``.json`` that was not used, if it could be read.
     """
 
     label_key: str = ""
@@ -116,7 +117,7 @@ class SampleReader:
             yield from self._rows_of(sample, is_repeated=counts[key] > 1)
 
     def _rows_of(self, sample: dict[str, Member], *, is_repeated: bool) -> Iterator[SampleRow]:
-        """Yield the image of a sample. If it has none or several, yield these with the reason.
+        """Yield the image of a sample. If it has none or several, yield members with a problem.
 
         Args:
             sample: the members of the sample by their extension.
@@ -156,7 +157,7 @@ class SampleReader:
             self.json_keys = tuple(content or ())
 
     def _label_of(self, sample: dict[str, Member]) -> tuple[str, str]:
-        """The class in a sample, or an empty text and the reason if it is no class."""
+        """The class of a sample; or an empty text, and the reason why it has no valid class."""
         if not self.label_key:
             return _text_of(sample["cls"]) if "cls" in sample else ("", "")
         if "json" not in sample:
@@ -182,7 +183,7 @@ def key_and_extension(name: str) -> tuple[str, str]:
 
 
 def _text_of(member: Member) -> tuple[str, str]:
-    """The class in a ``.cls``, or an empty text and the reason."""
+    """The class in a ``.cls`` member; or an empty text and the reason."""
     if member.content is None:
         return "", _reason_of_no_content(member, ".cls", MAX_CONTENT_BYTES)
     try:
@@ -192,7 +193,7 @@ def _text_of(member: Member) -> tuple[str, str]:
 
 
 def _json_of(member: Member) -> tuple[dict[str, object] | None, str]:
-    """The object in a ``.json``, or None and the reason."""
+    """The object in a ``.json`` member; or None and the reason."""
     if member.content is None:
         return None, _reason_of_no_content(member, ".json", MAX_JSON_BYTES)
     try:
@@ -205,14 +206,14 @@ def _json_of(member: Member) -> tuple[dict[str, object] | None, str]:
 
 
 def _reason_of_no_content(member: Member, title: str, max_bytes: int) -> str:
-    """Why the content of a member is not known."""
+    """Why the content of a member was not read."""
     if member.problem is not None:
         return f"its {title}: {member.problem.reason}"
     return f"its {title} has {max_bytes / 1024:,.0f} KiB or more"
 
 
 def _class_in(text: str, title: str) -> tuple[str, str]:
-    """``text`` without blanks at its ends, or an empty text and the reason why it is no class."""
+    """``text`` without blanks at its ends; or an empty text and the reason why it is no class."""
     text = text.strip()
     if not text:
         return "", f"{title} is empty"

@@ -1,4 +1,4 @@
-"""Stores of objects by key: a folder, S3, memory, and stores that other packages register."""
+"""Stores, which keep objects by key: a folder, S3, memory, and stores of other packages."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
 
     Args:
         uri: a path, ``file:///path``, ``s3://bucket/prefix`` or ``memory://name``. Other packages
-            register further schemes by the entry-point group ``dataprep.stores``.
-        options: endpoint, profile and other options.
+            register further schemes in the entry-point group ``dataprep.stores``.
+        options: the endpoint, the profile and other options.
 
     Raises:
         ConfigError: no store is registered for the scheme, the address has too few slashes after

@@ -1,4 +1,4 @@
-"""A folder as a store."""
+"""A store in a folder: each object is a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dataprep.stores.protocol import BROKEN, LEAVES, Buffer, KeepsLocks, ObjectI
 PARTIAL = ".partial"
 """The beginning of the names of temporary files, which are in the root of the store.
 
-Earlier versions had a folder of that name.
+Earlier versions had a folder with this name.
 """
 
 _PARTIAL_NAME = re.compile(
@@ -31,7 +31,7 @@ _PARTIAL_NAME = re.compile(
     "-[0-9a-f]{16}"
 )
 _ABANDONED_AFTER_S = 86_400.0
-"""Temporary files of this age are removed, even if it is unknown whether their writer has ended."""
+"""Temporary files of this age are removed even if their writer is not known to have ended."""
 
 _BLOCK_BYTES = 4096
 _MIN_DIRECT_BYTES = 2**22
@@ -39,12 +39,12 @@ _MIN_DIRECT_BYTES = 2**22
 
 
 class LocalStore(KeepsLocks):
-    """The files below a folder. A file appears under its name complete or not at all."""
+    """The files below a folder. A file appears under its name only when it is complete."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
         self.uri = os.fspath(self.root)
-        # Folders that ``prepare`` has created, the innermost first.
+        # The folders that ``prepare`` has created, the innermost folder first.
         self._created_folders: list[Path] = []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -58,11 +58,11 @@ class LocalStore(KeepsLocks):
         Raises:
             PermissionRefused: the key would lead out of the folder.
         """
-        return Path(self._path_of(key))
+        return Path(self._path_string(key))
 
     def prepare(self) -> None:
         """Create the folder, and check that a file can be created in it."""
-        with translated(self.uri):
+        with translate_os_errors(self.uri):
             self._created_folders = []
             for folder in (self.root, *self.root.parents):
                 if folder.exists():
@@ -85,10 +85,10 @@ class LocalStore(KeepsLocks):
         return None
 
     def tidy(self) -> None:
-        """Remove temporary files whose writers are known to have ended, or that are a day old.
+        """Remove temporary files that are a day old, or whose writers are known to have ended.
 
-        File locks would not show whether a writer is alive: on a network file system they may be
-        local to a host.
+        File locks could not show whether a writer is alive, because they may be local to a host on
+        a network file system.
         """
         for temporary in list(self.root.glob(f"{PARTIAL}*")):
             name = temporary.name
@@ -111,17 +111,17 @@ class LocalStore(KeepsLocks):
         return self.put_pieces(key, [data])
 
     def put_pieces(self, key: str, pieces: Iterable[Buffer]) -> ObjectInfo:
-        """Do as ``put`` with pieces of the data. If an iteration fails, no file is left."""
+        """Do as ``put``, with the data in pieces. If iterating fails, no file remains."""
         self._write(key, pieces, os.replace)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
         """Write a file unless it exists. If several writers create it, only one succeeds.
 
-        The writer that creates the hard link first succeeds.
+        Each writer creates a hard link from a temporary file, which fails if the name exists.
         """
-        # Check first, so that a shard which exists is not written for nothing.
-        if os.path.lexists(self._path_of(key)):
+        # Check first, so that an existing shard is not written to a temporary file for nothing.
+        if os.path.lexists(self._path_string(key)):
             return False
         return self._write(key, [data], os.link)
 
@@ -129,7 +129,7 @@ class LocalStore(KeepsLocks):
         """Write a file if the current one has ``version``. A lock on its folder excludes others."""
 
         def rename(temporary: Path, path: Path) -> None:
-            with _opened(path.parent) as folder:
+            with _open_folder(path.parent) as folder:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(folder, fcntl.LOCK_EX)
                 if not path.exists() or version_of(path.stat()) != version:
@@ -141,9 +141,9 @@ class LocalStore(KeepsLocks):
     def age_s(self, key: str) -> float:
         """Return the seconds since a file was written, by the clock of the file system.
 
-        A new temporary file shows the current time of that clock.
+        The modification time of a new temporary file is the current time of that clock.
         """
-        with translated(key), self._temporary_file() as probe, probe.open("xb") as file:
+        with translate_os_errors(key), self._temporary_file() as probe, probe.open("xb") as file:
             now_s = os.fstat(file.fileno()).st_mtime
         _, status = self._read(key, 0, 0)
         return now_s - status.st_mtime
@@ -153,7 +153,7 @@ class LocalStore(KeepsLocks):
 
         Symlinks are followed only within the folder, and never in a circle.
         """
-        self._path_of(prefix)
+        self._path_string(prefix)
         files: list[ObjectInfo] = []
         _walk(files, self.uri, "", prefix, (os.path.realpath(self.uri),))
         yield from files
@@ -161,25 +161,25 @@ class LocalStore(KeepsLocks):
     def head(self, key: str) -> ObjectInfo:
         """Return the size of a file."""
         try:
-            status = os.stat(self._path_of(key))  # noqa: PTH116  a Path takes twice the time
+            status = os.stat(self._path_string(key))  # noqa: PTH116  a Path takes twice the time
         except OSError:
-            with translated(key, reading=True):
+            with translate_os_errors(key, reading=True):
                 raise
         if not stat.S_ISREG(status.st_mode):
             raise ObjectNotFound(f"no such file or directory: {key!r}")
         return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
-        """Remove a file, and its folder if that is empty then."""
+        """Remove a file, and its folder if the folder is empty afterwards."""
         path = self.path(key)
-        with contextlib.suppress(ObjectNotFound), translated(key, reading=True):
+        with contextlib.suppress(ObjectNotFound), translate_os_errors(key, reading=True):
             path.unlink()
         if path.parent != self.root:
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
 
-    def _path_of(self, key: str) -> str:
-        """Return the path of an object. Raise PermissionRefused if it is not below the root."""
+    def _path_string(self, key: str) -> str:
+        """Return the path of an object as text. Raise PermissionRefused if it leaves the root."""
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
             raise PermissionRefused(f"refused: {key!r} would leave {self.uri!r}")
         return f"{self.uri}/{key}"
@@ -193,7 +193,7 @@ class LocalStore(KeepsLocks):
         """
         try:
             # O_NONBLOCK: opening a named pipe would wait for a writer.
-            descriptor = os.open(self._path_of(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(self._path_string(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
@@ -212,15 +212,15 @@ class LocalStore(KeepsLocks):
             finally:
                 os.close(descriptor)
         except OSError:
-            with translated(key, reading=True):
+            with translate_os_errors(key, reading=True):
                 raise
 
     @contextlib.contextmanager
     def _temporary_file(self) -> Iterator[Path]:
-        """Provide the path of a temporary file, which is removed when the block ends."""
+        """Provide the path of a temporary file. A file there is removed when the block ends."""
         writer = "-".join(str(part) for part in this_process())
         temporary = self.root / f"{PARTIAL}-{writer}-{secrets.token_hex(8)}"
-        with translated(self.uri):
+        with translate_os_errors(self.uri):
             self.root.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
@@ -230,7 +230,7 @@ class LocalStore(KeepsLocks):
     def _write(
         self, key: str, pieces: Iterable[Buffer], give_name: Callable[[Path, Path], object]
     ) -> bool:
-        """Write a temporary file, and give it its name.
+        """Write a temporary file, and give it its final name.
 
         Args:
             key: the key of the object.
@@ -241,7 +241,7 @@ class LocalStore(KeepsLocks):
             False if ``give_name`` raises FileExistsError.
         """
         path = self.path(key)
-        with translated(key), self._temporary_file() as temporary:
+        with translate_os_errors(key), self._temporary_file() as temporary:
             with temporary.open("xb", buffering=0) as file:
                 for piece in pieces:
                     _write_all(file.fileno(), piece)
@@ -251,7 +251,7 @@ class LocalStore(KeepsLocks):
                 give_name(temporary, path)
             except FileExistsError:
                 return False
-            with _opened(path.parent) as folder:
+            with _open_folder(path.parent) as folder:
                 os.fsync(folder)
         return True
 
@@ -266,15 +266,18 @@ def _writer_has_ended(name: str) -> bool:
 
 
 def version_of(status: os.stat_result) -> str:
-    """Return the version of a file: another file with the same name has another version."""
+    """Return the version of a file. A file that replaces it under its name has another version."""
     return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
 
 
-_FULL = (StoreFull, "no space left while writing {name!r}: free some and run again, it resumes")
+_NO_SPACE = (
+    StoreFull,
+    "no space left while writing {name!r}: free some space and run again to resume",
+)
 _REFUSED = (PermissionRefused, "permission denied: {path!r}")
 _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
     errno.EACCES: _REFUSED,
     errno.EPERM: _REFUSED,
     errno.EROFS: (
@@ -287,13 +290,13 @@ _NO_FILE_ERRORS = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 @contextlib.contextmanager
-def translated(name: str, *, reading: bool = False) -> Iterator[None]:
-    """Turn an OSError into an error of this package, which says what to do.
+def translate_os_errors(name: str, *, reading: bool = False) -> Iterator[None]:
+    """Translate an OSError into an error of this package, which says what to do.
 
     Args:
-        name: the object, for the message.
-        reading: whether an object is read. Then a name that cannot be a file, such as that of a
-            folder, raises ObjectNotFound.
+        name: the name of the object in the message.
+        reading: whether an object is read. If it is, a name that cannot be the name of a file, such
+            as the name of a folder, raises ObjectNotFound.
     """
     try:
         yield
@@ -309,8 +312,8 @@ def translated(name: str, *, reading: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    """Provide a descriptor of a folder."""
+def _open_folder(folder: Path) -> Iterator[int]:
+    """Provide a file descriptor of a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield descriptor
@@ -319,15 +322,16 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 def _write_all(descriptor: int, data: Buffer) -> None:
-    """Write data to a file. Large data bypasses the page cache if the file system can do that.
+    """Write data to a file. Large data bypasses the page cache if the file system supports this.
 
-    The page cache would copy each byte into new pages, which then wait for the disk.
+    The page cache would copy all bytes into new pages before they are written to the disk.
     """
     view = memoryview(data).cast("B")
     written = 0
     if view.nbytes >= _MIN_DIRECT_BYTES:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        # If the file system cannot do it, the loop below writes. It raises any other error again.
+        # If the file system does not support it, the loop below writes everything. The loop also
+        # raises all other errors again.
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | getattr(os, "O_DIRECT", 0))
             direct_bytes = view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES
@@ -353,7 +357,7 @@ def _walk(
         prefix: the beginning of the keys of files to add.
         real_folders: the real path of each folder from the root to this one.
     """
-    with translated(folder, reading=True):
+    with translate_os_errors(folder, reading=True):
         with os.scandir(folder) as scanned:
             entries = {entry.name: entry for entry in scanned}
         for name in by_bytes(entries):
@@ -381,10 +385,10 @@ def _walk(
 
 
 def _link_problem(path: str, real_path: str, real_folders: tuple[str, ...]) -> str | None:
-    """Say why a symlink cannot be followed; None if it can."""
+    """Return why a symlink cannot be followed; None if it can be followed."""
     if not Path(real_path).is_relative_to(real_folders[0]):
         return LEAVES
-    # A circle of symlinks does not exist either. Path.exists would raise PermissionError.
+    # For a circle of symlinks, this is False, too. Path.exists would raise PermissionError.
     if not os.path.exists(path):  # noqa: PTH110
         return BROKEN
     if any(Path(folder).is_relative_to(real_path) for folder in real_folders):

@@ -1,8 +1,9 @@
 """Write objects under a lock, so that no run overwrites an object of another run.
 
-A run can lose its lock while one of its tasks goes on, for instance on a machine that was asleep.
-Therefore a task checks the lock, then creates the object, which fails if the object exists. It
-replaces an existing object only in the version that was stored before it checked the lock again.
+A run can lose its lock while one of its tasks continues, for instance on a machine that was asleep.
+Therefore a task first checks the lock, and then tries to create the object. If the object exists,
+the task reads its version, checks the lock again, and replaces only this version. If another run
+writes in between, the version has changed and nothing is replaced.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Store, Upload, Uploads
 
 LockCheck = Callable[[], None]
-"""A function that returns while the run has its lock, and raises LeaseLost after it lost it."""
+"""A function that returns as long as the run has its lock, and raises LeaseLost afterwards."""
 
-_MAX_ROUNDS = 5
+_MAX_ATTEMPTS = 5
 _COMPARED_PIECE_BYTES = 8 * 2**20
 
 
@@ -29,8 +30,8 @@ def put_under_lock(
 ) -> ObjectInfo:
     """Create an object, or replace the stored object if its bytes differ.
 
-    A store that cannot replace a certain version of an object (``KeepsLocks``) overwrites the
-    stored object in any version.
+    A store without ``KeepsLocks`` cannot replace a particular version of an object. It overwrites
+    whatever version is stored.
 
     Args:
         store: the output.
@@ -43,16 +44,16 @@ def put_under_lock(
         The size and ETag of the stored object.
 
     Raises:
-        LeaseLost: raised by ``check_lock``; nothing was stored after that.
+        LeaseLost: raised by ``check_lock``; nothing is stored afterwards.
         StoreError: the object could not be stored.
     """
     upload = Upload(key, data, md5, check_lock)
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(_MAX_ATTEMPTS):
         check_lock()
         created = _create(store, upload)
         if created is not None:
             return created
-        with suppress(ObjectNotFound):  # the object was removed since it was found
+        with suppress(ObjectNotFound):  # the object was removed after ``_create``
             version = store.version(key) if isinstance(store, KeepsLocks) else ""
             if _is_stored(store, upload):
                 return store.head(key)

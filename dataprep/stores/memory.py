@@ -28,7 +28,7 @@ _REPLACE_LOCK = threading.Lock()
 
 
 class MemoryStore(KeepsLocks):
-    """Objects in memory. Stores that are opened with the same URI in one process share them."""
+    """Objects in memory. Two stores in one process share their objects if their URIs are equal."""
 
     def __init__(self, uri: str = "memory://", options: StoreOptions | None = None) -> None:
         self.uri = uri
@@ -91,7 +91,7 @@ class MemoryStore(KeepsLocks):
 
 
 def _copied(data: Buffer) -> _Object:
-    """Return a new object with a copy of the bytes, and a version of its own."""
+    """Return a new object with a copy of the bytes and a new version."""
     return _Object(bytes(data), str(next(_VERSION_NUMBERS)), time.monotonic())
 
 

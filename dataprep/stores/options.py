@@ -1,4 +1,4 @@
-"""The options of a store. Credentials are not options: boto3 finds them by its own rules."""
+"""The options of a store. Credentials are not among them: boto3 finds them by its own rules."""
 
 from __future__ import annotations
 

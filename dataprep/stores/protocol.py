@@ -1,6 +1,7 @@
 """The Protocol of a store, and Protocols of optional capabilities.
 
-Callers check for an optional capability by ``isinstance``.
+A capability is a group of methods. Callers use ``isinstance`` to check whether a store has an
+optional capability.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 LEAVES = "symlink that leaves the source"
-"""The ``problem`` of a symlink that leads out of the root."""
+"""The ``problem`` of a symlink with a target outside the root of the store."""
 
 BROKEN = "broken symlink"
 """The ``problem`` of a symlink whose target does not exist."""
 
 
 class ObjectInfo(NamedTuple):
-    """An object as a listing describes it.
+    """The description of an object in a listing.
 
     Attributes:
-        key: the key below the root of the store. Bytes of the key that are not UTF-8 are
-            surrogates, as ``os.fsdecode`` returns them.
+        key: the key below the root of the store. Bytes that are not UTF-8 are represented by
+            surrogates, as in the result of ``os.fsdecode``.
         bytes: the size of the object.
         etag: the ETag of the server, without quotes; None for local files.
         problem: why the object cannot be read, such as a symlink that leaves the root; None if it
@@ -39,7 +40,7 @@ class ObjectInfo(NamedTuple):
 class Versioned(NamedTuple):
     """Bytes of an object, and the version of the object from which they were read.
 
-    An object that is stored under the same key later has another version, or the same bytes.
+    If other bytes are stored under the same key, the version changes.
 
     Attributes:
         data: the bytes.
@@ -69,16 +70,17 @@ class GetTo(Protocol):
 
 @runtime_checkable
 class GetVersioned(Protocol):
-    """An optional capability: say which version of an object was read.
+    """An optional capability: return the version of an object together with its bytes.
 
-    If a store has it, data sets are read by these methods. A class that derives from another store
-    and changes the result of ``get`` must therefore also change ``get_versioned``.
+    Data sets are read by these methods if the store has them. A class that derives from another
+    store and changes the result of ``get`` must therefore also change ``get_versioned``.
     """
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """Return bytes of an object, all from one version.
 
-        Without a length, do as ``get``. With a length, do as ``get_range``.
+        Without a length, all bytes from ``offset`` are returned; with a length, at most ``length``
+        bytes. The errors are those of ``get`` and ``get_range``.
         """
 
     def version(self, key: str) -> str:
@@ -90,21 +92,21 @@ class GetVersioned(Protocol):
         return self.get_versioned(key).data
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Return part of an object."""
+        """Return ``length`` bytes of an object from ``offset``."""
         return self.get_versioned(key, offset, length).data
 
 
 class Upload:
-    """The bytes of an object that is being sent to a store.
+    """An object that is being sent to a store, with the state of the transfer.
 
     Attributes:
         key: the key of the object.
         data: the bytes.
-        check_lock: returns as long as the run has its lock, and raises LeaseLost once another run
-            has taken over. The store calls it before it removes an object that was stored damaged.
-        attempts: how often the bytes were sent, in all requests for this upload. A store that
-            repeats requests counts here.
-        reason: why the last attempt did not succeed; empty if none has failed.
+        check_lock: raises LeaseLost if the run has lost its lock. The store calls it before it
+            removes an object that was damaged during the transfer.
+        attempts: the number of times that the bytes were sent, over all requests for this upload. A
+            store that repeats requests counts its attempts here.
+        reason: why the last attempt failed; empty if no attempt has failed.
     """
 
     def __init__(
@@ -139,7 +141,10 @@ class Upload:
 
 @runtime_checkable
 class Uploads(Protocol):
-    """An optional capability: send the MD5 of the bytes, which the caller may already know."""
+    """An optional capability: store an object whose MD5 the caller may already know.
+
+    The store sends the MD5, so that the server can check the bytes.
+    """
 
     def create_upload(self, upload: Upload) -> ObjectInfo | None:
         """Do as ``create``; return the confirmed object, or None if ``create`` returns False."""
@@ -150,10 +155,10 @@ class Uploads(Protocol):
 
 @runtime_checkable
 class Close(Protocol):
-    """An optional capability: close connections or files that stay open between requests."""
+    """An optional capability: close the connections or files that stay open between requests."""
 
     def close(self) -> None:
-        """Close the connections. The store can still be used, and then opens new ones."""
+        """Close the connections. The store can still be used, and then opens new connections."""
 
 
 @runtime_checkable
@@ -166,13 +171,13 @@ class RemovesEmptyRoot(Protocol):
 
 @runtime_checkable
 class Store(Protocol):
-    """Objects by key below one root: a folder, a bucket with a prefix, or a name in memory."""
+    """Objects by key. All keys are below one root: a folder, a bucket and prefix, or a name."""
 
     uri: str
     """The address of the root, without credentials."""
 
     def prepare(self) -> None:
-        """Check quickly that objects can be written, before any work is done.
+        """Check quickly that objects can be written. This is called before a job does any work.
 
         Raises:
             ObjectNotFound: the bucket does not exist.
@@ -186,7 +191,7 @@ class Store(Protocol):
         return None
 
     def tidy(self) -> None:
-        """Remove the temporary files of interrupted writers, but not those of live writers."""
+        """Remove temporary files of writers that were interrupted. Keep those of live writers."""
         return
 
     def get(self, key: str) -> bytes:
@@ -201,24 +206,24 @@ class Store(Protocol):
     def get_range(self, key: str, offset: int, length: int) -> bytes:
         """Return ``length`` bytes of an object from ``offset``.
 
-        There are fewer bytes only if the object ends before.
+        Fewer bytes are returned only if the object ends before.
         """
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """Store an object completely or not at all, and confirm it.
+        """Store an object completely or not at all, and confirm that it is stored.
 
-        When this method has returned, the caller may reuse the memory of ``data``.
+        After the method has returned, the caller may reuse the memory of ``data``.
 
         Raises:
-            StoredBytesDiffer: the store holds other bytes, also after retries.
+            StoredBytesDiffer: the store holds other bytes than were sent, even after retries.
             StoreError: the object was not stored for another reason.
         """
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store an object unless the key exists. Return whether it was stored.
 
-        The result can be False although this call has stored the object: if an answer is lost, the
-        repeated request finds the object of the first one.
+        The result can be False although this call has stored the object. This happens if an answer
+        is lost: the repeated request then finds the object that the first request has stored.
         """
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -235,15 +240,15 @@ class Store(Protocol):
 class KeepsLocks(GetVersioned, Store, Protocol):
     """An optional capability: the operations that locks need.
 
+    With it, runs exclude each other by locks, and a run that has lost its lock overwrites nothing.
     Without it, runs do not exclude each other, and ``put`` replaces shards, receipts and tables.
-    With it, ``replace`` does so, and a run that has lost its lock overwrites nothing.
     """
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
         """Store an object if the current one has ``version``. Return whether it was stored.
 
-        The result is also False if there is no object any more, or if an answer is lost, as for
-        ``create``. If several callers replace the same version, only one of them succeeds.
+        The result is also False if the object no longer exists, or if an answer is lost (see
+        ``create``). If several callers replace the same version, only one of them succeeds.
         """
 
     def age_s(self, key: str) -> float:

@@ -2,8 +2,8 @@
 
 Bytes that are read or written are compared with the ETag of the object. The ETag is the MD5 of the
 bytes, except in three cases: the server encrypts with KMS, the object was uploaded in parts, or the
-server has ETags of its own kind (S3 API reference, "Common Response Headers"). In these cases an
-object that was written is read back.
+server has another kind of ETags (S3 API reference, "Common Response Headers"). In these cases, an
+object is read back after it was written.
 
 ``s3_retry.py`` repeats requests, and ``s3_bucket.py`` translates the errors of boto3.
 """
@@ -26,7 +26,7 @@ from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Upload, Versioned
-from dataprep.stores.s3_bucket import S3Bucket, error_code, translated
+from dataprep.stores.s3_bucket import S3Bucket, error_code, translate_s3_errors
 from dataprep.stores.s3_retry import (
     READ_ATTEMPTS,
     call_with_retries,
@@ -45,18 +45,21 @@ began and until all bytes had arrived. The seconds include earlier attempts.
 """
 
 THROTTLED_MESSAGE = "answered %d"
-"""The log message (level DEBUG) for each answer by which a store asks for fewer requests.
+"""The log message (level DEBUG) for each answer with which a store asks for fewer requests.
 
-Its argument is the status, 503 or 429. It is logged whether the request is repeated or not.
+Its argument is the status, 503 or 429. The message is logged even if the request is not repeated.
 """
 
 _MAX_CONNECTIONS = 256
-"""The upper limit of ``source_concurrency``. Only connections that are in use are opened."""
+"""The maximum number of connections, which is the upper limit of ``source_concurrency``.
+
+A connection is opened only when it is needed.
+"""
 
 _PIECE_BYTES = 2**20
 _MD5_DIGITS = 32
 
-# Answers to a conditional PUT: the condition is not met, or the server knows no conditions.
+# Answers to a conditional PUT: the condition is not met, or the server does not support conditions.
 _CONDITION_NOT_MET_CODES = ("PreconditionFailed", "404", "NoSuchKey")
 _NOT_IMPLEMENTED_CODE = "NotImplemented"
 
@@ -88,17 +91,17 @@ class S3Store(KeepsLocks):
             client.close()
 
     def prepare(self) -> None:
-        """Check that the bucket exists, with few retries, so that a wrong name fails early."""
+        """Check that the bucket exists. There are few retries, so that a wrong name fails early."""
         name = self._bucket.name
         with (
-            translated(f"s3://{name}", self.options),
+            translate_s3_errors(f"s3://{name}", self.options),
             contextlib.closing(self._bucket.connect(attempts=2)) as client,
         ):
             client.head_bucket(Bucket=name)
 
     def region(self) -> str:
         """Return the region of the bucket; empty if the server does not name it."""
-        with translated(f"s3://{self._bucket.name}", self.options):
+        with translate_s3_errors(f"s3://{self._bucket.name}", self.options):
             answer = self._client().head_bucket(Bucket=self._bucket.name)
         return str(answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", ""))
 
@@ -107,7 +110,9 @@ class S3Store(KeepsLocks):
         self._copy_to(key, file, {})
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """Return all bytes of an object, compared with its ETag, or part of it by a range request.
+        """Return all bytes of an object, or part of it by a range request.
+
+        Only all bytes can be compared with the ETag.
 
         Args:
             key: the key of the object.
@@ -127,8 +132,8 @@ class S3Store(KeepsLocks):
         return self.head(key).etag or ""
 
     def age_s(self, key: str) -> float:
-        """Return the seconds from ``Last-Modified`` to ``Date``, both from one answer."""
-        with self._bucket.translated(key):
+        """Return the seconds from ``Last-Modified`` to ``Date`` in one answer of the server."""
+        with self._bucket.translate_s3_errors(key):
             answer = self._client().head_object(**self._bucket.object(key))
             now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
             return (now - answer["LastModified"]).total_seconds()
@@ -139,7 +144,7 @@ class S3Store(KeepsLocks):
         If the store then holds other bytes, the object is sent again. If this happens too often,
         the object is removed, and StoredBytesDiffer is raised.
         """
-        with self._bucket.translated(key):
+        with self._bucket.translate_s3_errors(key):
             return self._put_unconditionally(Upload(key, data))
 
     def create(self, key: str, data: Buffer) -> bool:
@@ -148,7 +153,7 @@ class S3Store(KeepsLocks):
 
     def create_upload(self, upload: Upload) -> ObjectInfo | None:
         """Do as ``create``; return the confirmed object, or None if ``create`` returns False."""
-        with self._bucket.translated(upload.key):
+        with self._bucket.translate_s3_errors(upload.key):
             return self._put_if_version(upload, None)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
@@ -157,23 +162,23 @@ class S3Store(KeepsLocks):
 
     def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
         """Do as ``replace``; return the confirmed object, or None if ``replace`` returns False."""
-        with self._bucket.translated(upload.key):
+        with self._bucket.translate_s3_errors(upload.key):
             return self._put_if_version(upload, version)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Yield the objects whose keys begin with ``prefix``, a thousand for each request.
+        """Yield the objects whose keys begin with ``prefix``. One request lists a thousand objects.
 
-        Empty objects whose keys end with a slash only mark folders. They are left out.
+        Empty objects whose keys end with a slash are left out, because they only mark folders.
         """
         root = self._bucket.prefix
         pages = self._client().get_paginator("list_objects_v2")
-        with self._bucket.translated(""):
+        with self._bucket.translate_s3_errors(""):
             for page in pages.paginate(
-                Bucket=self._bucket.name, Prefix=root + prefix, **self._bucket.payer()
+                Bucket=self._bucket.name, Prefix=root + prefix, **self._bucket.payer_arguments()
             ):
                 if page.get("IsTruncated", True) and not page.get("NextContinuationToken"):
                     raise StoreError(
-                        f"{self.uri}: a listing breaks off: the server does not know "
+                        f"{self.uri}: a listing is incomplete: the server does not support "
                         "ListObjectsV2. Check --endpoint-url, or use a newer server"
                     )
                 for item in page.get("Contents", ()):
@@ -184,19 +189,20 @@ class S3Store(KeepsLocks):
 
     def head(self, key: str) -> ObjectInfo:
         """Return the size and the ETag of an object."""
-        with self._bucket.translated(key):
+        with self._bucket.translate_s3_errors(key):
             answer = self._client().head_object(**self._bucket.object(key))
             return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def delete(self, key: str) -> None:
         """Remove an object."""
-        with self._bucket.translated(key):
+        with self._bucket.translate_s3_errors(key):
             self._client().delete_object(**self._bucket.object(key))
 
     def _client(self) -> S3Client:
         """Return the client of this process."""
         if self._process != os.getpid():
-            # This is a fork. The connections belong to the parent, and the lock may be locked.
+            # This process is a fork. The connections belong to the parent, and another thread of
+            # the parent may have held the lock.
             self._open_client = None
             self._process = os.getpid()
             self._lock = threading.Lock()
@@ -213,13 +219,13 @@ class S3Store(KeepsLocks):
     def _copy_to(self, key: str, file: IO[bytes], arguments: Mapping[str, Any]) -> str:
         """Write an object to ``file``, and return its ETag.
 
-        The object is read again if its bytes do not agree with its ETag. An ETag that looks like an
-        MD5 may be of another kind. This is assumed if two readings agree with each other, and no
-        ETag of this bucket has been an MD5.
+        The object is read again if the MD5 of its bytes differs from its ETag. An ETag that looks
+        like an MD5 may be of another kind. This is assumed if two readings give the same bytes, and
+        no ETag of this bucket has been an MD5 before.
         """
         start = file.tell()
         earlier_md5 = ""
-        with self._bucket.translated(key):
+        with self._bucket.translate_s3_errors(key):
             for _ in range(READ_ATTEMPTS):
                 etag, md5 = call_with_retries(partial(self._get, key, file, start, arguments))
                 is_md5 = etag != "" and md5 == etag
@@ -230,8 +236,8 @@ class S3Store(KeepsLocks):
                     return etag
                 earlier_md5 = md5
         raise StoreError(
-            f"{self.uri}/{key}: {READ_ATTEMPTS} readings differ from each other or from "
-            "the ETag: it is damaged in the store, or something on the way changes data"
+            f"{self.uri}/{key}: {READ_ATTEMPTS} readings differ from each other or from the ETag: "
+            "the object is damaged in the store, or a device or proxy on the way changes data"
         )
 
     def _get(
@@ -249,7 +255,7 @@ class S3Store(KeepsLocks):
             answer = self._client().get_object(**self._bucket.object(key), **arguments)
         except Exception as error:
             if error_code(error) == "InvalidRange":
-                # The range begins at the end of the object or after it. Its version is not known.
+                # The range begins at or after the end of the object. The answer has no ETag.
                 return "", ""
             raise
         answered_s = time.monotonic()
@@ -257,7 +263,7 @@ class S3Store(KeepsLocks):
         has_kms = answer.get("ServerSideEncryption", "").startswith("aws:kms")
         is_comparable = not arguments and not has_kms and len(etag) == _MD5_DIGITS
         md5 = hashlib.md5(usedforsecurity=False)
-        # `with answer["Body"]` would return the stream of urllib3, without the checks of botocore.
+        # `with answer["Body"]` would give the stream of urllib3, without the checks of botocore.
         with contextlib.closing(answer["Body"]) as body:
             for piece in body.iter_chunks(_PIECE_BYTES):
                 file.write(piece)
@@ -277,12 +283,13 @@ class S3Store(KeepsLocks):
             self._prepare_to_send_again(upload)
 
     def _put_if_version(self, upload: Upload, version: str | None) -> ObjectInfo | None:
-        """Store an object if the current one has ``version``, or for None if there is none.
+        """Store an object if the current object has ``version``; for None, if there is no object.
 
         Returns the confirmed object, or None if the condition is not met.
 
-        Some servers do not support the condition, or always refuse it. Then the current version is
-        read instead. If two writers do this at the same moment, both may store their object.
+        Some servers do not support the condition, or always refuse it. In that case, this method
+        compares the current version itself, and stores the object unconditionally. If two writers
+        do this at the same moment, both may store their object.
         """
         conditions = [{"IfNoneMatch": "*"}]
         if version is not None:
@@ -308,9 +315,9 @@ class S3Store(KeepsLocks):
         return self._put_unconditionally(upload)
 
     def _confirmed(self, upload: Upload, etag: str) -> ObjectInfo | None:
-        """Confirm an object that was sent and got the ETag ``etag``; replace it if it is damaged.
+        """Confirm an object that was sent and has the ETag ``etag``. Replace it if it is damaged.
 
-        Returns None if another run has replaced or removed the object meanwhile.
+        Returns None if another run has replaced or removed the object in the meantime.
         """
         try:
             info = self.head(upload.key)
@@ -333,9 +340,9 @@ class S3Store(KeepsLocks):
         return content.getbuffer() == upload.data
 
     def _prepare_to_send_again(self, upload: Upload) -> None:
-        """Note that the store holds other bytes than were sent.
+        """Record that the store holds other bytes than were sent.
 
-        If no attempt is left, remove the object and raise StoredBytesDiffer.
+        If no attempts are left, remove the object and raise StoredBytesDiffer.
         """
         upload.reason = _OTHER_BYTES
         if upload.attempts < self.options.max_attempts:
@@ -346,7 +353,7 @@ class S3Store(KeepsLocks):
         raise StoredBytesDiffer(
             f"{self.uri}/{upload.key}: {_OTHER_BYTES}, after {counted(upload.attempts, 'attempt')}:"
             " something between this machine and the store changes data. Remove the object if it "
-            "is still there, repair the cause, then run the same command again"
+            "still exists, repair the cause, then run the same command again"
         )
 
     def _send(self, upload: Upload, **conditions: str) -> str:
@@ -367,7 +374,7 @@ class S3Store(KeepsLocks):
 
 @lru_cache(maxsize=16)
 def _unpickled(uri: str, options: StoreOptions) -> S3Store:
-    """Return one store in each process for all tasks that are pickled with it.
+    """Return the store of a pickle. All tasks in a process share one store for the same address.
 
     Creating a client takes 0.2 s.
     """
@@ -375,7 +382,7 @@ def _unpickled(uri: str, options: StoreOptions) -> S3Store:
 
 
 def log_throttling(response: tuple[Any, Any] | None = None, **_: Any) -> None:
-    """Log an answer 429 or 503. botocore calls this after each attempt of a request."""
+    """Log an answer with status 429 or 503. botocore calls this after each attempt of a request."""
     status = getattr(response[0], "status_code", None) if response else None
     if status in (429, 503):
         _log.debug(THROTTLED_MESSAGE, status)

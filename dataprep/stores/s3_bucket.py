@@ -30,11 +30,11 @@ class S3Bucket:
         name: the name of the bucket.
         prefix: the beginning of all keys. It is empty or ends with a slash.
         uri: the address without a slash at its end.
-        options: endpoint, profile and other options.
+        options: the endpoint, the profile and other options.
 
     Raises:
-        ConfigError: the URI names no bucket, or has several slashes after the bucket. Keys that
-            begin with a slash are not supported.
+        ConfigError: the URI has no bucket, or has several slashes after the bucket. Keys that begin
+            with a slash are not supported.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
@@ -43,8 +43,8 @@ class S3Bucket:
             raise ConfigError(f"no bucket in {uri!r}: write s3://BUCKET/PREFIX")
         if prefix.startswith("/") and prefix.strip("/"):
             raise ConfigError(
-                f"{uri!r} means keys that begin with a slash, which cannot be asked for: write "
-                "one slash after the bucket"
+                f"{uri!r} means keys that begin with a slash, which are not supported: write one "
+                "slash after the bucket"
             )
         self.prefix = prefix.strip("/")
         if self.prefix:
@@ -62,12 +62,13 @@ class S3Bucket:
     ) -> S3Client:
         """Return a new client of boto3.
 
-        Payloads are not signed. Signing them would halve the rate over plain HTTP, and boto3 never
-        signs them over TLS.
+        Payloads are not signed. Signing them would halve the rate over plain HTTP. Over TLS, boto3
+        never signs them.
 
         Args:
-            attempts: attempts for each request; None for ``max_attempts`` of the options.
-            connections: connections that the client keeps open.
+            attempts: the maximum number of attempts for each request; None for ``max_attempts`` of
+                the options.
+            connections: the maximum number of connections that the client keeps open.
             retry_mode: the retry mode of botocore.
             more: further arguments of botocore's ``Config``.
         """
@@ -77,7 +78,7 @@ class S3Bucket:
         options = self.options
         max_attempts = attempts or options.max_attempts
         addressing_style: Literal["auto", "path"] = "path" if options.endpoint_url else "auto"
-        with translated("S3", options):
+        with translate_s3_errors("S3", options):
             config = Config(
                 retries={"mode": retry_mode, "total_max_attempts": max_attempts},
                 connect_timeout=options.connect_timeout_s,
@@ -94,17 +95,17 @@ class S3Bucket:
             return session.client("s3", endpoint_url=options.endpoint_url, config=config)
 
     def object(self, key: str) -> dict[str, Any]:
-        """Return the arguments of each request for an object."""
-        return {"Bucket": self.name, "Key": self.prefix + key, **self.payer()}
+        """Return the arguments that each request for an object has."""
+        return {"Bucket": self.name, "Key": self.prefix + key, **self.payer_arguments()}
 
-    def payer(self) -> dict[str, Any]:
-        """Return the argument by which the caller pays for a request, if an option says so."""
+    def payer_arguments(self) -> dict[str, Any]:
+        """Return the argument with which the caller pays for requests, if that option is set."""
         if not self.options.requester_pays:
             return {}
         return {"RequestPayer": "requester"}
 
     def put_arguments(self) -> dict[str, Any]:
-        """Return the arguments of requests that create objects."""
+        """Return the additional arguments of requests that store objects."""
         arguments = {
             "StorageClass": self.options.storage_class,
             "ServerSideEncryption": self.options.sse,
@@ -112,10 +113,10 @@ class S3Bucket:
         }
         return {name: value for name, value in arguments.items() if value}
 
-    def translated(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Turn errors of botocore about an object into errors of this package."""
+    def translate_s3_errors(self, key: str) -> contextlib.AbstractContextManager[None]:
+        """Translate errors of botocore about an object into errors of this package."""
         address = escape(f"s3://{self.name}/{self.prefix}{key}").rstrip("/")
-        return translated(address, self.options)
+        return translate_s3_errors(address, self.options)
 
 
 _NOT_FOUND_CODES = ("404", "NoSuchKey", "NoSuchBucket", "NotFound")
@@ -127,15 +128,15 @@ _DAMAGED_CODES = (
     "XAmzContentChecksumMismatch",
 )
 _OVERLOADED_CODES = ("SlowDown", "RequestLimitExceeded")
-_TRY_LATER = ". Run it again later, or with fewer --workers: objects stored so far are kept"
+_TRY_LATER = ". Run again later, or with fewer --workers: objects stored so far are kept"
 
 
-class _Refusal(NamedTuple):
+class _Translation(NamedTuple):
     """How an error answer of S3 is translated.
 
     Attributes:
-        codes: the codes of the answer.
-        error: the class of the error.
+        codes: the error codes of S3.
+        error: the class of the error of this package.
         message: what is wrong and what to do. ``{reason}`` is the message of the server.
     """
 
@@ -144,8 +145,8 @@ class _Refusal(NamedTuple):
     message: str
 
 
-_REFUSALS = (
-    _Refusal(
+_TRANSLATIONS = (
+    _Translation(
         (
             "401",
             "403",
@@ -160,22 +161,22 @@ _REFUSALS = (
         "permission refused ({reason}): check the credentials and the bucket's policy, and "
         "this machine's clock",
     ),
-    _Refusal(
+    _Translation(
         _DAMAGED_CODES,
         StoreError,
         "the store received other bytes than were sent ({reason}): something between this machine "
         "and the store changes data",
     ),
-    _Refusal(
+    _Translation(
         ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
         PermissionRefused,
         "the credentials have expired ({reason}): renew them, for instance by aws sso login, and "
         "run the same command again",
     ),
-    _Refusal(
+    _Translation(
         ("QuotaExceeded", "InsufficientStorage", "507"), StoreFull, "the store is full ({reason})"
     ),
-    _Refusal(
+    _Translation(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"),
         StoreError,
         "the bucket is in another region ({reason}): give --set store.region=REGION",
@@ -184,19 +185,19 @@ _REFUSALS = (
 
 
 def without_advice(message: str) -> str:
-    """Return an error message without its advice, which is for jobs of dataprep."""
+    """Return an error message without its advice, which fits only ``dataprep shard``."""
     return message.removesuffix(_TRY_LATER)
 
 
 def error_code(error: object) -> str:
     """Return the code of an error answer of S3; empty for every other error."""
-    # Errors without an answer have None.
+    # An error without an answer has no response, or None.
     response = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
-def is_passing(error: BaseException) -> bool:
-    """Whether the same request may succeed if it is repeated: a broken body or connection."""
+def is_temporary(error: BaseException) -> bool:
+    """Whether the request may succeed if it is repeated: the body or the connection was broken."""
     from botocore import exceptions as boto
 
     if isinstance(error, boto.ClientError):
@@ -212,8 +213,8 @@ def is_passing(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
-def translated(name: str, options: StoreOptions) -> Iterator[None]:
-    """Turn errors of botocore into errors of this package, whose messages begin with ``name``."""
+def translate_s3_errors(name: str, options: StoreOptions) -> Iterator[None]:
+    """Translate errors of botocore into errors of this package. Messages begin with ``name``."""
     from botocore import exceptions as boto
 
     try:
@@ -221,7 +222,7 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
     except DataprepError:
         raise
     except boto.ClientError as error:
-        raise _from_answer(error, name) from None
+        raise _error_from_answer(error, name) from None
     except (boto.NoCredentialsError, boto.PartialCredentialsError, boto.TokenRetrievalError):
         raise PermissionRefused(
             f"{name}: no usable AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
@@ -236,12 +237,12 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
             "Check --endpoint-url, the region and the network"
         ) from None
     except (boto.BotoCoreError, KeyError, ValueError, RecursionError) as error:
-        # A proxy may drop a header, which is a KeyError. botocore follows redirects recursively.
+        # A proxy that drops a header causes a KeyError. Redirects can cause a RecursionError.
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise StoreError(f"{name}: the store's answer cannot be used: {reason}") from None
 
 
-def _from_answer(error: object, name: str) -> StoreError:
+def _error_from_answer(error: object, name: str) -> StoreError:
     """Translate an error answer of S3."""
     code = error_code(error)
     response = getattr(error, "response", {})
@@ -250,9 +251,9 @@ def _from_answer(error: object, name: str) -> StoreError:
         if code == "NoSuchBucket" or name.count("/") <= 2:
             return ObjectNotFound(f"{name}: no such bucket: create it first")
         return ObjectNotFound(f"{name}: not found")
-    for refusal in _REFUSALS:
-        if code in refusal.codes:
-            return refusal.error(f"{name}: {refusal.message.format(reason=reason)}")
+    for translation in _TRANSLATIONS:
+        if code in translation.codes:
+            return translation.error(f"{name}: {translation.message.format(reason=reason)}")
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
     if status >= 500 or status == 429 or code in _OVERLOADED_CODES:
         reason = reason.rstrip(".") + _TRY_LATER

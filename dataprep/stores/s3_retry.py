@@ -1,11 +1,11 @@
-"""How requests to S3 are repeated: PUTs by ``send_with_retries``, GETs by ``call_with_retries``.
+"""Repeat requests to S3: PUTs by ``send_with_retries``, GETs by ``call_with_retries``.
 
-boto3 itself repeats a request that the server refuses for a while, and a request whose connection
-is lost. It does so up to ``store.max_attempts`` times, in its adaptive mode.
+boto3 itself repeats a request if the server refuses it temporarily or if the connection is lost. It
+makes up to ``store.max_attempts`` attempts, in its adaptive mode.
 
-An object is sent at most ``store.max_attempts`` times in all. This limit counts the attempts of
-boto3, the attempts of ``send_with_retries``, and the attempts after which the store held other
-bytes than were sent. ``Upload.attempts`` has their number.
+An object is sent at most ``store.max_attempts`` times in all. ``Upload.attempts`` counts the
+attempts of boto3, the attempts of ``send_with_retries``, and the attempts after which the store
+held other bytes than were sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 from dataprep.counted import counted
 from dataprep.errors import StoreError
 from dataprep.stores.protocol import Upload
-from dataprep.stores.s3_bucket import error_code, is_passing, one_line
+from dataprep.stores.s3_bucket import error_code, is_temporary, one_line
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -30,11 +30,14 @@ PUT_RETRY_MESSAGE = "%s is sent again, attempt %d of %d: %s"
 """The log message (level WARNING) for each repetition of a PUT.
 
 Its arguments are the address of the object, the number of the attempt, the maximum number of
-attempts, and the reason why the attempt before did not succeed.
+attempts, and the reason why the previous attempt failed.
 """
 
 READ_ATTEMPTS = 4
-"""How often an object is read if its bytes do not arrive, or do not agree with its ETag."""
+"""The maximum number of times that an object is read.
+
+It is read again if its bytes do not arrive, or do not match its ETag.
+"""
 
 _FIRST_PAUSE_S = 0.2
 _MAX_PAUSE_S = 20.0
@@ -46,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class _NoAttemptsLeft(Exception):
-    """An object was sent as often as it may be sent."""
+    """An object was sent the maximum number of times."""
 
 
 def send_with_retries(
@@ -57,22 +60,22 @@ def send_with_retries(
     address: str,
     max_attempts: int,
 ) -> str:
-    """Send an object by PUT until the server has answered for good; return its ETag.
+    """Send an object by PUT until the server has accepted or finally refused it. Return its ETag.
 
-    boto3 repeats what a server refuses for a while, and lost connections. This function repeats a
-    body that arrived damaged, and a conflict with another request.
+    boto3 repeats requests after temporary refusals and lost connections. This function repeats the
+    request if the body arrived damaged, or after a conflict with another request.
 
     Args:
         client: a client that ``count_put_attempts`` was called with.
         upload: the object. ``upload.attempts`` and ``upload.reason`` are updated.
         arguments: the arguments of ``put_object`` except for the body and its MD5.
         address: the address of the object, for messages.
-        max_attempts: how often the object may be sent, including the attempts that
-            ``upload.attempts`` counts already.
+        max_attempts: the maximum number of times that the object is sent, including the attempts
+            that ``upload.attempts`` already counts.
 
     Raises:
         StoreError: there are no attempts left. The message has the reason of the last failure.
-        botocore.exceptions.ClientError: the server refused the object for good.
+        botocore.exceptions.ClientError: the server finally refused the object.
     """
     pause_s = _FIRST_PAUSE_S
     while True:
@@ -87,7 +90,7 @@ def send_with_retries(
         except _NoAttemptsLeft as error:
             raise StoreError(f"{address}: not stored {error}") from None
         except Exception as error:
-            may_succeed = is_passing(error) or error_code(error) in _CONFLICT_CODES
+            may_succeed = is_temporary(error) or error_code(error) in _CONFLICT_CODES
             # An error before the request was sent has counted no attempt.
             upload.attempts = max(upload.attempts, attempts_before + 1)
             if not may_succeed or upload.attempts >= max_attempts:
@@ -97,29 +100,29 @@ def send_with_retries(
 
 
 def call_with_retries(request: Callable[[], Answer], attempts: int = READ_ATTEMPTS) -> Answer:
-    """Call ``request`` until it succeeds or fails for good, at most ``attempts`` times.
+    """Call ``request`` until it succeeds or fails permanently, at most ``attempts`` times.
 
-    The pauses between the calls double.
+    Each pause between two calls is twice as long as the previous pause.
     """
     for attempt in range(attempts - 1):
         try:
             return request()
         except Exception as error:
-            if not is_passing(error):
+            if not is_temporary(error):
                 raise
         time.sleep(_FIRST_PAUSE_S * 2**attempt)
     return request()
 
 
 def count_put_attempts(client: S3Client) -> None:
-    """Let a client count each attempt of a PUT, and note why an attempt failed."""
+    """Register callbacks that count each attempt of a PUT, and record why an attempt failed."""
     events = client.meta.events
     events.register("before-send.s3.PutObject", _before_attempt)
     events.register("needs-retry.s3.PutObject", _after_attempt)
 
 
 class _Body:
-    """An upload as the file that botocore needs, without a copy of its bytes."""
+    """The body of an upload as a file object for botocore, without a copy of its bytes."""
 
     def __init__(self, upload: Upload, address: str, max_attempts: int) -> None:
         self.upload = upload
@@ -137,14 +140,14 @@ class _Body:
         return self.upload.data[start : self._position]
 
     def seek(self, offset: int) -> None:
-        """Continue at an offset: botocore begins again for another attempt."""
+        """Set the position. botocore calls this before another attempt."""
         self._position = offset
 
     def count_attempt(self) -> None:
         """Count an attempt that begins, and log it if it is a repetition.
 
         Raises:
-            _NoAttemptsLeft: the object was sent as often as it may be sent.
+            _NoAttemptsLeft: the object was sent the maximum number of times.
         """
         upload = self.upload
         if upload.attempts >= self._max_attempts:
@@ -163,7 +166,7 @@ class _Body:
 
 
 def _before_attempt(request: Any, **_: Any) -> None:
-    """Count an attempt of a PUT. botocore calls this before each attempt, also before its own."""
+    """Count an attempt of a PUT. botocore calls this before each attempt, including retries."""
     if isinstance(request.body, _Body):
         request.body.count_attempt()
 
@@ -174,7 +177,7 @@ def _after_attempt(
     caught_exception: Exception | None = None,
     **_: Any,
 ) -> None:
-    """Note why an attempt of a PUT failed. botocore calls this after each attempt."""
+    """Record why an attempt of a PUT failed. botocore calls this after each attempt."""
     body = request_dict.get("body")
     if not isinstance(body, _Body):
         return

@@ -19,7 +19,7 @@ from dataprep.machine.processors import usable_processors
 from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.output.manifest import FormatEntry, ShardEntry
-from dataprep.output.samples_table import in_numpy, read_table, stored_table
+from dataprep.output.samples_table import read_table, stored_table, to_numpy_array
 from dataprep.reading.dataset import Dataset, Shard
 from iobench.data.copying import AT_ONCE, require_space
 from iobench.data.data_summary import open_shards
@@ -59,7 +59,7 @@ def write_pixel_shards(source: Location, folder: Path, remedy: str = "free some 
     with open_shards(source, "tfrecord") as dataset:
         rows = stored_table(dataset.store, dataset.manifest)
         sides = rows.columns(["width", "height"], written=True)
-        widths, heights = (in_numpy(column).astype(np.int64) for column in sides.columns)
+        widths, heights = (to_numpy_array(column).astype(np.int64) for column in sides.columns)
         pixels = int(np.sum(widths * heights))
         needed_bytes = pixels * CHANNELS + len(dataset) * _MAX_FEATURE_BYTES
         require_space(Location(str(folder), "empty"), "pixels", needed_bytes, remedy)

@@ -139,7 +139,7 @@ def test_an_output_that_is_removed_meanwhile(
         gate.open()
         line = clear_line(running.finish(), 1)
     assert f"does not see the output {output}" in line
-    assert "the output was removed: run again" in line
+    assert "it was removed during this run: run again" in line
     assert not list(output.glob("*.manifest.json"))
     again = ("shard", "--source", photos, "--output", output, *JOB)
     assert "--overwrite" in clear_line(commandline.dataprep(*again), 2)

@@ -89,7 +89,7 @@ class TestRequest:
             (["--endpoint-url", "http://me:pw@host:9000"], "must not carry a user"),
             (["--set", "dask.cluster=no.such.Cluster"], "cannot import 'no.such.Cluster'"),
             (["--set", "dask.cluster=nodots"], "cannot import 'nodots'"),
-            (["--retry-failed"], "holds no job of split 'train', and so nothing to retry"),
+            (["--retry-failed"], "has no job of split 'train', so that there is nothing to retry"),
             (["--scheduler", "nonsense"], "no Dask scheduler answers at 'nonsense'"),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -235,7 +235,7 @@ class TestSource:
             before = files(folder)
             for more in ((), ("--overwrite",)):
                 line = one_clear_line(in_process("shard", *job, *more), 2)
-                assert "it would be replaced; choose another output" in line
+                assert "it would be replaced: choose another output" in line
                 assert files(folder) == before
         for table in ("train.plan.parquet", "train.samples.parquet"):
             done = in_process(
@@ -372,7 +372,7 @@ class TestChannels:
         arguments = ("shard", "--source", photos, "--output", tmp_path / "out", "--json")
         done = in_process(*arguments, code=1)
         stopped = done.one_object["stopped"]
-        assert "1 sample failed, --max-failures 1% allows 0 of so few" in stopped["why"]
+        assert "1 sample failed, but --max-failures 1% allows 0 of so few samples" in stopped["why"]
         (failure,) = stopped["failures"]
         assert failure["source"] == f"{first.name}/broken.jpg"
         assert failure["reason"].startswith("not an image")

@@ -195,7 +195,7 @@ def test_the_smaller_split_second(tree: Path, fewer: Path, tmp_path: Path) -> No
     train = labels_of(output, "train")
     assert labels_of(output, "validation").items() < train.items()
     missing = min(path.name for path in tree.iterdir())
-    assert f"no sample here of 1 class, such as {missing!r}" in notes
+    assert f"the source has no sample of 1 class, such as {missing!r}" in notes
 
 
 @pytest.mark.parametrize("again", ["validation", "train"], ids=["a later split", "resumed"])

@@ -152,7 +152,7 @@ def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
     ):
         done = run("plan", source, location, *more, code=2)
         assert message in done.complaints[0]
-    assert "holds a job of train already" in run("plan", tree, output).out
+    assert "already has a job of train" in run("plan", tree, output).out
     assert files(output) == before
 
 

@@ -215,7 +215,7 @@ def test_a_mended_file_is_taken_in(tmp_path: Path, name: str) -> None:
     assert [*library.open(str(output)).samples["status"]].count("failed") == 1
     source.put(kind.victim, kind.content(FIRST))
     refused = shard(kind, source, output, code=2)
-    assert "if these files failed before, --retry-failed takes them in" in refused.complaints[0]
+    assert "if these files failed before, --retry-failed accepts them" in refused.complaints[0]
     if len(kind.keys) > 1:
         other = kind.keys[0]
         source.put(other, kind.content(SECOND))

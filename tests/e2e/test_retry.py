@@ -105,7 +105,7 @@ def test_a_mended_file_of_another_size(
     mend(source, held)
     refused = shard(source, output, code=2)
     assert "source: 3 files of another size" in refused.complaints[0]
-    assert "if these files failed before, --retry-failed takes them in" in refused.complaints[0]
+    assert "if these files failed before, --retry-failed accepts them" in refused.complaints[0]
     shard(source, output, "--retry-failed", code=0)
     assert set(statuses(output).values()) == {"written"}
     after = objects(output)
@@ -219,7 +219,7 @@ def test_killed_while_it_retries(
     done = shard(source, output, code=plain)
     if plain:
         assert "of another size" in done.complaints[0]
-        assert "--retry-failed takes them in" in done.complaints[0]
+        assert "--retry-failed accepts them" in done.complaints[0]
         assert shard(source, output, "--retry-failed").code == 0
     assert all(verification.ok for verification in dataprep.verify(output))
     assert set(statuses(output).values()) == {"written"}

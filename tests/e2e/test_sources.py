@@ -507,7 +507,7 @@ class TestRequestsInFlight:
         )
         with ExitStack() as running:
             engine = InProcess(config.dask, lambda progress: None)
-            prepared = prepare(config, running=running, note=lambda text: None, engine=engine)
+            prepared = prepare(config, cleanup=running, note=lambda text: None, engine=engine)
         assert prepared.source.concurrency == reads
 
 

@@ -228,7 +228,7 @@ def test_a_job_file_whose_answer_is_lost_is_created(
 ) -> None:
     """The repeated request finds the bytes that this run created."""
     use(proxy, Rule(Match("PUT", "job.json", times=1), Reset("response")))
-    create_job(through, b"labels", {"train": b"plan"}, {"train": b"job"}, patience_s=0)
+    create_job(through, b"labels", {"train": b"plan"}, {"train": b"job"}, wait_s=0)
     assert direct.get("train.job.json") == b"job"
 
 
@@ -424,8 +424,8 @@ def test_listing_and_deleting_outlast_a_refusal(
             Status(403, "RequestTimeTooSkewed", "Too large."),
             "permission refused .Too large.*this machine's clock",
         ),
-        (SLOW_DOWN, "SlowDown: Please reduce your request rate. Run it again later"),
-        (INTERNAL, "InternalError: We encountered an internal error. Run it again later"),
+        (SLOW_DOWN, "SlowDown: Please reduce your request rate. Run again later"),
+        (INTERNAL, "InternalError: We encountered an internal error. Run again later"),
     ],
     ids=["expired", "skewed", "slow-down", "500"],
 )

@@ -107,7 +107,7 @@ def test_a_later_version_says_why_it_does_not_resume(
     before = content(golden)
     monkeypatch.chdir(golden / "source")
     versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
-    if versions == dict(dataprep.output.versions.determining()):
+    if versions == dict(dataprep.output.versions.versions_that_determine_bytes()):
         resume(golden.name)
     else:
         with pytest.raises(OutputConflict, match=r"pipeline|simplejpeg|opencv|pillow"):
@@ -126,7 +126,9 @@ def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.Mo
         return tuple(versions.items())
 
     for module in ("resume", "prepare"):
-        monkeypatch.setattr(f"dataprep.job.{module}.determining", then, raising=False)
+        monkeypatch.setattr(
+            f"dataprep.job.{module}.versions_that_determine_bytes", then, raising=False
+        )
     filters = json.loads((golden / "output/train.job.json").read_bytes())["config"]["image"]
     if filters.get("filter", "bicubic") != "bicubic":
         # Nobody has that filter any more: what was planned with it stays as it is.

@@ -233,7 +233,7 @@ def test_splits_of_an_output_have_the_same_labels(tmp_path: Path) -> None:
     assert sorted(dataset[number].label for number in range(len(dataset))) == [1, 2]
     (output / "labels.json").unlink()
     refused = shard(tmp_path / "val", output, "--split", "test", code=2)
-    assert "labels.json is gone" in refused.err
+    assert "labels.json is missing" in refused.err
     assert not (output / "test.job.json").exists()
 
 

@@ -16,7 +16,7 @@ from dataprep.image import ImagePolicy
 from dataprep.job.split_plan import PlannedSample
 from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, Store
 from dataprep.stores.local import LocalStore
@@ -206,7 +206,7 @@ def make_tasks(
         chosen = names[shard::shards]
         return ShardTask(
             fingerprint="f" * 64,
-            versions=determining(),
+            versions=versions_that_determine_bytes(),
             split="train",
             shard=shard,
             shards=shards,

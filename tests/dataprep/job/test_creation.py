@@ -70,7 +70,7 @@ def test_leftovers_without_a_job_file_are_replaced(empty: MemoryStore, beside: l
     leftovers = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
     for key in leftovers:
         empty.put(key, b"old")
-    create_job(empty, b"labels", *JOB, patience_s=0.0)
+    create_job(empty, b"labels", *JOB, wait_s=0.0)
     assert objects(empty).items() >= WRITTEN.items()
 
 
@@ -84,7 +84,7 @@ def test_leftovers_are_replaced_only_in_the_version_that_was_read(empty: MemoryS
             empty.put("labels.json", b"theirs")
 
     with pytest.raises(AnotherJobCreated):
-        create_job(empty, b"labels", *JOB, patience_s=0.0, check_lock=check_lock)
+        create_job(empty, b"labels", *JOB, wait_s=0.0, check_lock=check_lock)
     assert objects(empty) == {"labels.json": b"theirs"}
 
 

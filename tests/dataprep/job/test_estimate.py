@@ -16,7 +16,7 @@ from dataprep.image import ImagePolicy, convert
 from dataprep.job.plan_command import estimate_from_trial, seconds_with_workers
 from dataprep.job.plan_report import Cost, Estimate, Requests, SplitEstimate
 from dataprep.job.report import Understood
-from dataprep.job.split_plan import Calibration, pick, sample_size
+from dataprep.job.split_plan import Calibration, calibration_samples, choose_evenly
 from dataprep.output.manifest import Row
 from dataprep.stores import StoreOptions
 
@@ -31,7 +31,7 @@ sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
 )
 def test_sample_sizes(samples: int, expected: int) -> None:
     """A tenth is converted, at least 32 and at most 128, and never more than there are."""
-    assert sample_size(samples) == expected
+    assert calibration_samples(samples) == expected
 
 
 @given(values=sizes, data=st.data())
@@ -40,7 +40,7 @@ def test_picks_are_spread_over_the_sizes(
 ) -> None:
     """Picks are distinct rows, in the middles of equal slices of the samples by size."""
     count = data.draw(st.integers(1, len(values)))
-    chosen = pick(values, count).tolist()
+    chosen = choose_evenly(values, count).tolist()
     assert len(set(chosen)) == count
     rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
     middles = (np.arange(count) + 0.5) * len(values) / count

@@ -19,7 +19,7 @@ from dataprep.errors import (
 )
 from dataprep.image import Converted, ImagePolicy
 from dataprep.job.conversion import Outcome, Progress, convert_batches
-from dataprep.job.isolate import Ending, ending_of, isolated_batches, verdict
+from dataprep.job.isolate import Ending, ending_of, error_of_ending, isolated_batches
 from dataprep.sources import Located
 from tests.dataprep.job.test_worker import Files, jpeg
 
@@ -84,9 +84,9 @@ def test_how_a_process_ended(code: int, stderr: str, kind: str) -> None:
 def test_what_an_ending_says_of_the_image() -> None:
     """A fault fails it, a kill stops the job, and a hang does what ``hung_samples`` says."""
     limit = SampleLimit(5, "fail")
-    assert isinstance(verdict("a", Ending("fault", "SIGSEGV"), limit), DecoderCrashed)
-    assert isinstance(verdict("a", Ending("hung", "5 s"), limit), DecoderHung)
+    assert isinstance(error_of_ending("a", Ending("fault", "SIGSEGV"), limit), DecoderCrashed)
+    assert isinstance(error_of_ending("a", Ending("hung", "5 s"), limit), DecoderHung)
     with pytest.raises(SampleLost, match=r"'a'.*--set hung_samples=fail"):
-        verdict("a", Ending("hung", "5 s"), SampleLimit(5, "stop"))
+        error_of_ending("a", Ending("hung", "5 s"), SampleLimit(5, "stop"))
     with pytest.raises(SampleLost, match=r"'a'.*killed 2 times \(SIGKILL\).*more memory"):
-        verdict("a", Ending("killed", "SIGKILL"), limit)
+        error_of_ending("a", Ending("killed", "SIGKILL"), limit)

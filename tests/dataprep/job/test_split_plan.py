@@ -18,10 +18,10 @@ from dataprep.job.split_plan import (
     LARGEST_TARGET,
     SMALLEST_TARGET,
     clamp_target,
-    cut,
-    held_out,
-    moved_to_runs,
+    cut_into_shards,
+    move_bounds_to_runs,
     shuffled,
+    validation_mask,
 )
 from dataprep.names import to_bytes
 from dataprep.output.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
@@ -101,7 +101,7 @@ def test_every_class_gives_its_share(
     It gives at least one if it has two.
     """
     names, labels = sample
-    mask = held_out(names, labels, rows(names), share, seed)
+    mask = validation_mask(names, labels, rows(names), share, seed)
     taken_by_class = Counter(labels[mask].tolist())
     for label, count in Counter(labels.tolist()).items():
         rounded = int(count * share + Fraction(1, 2))
@@ -119,8 +119,8 @@ def test_the_split_depends_on_seed_and_names_alone(
     names, labels = sample
     again = np.array(data.draw(st.permutations(range(len(names)))), np.int64)
     relisted = [names[row] for row in again.tolist()]
-    before = held_out(names, labels, rows(names), share, seed)
-    after = held_out(relisted, labels[again], rows(names), share, seed)
+    before = validation_mask(names, labels, rows(names), share, seed)
+    after = validation_mask(relisted, labels[again], rows(names), share, seed)
     assert after.tolist() == before[again].tolist()
 
 
@@ -130,8 +130,8 @@ def test_an_added_sample_moves_at_most_one_other_to_the_other_split(
 ) -> None:
     """Without one sample at most one other, of its class, changes its split."""
     names, labels = sample
-    with_it = held_out(names, labels, rows(names), share, seed)[:-1]
-    without = held_out(names, labels, rows(names)[:-1], share, seed)
+    with_it = validation_mask(names, labels, rows(names), share, seed)[:-1]
+    without = validation_mask(names, labels, rows(names)[:-1], share, seed)
     moved = np.flatnonzero(with_it != without)
     assert len(moved) <= 1
     assert (labels[moved] == labels[-1]).all()
@@ -140,7 +140,7 @@ def test_an_added_sample_moves_at_most_one_other_to_the_other_split(
 @given(predicted=predictions, target=targets)
 def test_every_sample_lies_in_one_shard(predicted: NDArray[np.int64], target: int) -> None:
     """Bounds rise from 0 to the number of samples: each shard has one, each sample one shard."""
-    bounds = cut(predicted, clamp_target(target))
+    bounds = cut_into_shards(predicted, clamp_target(target))
     assert (bounds[0], bounds[-1]) == (0, len(predicted))
     assert all(start < stop for start, stop in pairwise(bounds))
 
@@ -155,7 +155,7 @@ def shard_bytes(sizes: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np
 def test_shards_are_balanced(seed: int, shards: int, shard_count: int) -> None:
     """With right predictions and 100 samples a shard, all are within 10 % of the mean."""
     sizes = np.random.default_rng(seed).integers(30_000, 270_000, shards * shard_count)
-    bounds = cut(sizes, clamp_target(int(sizes.sum()) // shards))
+    bounds = cut_into_shards(sizes, clamp_target(int(sizes.sum()) // shards))
     bytes_per_shard = shard_bytes(sizes, bounds)
     assert np.abs(bytes_per_shard - bytes_per_shard.mean()).max() <= 0.1 * bytes_per_shard.mean()
     assert len(bytes_per_shard) == pytest.approx(shards, abs=1)
@@ -173,7 +173,7 @@ def test_an_error_of_15_percent_stays_in_bounds(
     """Whatever is asked for, shards have 1 to 128 MB though all sizes are 15 % off."""
     shares = np.random.default_rng(seed).uniform(0.5, 1.5, 4000)
     sizes = (total * shares / shares.sum()).astype(np.int64)
-    bytes_per_shard = shard_bytes(sizes, cut(sizes, clamp_target(target)))
+    bytes_per_shard = shard_bytes(sizes, cut_into_shards(sizes, clamp_target(target)))
     # What a cut between two samples moves is the plan's, not the prediction's, error.
     grain = int(sizes.max())
     assert (bytes_per_shard + grain).min() * (1 + error) >= MIN_SHARD_BYTES
@@ -194,16 +194,20 @@ def test_targets_are_clamped(target: int) -> None:
 def test_known_cuts() -> None:
     """Cuts lie where equal shares end; few samples make few shards, none make none."""
     million = np.full(8, 1_000_000, np.int64)
-    assert cut(million, 2_000_000) == (0, 2, 4, 6, 8)
-    assert cut(million, 100_000_000) == (0, 8)
-    assert cut(million[:1], 2_000_000) == (0, 1)
-    assert cut(np.array([50_000_000, 2, 2, 50_000_000], np.int64), 50_000_000) == (0, 2, 4)
+    assert cut_into_shards(million, 2_000_000) == (0, 2, 4, 6, 8)
+    assert cut_into_shards(million, 100_000_000) == (0, 8)
+    assert cut_into_shards(million[:1], 2_000_000) == (0, 1)
+    assert cut_into_shards(np.array([50_000_000, 2, 2, 50_000_000], np.int64), 50_000_000) == (
+        0,
+        2,
+        4,
+    )
 
 
 def test_cuts_are_whole_numbers() -> None:
     """Sums past the precision of floats are cut exactly."""
     sizes = np.full(1001, 2**53 // 1000 + 1, np.int64)
-    bounds = cut(sizes, LARGEST_TARGET)
+    bounds = cut_into_shards(sizes, LARGEST_TARGET)
     assert bounds == tuple(range(1002))
 
 
@@ -221,8 +225,8 @@ def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int)
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, 4000 // longest)
     sizes = np.repeat(rng.integers(20_000, 200_000, len(lengths)), lengths).astype(np.int64)
-    runs, bounds = runs_of(lengths.tolist()), cut(sizes, clamp_target(target))
-    moved = moved_to_runs(bounds, sizes, runs)
+    runs, bounds = runs_of(lengths.tolist()), cut_into_shards(sizes, clamp_target(target))
+    moved = move_bounds_to_runs(bounds, sizes, runs)
     before = np.concatenate([[0], np.cumsum(sizes)])
     shard = int(before[-1]) / (len(bounds) - 1)
     assert len(moved) == len(bounds)
@@ -242,7 +246,7 @@ def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int)
 def test_known_moves_to_runs() -> None:
     """A bound goes to the nearer end of its run, and stays where both ends are far."""
     sizes = np.full(400, 100_000, np.int64)
-    assert moved_to_runs((0, 200, 400), sizes, runs_of([203, 197])) == (0, 203, 400)
-    assert moved_to_runs((0, 200, 400), sizes, runs_of([197, 8, 195])) == (0, 197, 400)
-    assert moved_to_runs((0, 200, 400), sizes, runs_of([150, 100, 150])) == (0, 200, 400)
-    assert moved_to_runs((0, 400), sizes, runs_of([300, 100])) == (0, 400)
+    assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([203, 197])) == (0, 203, 400)
+    assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([197, 8, 195])) == (0, 197, 400)
+    assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([150, 100, 150])) == (0, 200, 400)
+    assert move_bounds_to_runs((0, 400), sizes, runs_of([300, 100])) == (0, 400)

@@ -28,7 +28,7 @@ from dataprep.job.worker import ShardTask, cut_into_chunks, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.output.manifest import Receipt
 from dataprep.output.samples_table import SampleTable
-from dataprep.output.versions import determining
+from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.memory import MemoryStore
@@ -131,7 +131,7 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
     space = LabelSpace.of(name.partition("/")[0] for name in files)
     shard_task = ShardTask(
         fingerprint="f" * 64,
-        versions=determining(),
+        versions=versions_that_determine_bytes(),
         split="train",
         shard=2,
         shards=7,
@@ -395,7 +395,8 @@ class TestStops:
     def test_other_libraries(self, files: dict[str, bytes]) -> None:
         """A worker with another version of a codec refuses, and names both."""
         versions = tuple(
-            (name, "0.1" if name == "simplejpeg" else version) for name, version in determining()
+            (name, "0.1" if name == "simplejpeg" else version)
+            for name, version in versions_that_determine_bytes()
         )
         store = NotedStore()
         with pytest.raises(JobError, match=r"simplejpeg .* instead of 0\.1"):

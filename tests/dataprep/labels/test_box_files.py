@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError, SourceError, SourceNotFound
-from dataprep.job.planning import annotation_files
+from dataprep.job.planning import list_annotation_files
 from dataprep.labels.box_files import (
     Annotation,
     Annotations,
@@ -98,7 +98,7 @@ class TestPlaces:
         (subset / "more" / "one.xml").symlink_to(folder / "Annotation/n00000001/n00000001_1.xml")
         (subset / "here").symlink_to(".")
         options = BoxOptions(source=str(subset))
-        boxes = read_annotations(options, None, annotation_files)
+        boxes = read_annotations(options, None, list_annotation_files)
         expected = {"more/one.xml": 21}
         for name, width in WIDTHS.items():
             if "n00000000" in name:
@@ -110,10 +110,10 @@ class TestPlaces:
         """Boxes would be missing; a hidden link has none."""
         (folder / "Annotation" / ".hidden").symlink_to("nowhere")
         options = BoxOptions(source=str(folder))
-        assert len(read_annotations(options, None, annotation_files)) == len(WIDTHS)
+        assert len(read_annotations(options, None, list_annotation_files)) == len(WIDTHS)
         (folder / "Annotation" / name).symlink_to("nowhere")
         with pytest.raises(SourceError, match=f"{name} of boxes.source: broken symlink"):
-            read_annotations(options, None, annotation_files)
+            read_annotations(options, None, list_annotation_files)
 
     def test_links_that_are_not_followed_are_refused(self, folder: Path, tmp_path: Path) -> None:
         """Where the files of a folder are listed as those of an output are."""

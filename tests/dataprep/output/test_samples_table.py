@@ -22,10 +22,10 @@ from dataprep.output.manifest import FormatEntry, Row, ShardEntry
 from dataprep.output.samples_table import (
     SampleTable,
     StoredTable,
-    numbers,
+    number_column,
     read_table,
     stored_table,
-    texts,
+    text_column,
 )
 from dataprep.stores.memory import MemoryStore
 from tests.strategies import placed, receipt_rows
@@ -284,7 +284,7 @@ def test_texts_are_those_that_arrow_makes(values: list[str], rows: int) -> None:
     """Strings of any script equal those of pa.array, with nulls for empty ones on request."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(samples_table, "_CHUNK_ROWS", rows)
-        column, nulls = texts(values), texts(values, null_if_empty=True)
+        column, nulls = text_column(values), text_column(values, null_if_empty=True)
     column.validate(full=True)
     nulls.validate(full=True)
     assert column.to_pylist() == values
@@ -302,10 +302,10 @@ def test_numbers_are_those_that_arrow_makes(
     """Type, values and nulls equal those of pa.array, also for every second number."""
     array = np.array([value for value, _ in values], kind)
     valid = np.array([is_known for _, is_known in values], np.bool_)
-    column = numbers(array, valid)
+    column = number_column(array, valid)
     column.validate(full=True)
     assert column.equals(pa.array(array, mask=~valid))
-    assert numbers(array[::2]).equals(pa.array(array[::2].copy()))
+    assert number_column(array[::2]).equals(pa.array(array[::2].copy()))
 
 
 def test_pandas_is_not_imported_to_write_a_table() -> None:

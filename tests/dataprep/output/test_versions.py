@@ -14,7 +14,7 @@ import pytest
 import dataprep
 from dataprep.drawn import draw_tree
 from dataprep.errors import JobError, OutputConflict
-from dataprep.output.versions import determining, require_versions, resizer
+from dataprep.output.versions import require_versions, resizer, versions_that_determine_bytes
 
 WITH_CYKOOZ = pytest.mark.skipif(
     find_spec("cykooz_resizer") is None, reason="cykooz-resizer has no wheel for this processor"
@@ -31,7 +31,10 @@ main()
 
 def test_the_processor_is_told_where_it_matters() -> None:
     """Bytes that are the same everywhere do not name a processor; others do."""
-    exact, depends = dict(determining()), dict(determining(same_everywhere=False))
+    exact, depends = (
+        dict(versions_that_determine_bytes()),
+        dict(versions_that_determine_bytes(same_everywhere=False)),
+    )
     assert "processor" not in exact
     assert depends.pop("processor").startswith(platform.machine())
     assert depends == exact
@@ -39,8 +42,8 @@ def test_the_processor_is_told_where_it_matters() -> None:
 
 def test_another_processor_is_refused() -> None:
     """A worker on another processor than the job was planned on refuses, where it matters."""
-    require_versions(determining())
-    planned = determining(same_everywhere=False)
+    require_versions(versions_that_determine_bytes())
+    planned = versions_that_determine_bytes(same_everywhere=False)
     require_versions(planned)
     elsewhere = tuple((name, "abacus" if name == "processor" else v) for name, v in planned)
     with pytest.raises(JobError, match=r"processor .* instead of abacus"):
@@ -106,7 +109,7 @@ def test_a_job_is_not_resumed_with_another_resizer(config: dataprep.ShardConfig)
 @WITH_CYKOOZ
 def test_a_worker_with_another_resizer_is_refused() -> None:
     """Workers of one job resize alike; earlier versions had the pixels of cykooz-resizer."""
-    others = [(name, value) for name, value in determining() if name != "resizer"]
+    others = [(name, value) for name, value in versions_that_determine_bytes() if name != "resizer"]
     require_versions(tuple(others))
     with pytest.raises(JobError, match=r"planned with the resizer numpy, but .* has cykooz"):
         require_versions((*others, ("resizer", "numpy")))
@@ -119,11 +122,11 @@ def test_a_job_of_an_earlier_version_is_resumed(
     """It names no resizer: it goes on with cykooz-resizer, and only with that."""
 
     def earlier(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
-        versions = determining(same_everywhere=same_everywhere)
+        versions = versions_that_determine_bytes(same_everywhere=same_everywhere)
         return tuple((name, value) for name, value in versions if name != "resizer")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dataprep.job.planning.determining", earlier)
+        patch.setattr("dataprep.job.planning.versions_that_determine_bytes", earlier)
         dataprep.shard(config)
     shards_before = {path: path.read_bytes() for path in Path(config.output, "tfrecord").iterdir()}
     dataprep.shard(config)  # complete: nothing to do

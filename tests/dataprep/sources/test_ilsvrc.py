@@ -174,7 +174,7 @@ NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
     "of no bytes": (b"", "no tar archive"),
     "zeros of a download that was not filled": (bytes(2_000_000), "no tar archive"),
     "garbage": (b"garbage" * 3000, "no tar archive"),
-    "of gzip": (zipped(tar_of({"n2.JPEG": b"\xff\xd8"})), "unpack the outer one"),
+    "of gzip": (zipped(tar_of({"n2.JPEG": b"\xff\xd8"})), "unpack the outer tar"),
     "of bzip2": (bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "bunzip2 --keep"),
     "a damaged header": (b"?" + tar_of({"x.JPEG": b"\xff\xd8"})[1:], "no tar header at byte"),
 }

@@ -135,7 +135,9 @@ class TestWebDataset:
             source = tmp_path / "data.tar"
             above = "cat/" if shape == "class folders" else ""
             source.write_bytes(tar_of(images(above + image) | {above + sidecar: b"1"}))
-        with pytest.raises(SourceError, match=rf"has '.*{sidecar}' beside '.*{image}', as WebDat"):
+        with pytest.raises(
+            SourceError, match=rf"has '.*{sidecar}' beside '.*{image}', as in WebDat"
+        ):
             ILSVRC(str(source)).list()
 
     @pytest.mark.parametrize("ending", ["txt", "index", "caption"])
@@ -143,7 +145,7 @@ class TestWebDataset:
         """Texts beside the images make a tar WebDataset; a few texts do not."""
         names = [f"{number}.jpg" for number in range(4)]
         texts = {f"{number}.{ending}": b"a cat" for number in range(2)}
-        with pytest.raises(SourceError, match="as WebDataset has"):
+        with pytest.raises(SourceError, match="as in WebDataset"):
             listed(tmp_path, {"cat.tar": tar_of(images(*names) | texts)})
         few = {"cat.tar": tar_of(images(*names) | {"0.txt": b"a cat"}), "dog.tar": tar_of({})}
         assert {*classes(listed(tmp_path, few)).values()} == {"cat"}

@@ -331,7 +331,7 @@ def test_broken_links_among_images_without_extensions_fail(tmp_path: Path) -> No
         "cats/3": Problem("failed", "broken symlink")
     }
     (tmp_path / "owls").symlink_to("nowhere")
-    with pytest.raises(SourceError, match=r"owls is a link whose target is not there"):
+    with pytest.raises(SourceError, match=r"owls is a link whose target does not exist"):
         ImageFolder(str(tmp_path)).list()
 
 

@@ -24,7 +24,7 @@ from dataprep.formats.recordio import RecordIOFormat
 from dataprep.job.conversion import require_visible_source
 from dataprep.names import escape
 from dataprep.sources import Listing, Located, OnDisk, Problem, open_source
-from dataprep.sources.listing import LEAVES, sample_name, split_name
+from dataprep.sources.listing import LEAVES_ROOT, sample_name, split_name
 from dataprep.sources.listing_table import parse
 from dataprep.sources.options import ListingOptions
 from dataprep.stores import StoreOptions, open_store
@@ -550,7 +550,7 @@ def test_one_file_has_one_name(root: str, path: str, name: str) -> None:
 @pytest.mark.parametrize("path", ["../1.jpg", "a/../../1.jpg", "..", "../data/1.jpg"])
 def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
     """It fails under the name that the listing has; no file has a name with a zero byte."""
-    assert sample_name(path, "/data/") == (path, LEAVES)
+    assert sample_name(path, "/data/") == (path, LEAVES_ROOT)
     assert sample_name("a\0b", "/data/")[1]
 
 
@@ -660,7 +660,7 @@ def test_a_table_of_paths_alone_has_no_classes(photos: Path) -> None:
 def test_quotes_behind_a_blank_are_refused(photos: Path) -> None:
     """They would become part of the class."""
     text = 'path, label\n"cats/1.jpg", "a"\n"dogs/1.jpg", "b"\n'
-    with pytest.raises(SourceError, match=r'the label "a" has its quotes in it.*remove the blanks'):
+    with pytest.raises(SourceError, match=r'the label "a" contains its quotes.*remove the blanks'):
         listed(photos, text)
 
 

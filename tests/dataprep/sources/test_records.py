@@ -23,7 +23,7 @@ from dataprep.formats.recordio import MAGIC
 from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, open_source
-from dataprep.sources.label_classes import by_name_or_number, by_number, first_labels
+from dataprep.sources.label_classes import class_numbers, classes_from_numbers, classes_of_records
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.records import RecordsSource
 from dataprep.sources.records_scan import (
@@ -274,7 +274,7 @@ LABELLED: dict[
         {},
         ["n00000000", "n00000002"],
         ["n00000000/n00000000_1.JPEG", "n00000002/n00000002_1.JPEG"],
-        ["it has not one image under"],
+        ["it does not have one image under"],
     ),
 }
 
@@ -509,12 +509,12 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
     """Whatever records say, nothing crashes and nothing goes without one or the other."""
     actual = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
     problems = {row: record.problem for row, record in enumerate(actual) if record.problem}
-    numbers, values = first_labels([record.labels for record in actual], problems)
+    numbers, values = class_numbers([record.labels for record in actual], problems)
     if given_names:
-        classes = by_number(numbers, len(actual), given_names, problems, "records")
+        classes = classes_from_numbers(numbers, len(actual), given_names, problems, "records")
     else:
         synsets, texts = [entry.synset for entry in actual], [entry.text for entry in actual]
-        classes = by_name_or_number(synsets, texts, numbers, problems)
+        classes = classes_of_records(synsets, texts, numbers, problems)
     assert len(classes.names) == len(actual)
     for row, name in enumerate(classes.names):
         if row in problems:

@@ -22,7 +22,7 @@ from dataprep.errors import CorruptArchive, NotAnArchive, StoreUnreachable, Trun
 from dataprep.sources.ilsvrc import ILSVRC
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.tar_archive import Archive, container_of
-from dataprep.sources.tar_index import index_tar, unpacked
+from dataprep.sources.tar_index import index_tar, paths_in_folder
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
@@ -278,16 +278,16 @@ def test_other_compressions_are_refused_with_the_program_to_use() -> None:
     inside = nested({"n1/a.jpg": b"a"}, packed=True)
     for archive in (inside, zipped(inside)):
         (reason,) = indexed(archive).refused.values()
-        assert "unpack the outer one" in reason
+        assert "unpack the outer tar" in reason
 
 
 @pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR", ".Tar.GZ"])
 def test_members_are_called_as_if_unpacked_into_a_folder(ending: str) -> None:
     """The tar's name without its ending is the folder, unless all are in one of that name."""
-    assert unpacked(f"n1{ending}", ["a", "b/c"]) == ["n1/a", "n1/b/c"]
-    assert unpacked(f"train/n1{ending}", ["a"]) == ["train/n1/a"]
-    assert unpacked(f"train/n1{ending}", ["n1/a", "n1/b"]) == ["train/n1/a", "train/n1/b"]
-    assert unpacked(f"n1{ending}", ["n1/a", "b"]) == ["n1/n1/a", "n1/b"]
+    assert paths_in_folder(f"n1{ending}", ["a", "b/c"]) == ["n1/a", "n1/b/c"]
+    assert paths_in_folder(f"train/n1{ending}", ["a"]) == ["train/n1/a"]
+    assert paths_in_folder(f"train/n1{ending}", ["n1/a", "n1/b"]) == ["train/n1/a", "train/n1/b"]
+    assert paths_in_folder(f"n1{ending}", ["n1/a", "b"]) == ["n1/n1/a", "n1/b"]
 
 
 class Counted(MemoryStore):

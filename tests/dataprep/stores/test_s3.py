@@ -253,7 +253,7 @@ def test_a_listing_that_breaks_off_is_refused(
     if complete:
         assert len(list(store.list())) == page.get("KeyCount", 0)
     else:
-        with pytest.raises(StoreError, match="a listing breaks off"):
+        with pytest.raises(StoreError, match="a listing is incomplete"):
             list(store.list())
 
 

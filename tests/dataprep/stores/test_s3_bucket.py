@@ -24,7 +24,7 @@ from dataprep.errors import (
 )
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from dataprep.stores.s3_bucket import S3Bucket, is_passing, translated
+from dataprep.stores.s3_bucket import S3Bucket, is_temporary, translate_s3_errors
 from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status
 from iobench.servers.moto_server import MotoServer
 from tests.dataprep.stores.conftest import OpenS3
@@ -205,7 +205,7 @@ TRANSLATED: list[tuple[Exception, type[DataprepError]]] = [
 @pytest.mark.parametrize(("error", "kind"), TRANSLATED, ids=[str(error) for error, _ in TRANSLATED])
 def test_foreign_errors_are_translated(error: Exception, kind: type[DataprepError]) -> None:
     """Each error of botocore becomes the one that fits, on one line; a region is named."""
-    with pytest.raises(DataprepError) as caught, translated("s3://b/k", StoreOptions()):
+    with pytest.raises(DataprepError) as caught, translate_s3_errors("s3://b/k", StoreOptions()):
         raise error
     assert type(caught.value) is kind
     assert str(caught.value).startswith("s3://b/k: ") or not isinstance(error, boto.ClientError)
@@ -233,14 +233,14 @@ def test_no_error_of_botocore_is_forgotten(name: str) -> None:
     """Whatever botocore defines as an error, it does not pass untranslated."""
     kind: type[Exception] = getattr(boto, name)
     error = kind.__new__(kind)
-    with pytest.raises(DataprepError), translated("s3://b/k", StoreOptions()):
+    with pytest.raises(DataprepError), translate_s3_errors("s3://b/k", StoreOptions()):
         raise error
 
 
 @pytest.mark.parametrize("error", [ConfigError("x"), StoreFull("x"), TypeError("x")], ids=repr)
 def test_other_errors_pass_as_they_are(error: Exception) -> None:
     """Errors of this package, and what is no error of the store, are not touched."""
-    with pytest.raises(type(error)) as caught, translated("s3://b/k", StoreOptions()):
+    with pytest.raises(type(error)) as caught, translate_s3_errors("s3://b/k", StoreOptions()):
         raise error
     assert caught.value is error
 
@@ -265,7 +265,7 @@ def test_other_errors_pass_as_they_are(error: Exception) -> None:
 )
 def test_damage_on_the_way_may_pass(error: Exception, passing: bool) -> None:
     """Damage and lost connections are worth the same request again; a refusal is not."""
-    assert is_passing(error) is passing
+    assert is_temporary(error) is passing
 
 
 @pytest.mark.parametrize("uri", ["/mnt/disk", "s3://", "s3:///key", "memory://name"])
@@ -286,7 +286,7 @@ def test_a_key_in_a_message_is_escaped() -> None:
     """A key may hold whatever a terminal obeys."""
     with (
         pytest.raises(StoreError, match=r"^s3://name/a/b\\x1b\[2J: "),
-        S3Bucket("s3://name/a").translated("b\x1b[2J"),
+        S3Bucket("s3://name/a").translate_s3_errors("b\x1b[2J"),
     ):
         raise ValueError("x")
 
@@ -296,6 +296,6 @@ def test_an_answer_that_lacks_a_header_is_named() -> None:
     lacking: dict[str, int] = {}
     with (
         pytest.raises(StoreError, match=r"^s3://b/k: the store's answer cannot .*ContentLength"),
-        translated("s3://b/k", StoreOptions()),
+        translate_s3_errors("s3://b/k", StoreOptions()),
     ):
         _ = lacking["ContentLength"]
