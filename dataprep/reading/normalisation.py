@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dataprep.errors import ConfigError
 from dataprep.reading.frameworks import import_framework
-from dataprep.reading.lending import reusable_array
+from dataprep.reading.reusable_memory import reusable_array
 
 if TYPE_CHECKING:
     import torch

@@ -34,7 +34,7 @@ from dataprep.reading.epoch_order import (
     sequence_by_record,
 )
 from dataprep.reading.frameworks import HOW_TO_RESUME
-from dataprep.reading.lending import reusable_array
+from dataprep.reading.reusable_memory import reusable_array
 from dataprep.reading.torch_epochs import (
     DEFAULT_BATCH,
     EpochSamples,

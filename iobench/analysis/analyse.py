@@ -9,7 +9,6 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis import run_verdict
-from iobench.analysis.advice import Advice, advise, gain_words
 from iobench.analysis.bandwidth_limits import beyond_limit_findings
 from iobench.analysis.capacity import Capacities, capacities
 from iobench.analysis.epoch_cost import epoch_cost
@@ -22,6 +21,7 @@ from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_
 from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
+from iobench.analysis.recommendation_choice import Advice, advise, gain_words
 from iobench.analysis.recommendations import Recommendation, config_value
 from iobench.analysis.remedies import REMEDIES, in_order, unpredicted_remedies
 from iobench.analysis.run_verdict import Confidence

@@ -2,7 +2,7 @@
 
 A change is possible if something measured it or predicts its rate: other numbers of workers, values
 of a setting that the run measured, another loader, a local copy, other shards or smaller images.
-``iobench.analysis.advice`` chooses among them by their gain.
+``iobench.analysis.recommendation_choice`` chooses among them by their gain.
 """
 
 from __future__ import annotations

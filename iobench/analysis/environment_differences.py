@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 from dataprep.names import escape
+from iobench.results.numbers import size
 
 Sort = Literal["machine", "software", "config", "untold"]
 _Path = tuple[str, ...]
@@ -160,6 +161,6 @@ def _value_words(key: str, value: Any) -> str:
     if value is None:
         return ""
     if key.endswith("_bytes") and isinstance(value, int) and value >= 10**9:
-        return f"{value / 1e9:,.1f} GB"
+        return size(value)
     text = escape(value if isinstance(value, str) else json.dumps(value, default=str))
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"

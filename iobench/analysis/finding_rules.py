@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from iobench.results.numbers import exact_percent
 from iobench.results.result import Finding
 from iobench.results.statistics import Estimate
 
@@ -41,10 +42,10 @@ _TORCH = "PyTorch, torch.utils.data"
 _PROFILER = "TensorFlow Profiler's input-pipeline analyzer"
 _OURS = "docs/results.md"
 
-_TAKES_PART = f"takes {FINE_SHARE:.0%} of a step or more"
+_TAKES_PART = f"takes {exact_percent(FINE_SHARE)} of a step or more"
 _WAITS = (
-    f"a watched loop waits over {HIGH_SHARE:.0%} of its time (with a replay: loses over "
-    f"{HIGH_SHARE:.0%})"
+    f"a watched loop waits over {exact_percent(HIGH_SHARE)} of its time (with a replay: loses over "
+    f"{exact_percent(HIGH_SHARE)})"
 )
 
 
@@ -112,13 +113,13 @@ _CAUSES = (
     _cause(
         "waiting-preparation",
         "The loop waits for preparing: CPUs are busy",
-        f"{_WAITS}, {BUSY_SHARE:.0%} of the CPUs are busy",
+        f"{_WAITS}, {exact_percent(BUSY_SHARE)} of the CPUs are busy",
         _CLOUD,
     ),
     _cause(
         "waiting-workers",
         "The loop waits while CPUs are idle",
-        f"{_WAITS}, less than {IDLE_SHARE:.0%} of the CPUs are busy",
+        f"{_WAITS}, less than {exact_percent(IDLE_SHARE)} of the CPUs are busy",
         _CLOUD,
     ),
     _cause("waiting", "The loop waits for data", _WAITS, _PROFILER),
@@ -127,15 +128,15 @@ _CAUSES = (
         "cause",
         "warning",
         "The starts of epochs take long",
-        f"they take {FINE_SHARE:.0%} of the time or more; a start lasts from the request of an "
-        "epoch to its first batch",
+        f"they take {exact_percent(FINE_SHARE)} of the time or more; a start lasts from the "
+        "request of an epoch to its first batch",
     ),
     Rule(
         "uneven-ranks",
         "cause",
         "warning",
         "Ranks wait for a slower rank",
-        f"they wait more than {FINE_SHARE:.0%} of the time",
+        f"they wait more than {exact_percent(FINE_SHARE)} of the time",
     ),
 )
 
@@ -145,7 +146,7 @@ _LOOPS = (
         "grade",
         "info",
         "The device is the limit: its input keeps up",
-        f"input takes less than {FINE_SHARE:.0%} of a step",
+        f"input takes less than {exact_percent(FINE_SHARE)} of a step",
         _STALLS,
     ),
     Rule(
@@ -153,7 +154,7 @@ _LOOPS = (
         "grade",
         "info",
         "Input takes little time",
-        f"it takes less than {FINE_SHARE:.0%} of a step",
+        f"it takes less than {exact_percent(FINE_SHARE)} of a step",
     ),
     Rule(
         "late-first-batch",

@@ -1,9 +1,10 @@
 """PURE. The catalogue of recommendations: the sentence, the setting and the keys of each action.
 
 Change the wording of a recommendation here. There is a function for each action, which returns the
-recommendation without a gain. ``iobench.analysis.advice`` adds the gain if it was measured or can
-be predicted. ``iobench.analysis.remedies`` has the actions that help against each cause. Other
-advice, such as ``set repeats: 6``, is shown beside findings; it is in ``ADVICE`` at the end.
+recommendation without a gain. ``iobench.analysis.recommendation_choice`` adds the gain if it was
+measured or can be predicted. ``iobench.analysis.remedies`` has the actions that help against each
+cause. Other advice, such as ``set repeats: 6``, is shown beside findings; it
+is in ``ADVICE`` at the end.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dataprep.counted import counted
-from iobench.analysis.advice import Advice
 from iobench.analysis.bandwidth_limits import network_limit, target_limit
 from iobench.analysis.capacity import Capacities, StorageRead, setting_of
 from iobench.analysis.epoch_cost import money
 from iobench.analysis.host_scaling import HostCurve, host_curves
 from iobench.analysis.hosts import host_points, on_all_hosts
 from iobench.analysis.loops import Loop, Source
+from iobench.analysis.recommendation_choice import Advice
 from iobench.analysis.repeats import data_name
 from iobench.consumers.accelerators import RATES, Rate, WorkKind, rental_of
 from iobench.results.result import Result

@@ -19,6 +19,7 @@ from dataprep.reading.record_reader import RANGES_AT_ONCE
 from iobench.analysis.repeats import by_settings, estimate_of
 from iobench.analysis.worker_scaling import rate_at_workers
 from iobench.data.settings import LOCAL
+from iobench.results.numbers import exact_size
 from iobench.results.result import Result
 from iobench.results.statistics import Estimate
 from iobench.results.trial import Params, Trial
@@ -266,8 +267,8 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
     if by_size is not None:
         lower, upper = by_size.lower, by_size.upper
         texts.append(
-            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {_size_words(lower.varied)} and "
-            f"{upper.mb_per_s:,.3g} MB/s for {_size_words(upper.varied)}"
+            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {exact_size(lower.varied)} and "
+            f"{upper.mb_per_s:,.3g} MB/s for {exact_size(upper.varied)}"
         )
     return "; ".join(texts)
 
@@ -275,10 +276,6 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
 def _distance(point: StorePoint, read_bytes: float) -> float:
     """Return how much the size of a point differs from a loader's reads, as a logarithm."""
     return abs(math.log(point.object_bytes / min(read_bytes, _LARGEST_BYTES)))
-
-
-def _size_words(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.3g} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.3g} kB"
 
 
 def _bucket(uri: str, endpoint_url: str | None) -> tuple[str, str]:

@@ -19,8 +19,7 @@ from iobench.analysis.sizing import scale, scale_lines
 from iobench.analysis.summary_rows import access_rows, processes_rows
 from iobench.consumers.accelerators import ACCELERATORS
 from iobench.machine.storage_kinds import kind_name
-from iobench.report import counted as counted_rates
-from iobench.report import hosts, latencies, ranks, starts, watched
+from iobench.report import counting_rules, epoch_starts, hosts, latencies, ranks, watched_section
 from iobench.report.glossary import DEFINITIONS
 from iobench.report.tables import Section, Table
 from iobench.results import badges
@@ -65,7 +64,7 @@ def sections(analysis: Analysis) -> list[Section]:
     """The sections of the appendix. A section without content is left out."""
     result = analysis.result
     without_fewer_hosts = on_all_hosts(result)
-    watched_rows = watched.rows(analysis.summary["watched"])
+    watched_rows = watched_section.rows(analysis.summary["watched"])
     all_sections = [
         Section("findings", f"Findings ({len(analysis.findings)})", [_findings(analysis)]),
         Section("together", "Several hosts", list(hosts.tables(result)), lines=hosts.notes(result)),
@@ -73,11 +72,13 @@ def sections(analysis: Analysis) -> list[Section]:
         Section(
             "watched",
             "Watched loops",
-            [Table("", watched.COLUMNS, watched_rows)],
-            lines=list(watched.notes(result.trials)),
+            [Table("", watched_section.COLUMNS, watched_rows)],
+            lines=list(watched_section.notes(result.trials)),
         ),
-        Section("counted", "How the rates were counted", counted_rates.tables(without_fewer_hosts)),
-        Section("first-batch", "Starts of epochs", starts.tables(without_fewer_hosts)),
+        Section(
+            "counted", "How the rates were counted", counting_rules.tables(without_fewer_hosts)
+        ),
+        Section("first-batch", "Starts of epochs", epoch_starts.tables(without_fewer_hosts)),
         Section(
             "latencies", "Latencies of steps and requests", latencies.tables(without_fewer_hosts)
         ),

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from iobench.analysis.analyse import analyse
 from iobench.report.appendix import sections
 from iobench.report.evidence import cards
-from iobench.report.front import feeds_basis, feeds_cell, front
+from iobench.report.front_page import feeds_basis, feeds_cell, front
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.report.typesetting import typeset
 from iobench.results.result import Result

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iobench.analysis.analyse import summarised
-from iobench.cli.compare import compare_saved
+from iobench.cli.comparison_output import compare_saved
 from iobench.report import render
 from iobench.runner.run_folder import read, read_tables
 from tests.browser.conftest import DESKTOP, PHONE, Open

@@ -26,7 +26,7 @@ def advise(
 
     --emit-config writes a config for dataprep shard and prints how to measure again.
     """
-    from iobench.cli.advise import advise_saved
+    from iobench.cli.advice_output import advise_saved
     from iobench.results.result import errors_naming
 
     with errors_naming(run_dir):

@@ -48,7 +48,7 @@ def compare(
     for a regression and 2 if the runs cannot be compared. With several newer runs, the newest one
     decides.
     """
-    from iobench.cli.compare import compare_saved, require_page_name, threshold_share
+    from iobench.cli.comparison_output import compare_saved, require_page_name, threshold_share
     from iobench.results.result import errors_naming
 
     if html is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iobench.analysis.analyse import analyse
-from iobench.cli.advise import SavedAdvice
+from iobench.cli.advice_output import SavedAdvice
 from iobench.errors import NoAdvice
 from iobench.results.trial import Cold, Trial
 from tests.iobench.analysis.made import (

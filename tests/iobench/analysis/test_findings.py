@@ -9,7 +9,7 @@ import pytest
 
 from iobench.analysis.analyse import analyse
 from iobench.analysis.finding_rules import RULES
-from iobench.report.front import front
+from iobench.report.front_page import front
 from iobench.results.trial import Trial
 from tests.iobench.analysis.made import (
     GPU,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dataprep.config.shard_config import load
 from dataprep.errors import ConfigError
-from iobench.cli.advise import advise_saved
+from iobench.cli.advice_output import advise_saved
 from iobench.cli.main import app
 from iobench.errors import NoAdvice
 from iobench.results.result import Result

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataprep.errors import ConfigError
-from iobench.cli.compare import compare_saved, label, require_page_name, threshold_share
+from iobench.cli.comparison_output import compare_saved, label, require_page_name, threshold_share
 from iobench.errors import ResultError
 from iobench.results.result import Result
 from tests.iobench.analysis.made import loader, run

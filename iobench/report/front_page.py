@@ -13,15 +13,15 @@ from datetime import datetime
 from markupsafe import Markup
 
 from dataprep.counted import counted
-from iobench.analysis.advice import Advice, gain_words
 from iobench.analysis.analyse import Analysis, how_words, prediction_accuracy_words
 from iobench.analysis.hosts import leading_point
 from iobench.analysis.input_cost import entry_median
 from iobench.analysis.loops import Loop, step_parts
+from iobench.analysis.recommendation_choice import Advice, gain_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
-from iobench.report import starts, watched
+from iobench.report import epoch_starts, watched_section
 from iobench.report.charts import Bar, stacked_bar
 from iobench.results.numbers import number, precise_percent, size
 from iobench.results.result import Result
@@ -123,12 +123,12 @@ def front(analysis: Analysis) -> Front:
     """The first screen of the report of a run."""
     watched_loops = analysis.summary["watched"]
     if watched_loops:
-        lead = watched.lead(watched_loops[0])
-        step_bar = watched.step_bar(watched_loops[0])
-        gain = watched.gain_words(watched_loops)
+        lead = watched_section.lead(watched_loops[0])
+        step_bar = watched_section.step_bar(watched_loops[0])
+        gain = watched_section.gain_words(watched_loops)
         changes = [
             Change(action[0].upper() + action[1:], gain, "", ())
-            for action in watched.actions(analysis.findings)
+            for action in watched_section.actions(analysis.findings)
         ]
     else:
         lead = _lead(analysis)
@@ -249,10 +249,10 @@ def _lead_of_loop(loop: Loop) -> str:
         share = precise_percent(waiting.median)
         sentences.append(f"Waiting {share}: in that share of the time the device has no batch.")
     share_of_starts = loop.metric("epoch_start_share")
-    starts_text = starts.sentences(
+    starts_text = epoch_starts.sentences(
         loop.metric("time_to_first_batch_s"), loop.metric("epoch_start_s"), share_of_starts
     )
-    if share_of_starts is not None and share_of_starts > starts.MAIN_SHARE:
+    if share_of_starts is not None and share_of_starts > epoch_starts.MAIN_SHARE:
         sentences.insert(0, starts_text)
     else:
         sentences.append(starts_text)
@@ -275,7 +275,7 @@ def _lead_of_loader(analysis: Analysis) -> str:
     loader = best_loader(analysis.summary["loaders"])
     starts_text = ""
     if loader is not None:
-        starts_text = starts.sentences(
+        starts_text = epoch_starts.sentences(
             entry_median(loader, "time_to_first_batch_s"),
             entry_median(loader, "epoch_start_s"),
             entry_median(loader, "epoch_start_share"),

@@ -16,15 +16,15 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError
 from dataprep.formats import DEFAULT_FORMAT
 from dataprep.names import escape
-from iobench.analysis.advice import gain_words
 from iobench.analysis.analyse import Analysis, analyse, how_words, prediction_accuracy_words
+from iobench.analysis.recommendation_choice import gain_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.repeats import usable_cpus
 from iobench.data.existing import expand_home
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
 from iobench.loaders.capabilities import capabilities_of
-from iobench.report.front import no_changes_words, no_effect_words, settings_words
+from iobench.report.front_page import no_changes_words, no_effect_words, settings_words
 from iobench.report.page import from_template
 from iobench.runner.run_folder import CONFIG, read
 

@@ -15,7 +15,7 @@ from iobench.analysis.input_cost import (
     entry_rate_words,
     largest_gain,
 )
-from iobench.report import starts
+from iobench.report import epoch_starts
 from iobench.report.charts import Bar, stacked_bar
 from iobench.results.numbers import duration, number, precise_percent
 from iobench.results.result import Finding
@@ -53,7 +53,7 @@ def lead(entry: Mapping[str, Any]) -> str:
         entry: the loop in the summary's ``watched``.
     """
     first_batch_s = entry_median(entry, "time_to_first_batch_s")
-    starts_text = starts.sentences(first_batch_s, entry_median(entry, "epoch_start_s"))
+    starts_text = epoch_starts.sentences(first_batch_s, entry_median(entry, "epoch_start_s"))
     loss = entry_loss_words(entry)
     if not loss:
         return starts_text
