@@ -32,13 +32,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import posixpath
 import re
 import tarfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,7 +188,7 @@ def unpack_devkit(data: bytes, member_name: str, name: str) -> bytes:
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
             for member in archive:
-                if member.isfile() and PurePosixPath(member.name).name == member_name:
+                if member.isfile() and posixpath.basename(member.name) == member_name:
                     return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
     except _DAMAGED as error:
         raise ConfigError(f"{name} cannot be unpacked: {error}") from None
