@@ -305,12 +305,14 @@ class SteadyWindow:
             missing_samples = self._flow.max_in_flight + MIN_ROUNDS * round_samples
         elif self._start is None:
             missing_samples += MIN_ROUNDS * round_samples
+        # Rounds are added while arrivals and consumption are not balanced.
+        missing_samples += MAX_EXTRA_ROUNDS * round_samples
         needed_samples = samples + missing_samples
         needed_s = spent_s * needed_samples / max(samples, 1)
         return (
             f"the rate was not steady after {spent_s:,.0f} s and {samples:,} samples: "
-            f"{MIN_ROUNDS} rounds of {round_samples:,} samples need about "
-            f"{needed_samples:,.0f} samples, {needed_s:,.0f} s; set trial_timeout_s to "
+            f"{MIN_ROUNDS} to {MIN_ROUNDS + MAX_EXTRA_ROUNDS} rounds of {round_samples:,} samples "
+            f"need up to {needed_samples:,.0f} samples, {needed_s:,.0f} s; set trial_timeout_s to "
             f"{math.ceil(needed_s / GIVE_UP_SHARE):,} or more, or use fewer workers or smaller "
             "batches"
         )

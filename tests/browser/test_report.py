@@ -129,11 +129,11 @@ def page_of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_comparison_opens_without_a_complaint_or_a_request(
     opened: Open, page_of_two: Path, size: tuple[int, int]
 ) -> None:
-    """Predicted and found beside each other; nothing too wide."""
+    """Predicted and measured beside each other; nothing too wide."""
     opened_page = opened(page_of_two, size)
     page = opened_page.page
     assert page.get_by_text("Predicted:").is_visible()
-    assert page.get_by_text("Found:").is_visible()
+    assert page.get_by_text("Measured:").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert page.locator("body img").count() == 0
     opened_page.assert_quiet()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataprep.reading.read_ahead import read_ahead
@@ -195,6 +195,7 @@ def named_timeout_s(reason: str) -> float:
 
 @settings(max_examples=60)
 @given(cases, st.sampled_from([0.3, 1.0, 5.0, 20.0]))
+@example(case("growing windows", 10, 2, 39, 1000.0, 0), 5.0)  # balanced after 25 rounds or more
 def test_time_is_up(trial: Case, give_up_s: float) -> None:
     """Then the rate is still true, or the trial fails and names a time that is enough."""
     try:
