@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 PROGRESS = re.compile(
     r".*: [^,]+, [\d,]+ class(es)?, [\d,]+ images?; labels? 0.*"
-    r"|plan: [\d,]+ shards? a format.*"
+    r"|plan: [\d,]+ shards? per format.*"
     r"|shard size .* becomes .*"
     r"|resuming .*"
     r"|1 link to a folder that contains the link, not followed: .*"

@@ -115,7 +115,7 @@ def test_of_several_runs_the_newest_decides(run: Path, changed: Changed) -> None
         content["started"] = "2999-01-01T00:00:00+00:00"
 
     done = compare(run, changed("new", later), run, code=1)
-    assert "Medians: base, then 2 runs in order of time" in done.out
+    assert "Medians of the base, then of 2 runs in the order of their time" in done.out
 
 
 def test_unlike_machines_need_force(run: Path, changed: Changed) -> None:

@@ -95,7 +95,7 @@ def test_lost_labels_and_plans_are_refused(tree: Path, tmp_path: Path, lost: str
     with pytest.raises(OutputConflict, match=f"{lost}.* is missing: put it back"):
         run(tree, tmp_path)
     if lost == "labels.json":
-        with pytest.raises(OutputConflict, match=r"labels\.json is gone"):
+        with pytest.raises(OutputConflict, match=r"labels\.json is missing"):
             run(tree, tmp_path, split="more")
     (tmp_path / "kept").rename(tmp_path / lost)
     assert [summary.made_shards for summary in run(tree, tmp_path)] == [0]
@@ -118,7 +118,7 @@ def test_somebody_elses_files_are_refused(tree: Path, tmp_path: Path, key: str) 
     (tmp_path / key).write_bytes(b"mine")
     (tmp_path / "notes.txt").write_bytes(b"mine")
     before = contents(tmp_path)
-    with pytest.raises(OutputConflict, match=rf"holds {key}, but no train\.job\.json") as caught:
+    with pytest.raises(OutputConflict, match=rf"has {key}, but not train\.job\.json") as caught:
         run(tree, tmp_path)
     assert caught.value.exit_code == 2
     assert contents(tmp_path) == before
@@ -131,7 +131,7 @@ def test_a_lost_job_file(tree: Path, source: Path, tmp_path: Path) -> None:
     run(tree, tmp_path)
     (tmp_path / "train.job.json").unlink()
     before = contents(tmp_path)
-    with pytest.raises(OutputConflict, match=r"but no train\.job\.json.*put this file back"):
+    with pytest.raises(OutputConflict, match=r"but not train\.job\.json.*put this file back"):
         run(tree, tmp_path)
     shutil.rmtree(min(source.iterdir()))
     run(source, tmp_path, split="test")
@@ -144,7 +144,7 @@ def test_a_damaged_job_file(tree: Path, tmp_path: Path, content: bytes) -> None:
     run(tree, tmp_path)
     before = contents(tmp_path)
     (tmp_path / "train.job.json").write_bytes(content)
-    with pytest.raises(OutputConflict, match=r"^train\.job\.json: .*back.*--output.*--overwrite"):
+    with pytest.raises(OutputConflict, match=r"^train\.job\.json: .*Restore.*output.*--overwrite"):
         run(tree, tmp_path)
     run(tree, tmp_path, overwrite=True)
     assert contents(tmp_path) == before
