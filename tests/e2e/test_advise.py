@@ -135,10 +135,12 @@ def test_what_was_predicted_comes(
 ) -> None:
     """Also where the device is what is left as a limit: within 10 %, and it is no small gain."""
     before = measure(config(small_photos, images_per_s=images_per_s), tmp_path / "run")
-    found, (make, again) = advised(tmp_path / "run", tmp_path / "advised.yaml")
-    resize = found["resize"]
+    advice, (make, again) = advised(tmp_path / "run", tmp_path / "advised.yaml")
+    resize = advice["resize"]
     assert (resize["basis"], resize["limit"]) == ("predicted", limited_by)
-    reported = [change["gain"]["median"] for change in found.values() if change["gain"] is not None]
+    reported = [
+        change["gain"]["median"] for change in advice.values() if change["gain"] is not None
+    ]
 
     assert make == f"dataprep shard {tmp_path / 'advised.yaml'}"
     assert dataprep("plan", tmp_path / "advised.yaml").code == 0

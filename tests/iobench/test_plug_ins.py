@@ -40,8 +40,8 @@ def test_this_packages_own_is_taken_at_its_word() -> None:
 class TestOthers:
     def test_what_is_whole_is_given_back(self, third_party: ThirdParty) -> None:
         """As it was made."""
-        found = object.__new__(NullLoader)
-        assert create(LOADERS, "odd-steady", Loader, lambda: found) is found
+        loader_object = object.__new__(NullLoader)
+        assert create(LOADERS, "odd-steady", Loader, lambda: loader_object) is loader_object
 
     def test_what_it_needs_may_be_missing(self, third_party: ThirdParty) -> None:
         """Its own words stand."""

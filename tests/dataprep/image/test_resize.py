@@ -83,8 +83,8 @@ def test_filters_are_pillows(
     pixels = SOFT[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
     array = np.asarray(image.resize(size, Image.Resampling[native]))
-    found = scaled(pixels, *size, filter).astype(int)
-    assert abs(found - array.reshape(found.shape)).max() <= 2
+    scaled_pixels = scaled(pixels, *size, filter).astype(int)
+    assert abs(scaled_pixels - array.reshape(scaled_pixels.shape)).max() <= 2
 
 
 @WITH_CYKOOZ
@@ -167,9 +167,9 @@ def test_threads_do_not_meet() -> None:
 )
 def test_memory_of_four_bytes_is_not_copied(part: Callable[[Pixels], Pixels]) -> None:
     """Neither all of a decoded image nor a part of it."""
-    found = bgrx(part(RGB))
-    assert np.shares_memory(found, MEMORY)
-    assert found.tolist() == part(MEMORY).tolist()
+    view = bgrx(part(RGB))
+    assert np.shares_memory(view, MEMORY)
+    assert view.tolist() == part(MEMORY).tolist()
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ def test_known_sizes(
 @given(width=sides, height=sides, size=st.integers(1, 16_384))
 def test_scaling_rounds_halves_up(width: int, height: int, size: int) -> None:
     """A scaled side is the nearest whole number, the upper one of two, and never 0."""
-    found = plan_geometry(width, height, ImagePolicy(size=size, upscale=True))
-    for side, scaled in ((width, found.width), (height, found.height)):
+    geometry = plan_geometry(width, height, ImagePolicy(size=size, upscale=True))
+    for side, scaled in ((width, geometry.width), (height, geometry.height)):
         exact = Fraction(side * size, min(width, height))
         assert scaled == max(1, math.floor(exact + Fraction(1, 2)))
 

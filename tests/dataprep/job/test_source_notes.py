@@ -1,4 +1,4 @@
-"""Before a job begins, the user is told what is unusual about its source."""
+"""Before a job begins, dataprep warns of what is unusual about its source."""
 
 from __future__ import annotations
 

@@ -222,8 +222,8 @@ class TestXml:
     def test_a_size_that_is_not_given(self, size: bytes) -> None:
         """Without both sides pixels are those of the image; boxes stay."""
         given_size = b"<size><width>500</width><height>375</height><depth>3</depth></size>"
-        found = parse_xml(ILSVRC.replace(given_size, size))
-        assert found == parse_xml(ILSVRC)._replace(width=0, height=0)
+        columns_found = parse_xml(ILSVRC.replace(given_size, size))
+        assert columns_found == parse_xml(ILSVRC)._replace(width=0, height=0)
 
     def test_parts_are_not_the_object(self) -> None:
         """Pascal VOC's people have heads and hands, with boxes of their own."""
@@ -410,9 +410,9 @@ class TestMatches:
         labels = np.array(own, np.int32)
         return find_boxes(chosen, None, names, labels, CLASSES, self.notes.append)
 
-    def labels_of(self, found: BoxColumns, rows: int) -> list[list[int]]:
+    def labels_of(self, columns_found: BoxColumns, rows: int) -> list[list[int]]:
         """The labels of each image's boxes."""
-        images = found.annotated_images(slice(0, rows))
+        images = columns_found.annotated_images(slice(0, rows))
         return [[box.label for box in image.boxes] for image in images]
 
     def test_by_base_name(self) -> None:

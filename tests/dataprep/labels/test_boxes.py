@@ -98,10 +98,10 @@ def test_a_box_lies_where_its_pixels_lie(
     sides, size = (MARKED, (WIDTH, HEIGHT)) if drawn_on == "stored" else turned(orientation)
     annotated = AnnotatedImage((box_of(sides, 3),), *size)
     (box,), _ = followed(annotated, converted, frame=drawn_on)
-    (width, height), found = red_part(converted.data)
+    (width, height), red_box = red_part(converted.data)
     assert (width, height) == (converted.width, converted.height)
     scaled = (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
-    assert scaled == pytest.approx(found, abs=1.6)
+    assert scaled == pytest.approx(red_box, abs=1.6)
     assert box.label == 3
 
 
@@ -296,8 +296,8 @@ def columns(images: list[AnnotatedImage]) -> BoxColumns:
 def test_rows_are_taken_in_any_order(images: list[AnnotatedImage], data: st.DataObject) -> None:
     """Each row has the boxes of its image, also where it is taken twice."""
     chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
-    taken = columns(images).take(np.array(chosen, np.int64))
-    assert taken.annotated_images(slice(0, len(chosen))) == [images[row] for row in chosen]
+    selected = columns(images).take(np.array(chosen, np.int64))
+    assert selected.annotated_images(slice(0, len(chosen))) == [images[row] for row in chosen]
 
 
 @given(images=st.lists(annotated_images, max_size=6))
@@ -308,9 +308,9 @@ def test_parquet_keeps_boxes(images: list[AnnotatedImage]) -> None:
     table = pq.read_table(io.BytesIO(sink.getvalue()))
     assert table.schema.field("box_xmin").type == pa.list_(pa.float32())
     assert table.schema.field("box_label").type == pa.list_(pa.int32())
-    found = BoxColumns.from_arrow(table)
-    assert found is not None
-    assert found.annotated_images(slice(0, len(images))) == images
+    read_back = BoxColumns.from_arrow(table)
+    assert read_back is not None
+    assert read_back.annotated_images(slice(0, len(images))) == images
     assert BoxColumns.from_arrow(pa.table({"source": ["a"]})) is None
 
 

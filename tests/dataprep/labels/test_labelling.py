@@ -64,19 +64,19 @@ def one_each(classes: list[str], space: LabelSpace | None = None) -> Classified:
 
 
 def applied(
-    found: Classified,
+    classified: Classified,
     mapped: Mapping[str, str] | None = None,
     truth: Mapping[str, str] | None = None,
 ) -> Classified:
     """What these tables make of samples 00.jpg, 01.jpg and so on."""
-    names = [f"{row:02}.jpg" for row in range(len(found.classes))]
+    names = [f"{row:02}.jpg" for row in range(len(classified.classes))]
     labelling = Labelling(truth=truth or {}, truth_name="truth", new_names=mapped or {})
-    return labelling.apply(names, found, lambda line: None)
+    return labelling.apply(names, classified, lambda line: None)
 
 
-def order_of(found: Classified) -> list[str] | None:
+def order_of(classified: Classified) -> list[str] | None:
     """The classes in the order of their labels; None where their names decide."""
-    return list(found.space.index) if found.space else None
+    return list(classified.space.index) if classified.space else None
 
 
 class TestLoad:
@@ -106,8 +106,8 @@ class TestLoad:
 
     def test_texts_of_meta(self, folder: Path) -> None:
         """meta.mat gives texts to the classes of a training set too."""
-        for place in (f"{folder}/kit/data/{META}", f"{folder}/kit/", f"{folder}/devkit.tar.gz"):
-            space = load(texts=place).space(["n02119789", "n99999999"])
+        for path in (f"{folder}/kit/data/{META}", f"{folder}/kit/", f"{folder}/devkit.tar.gz"):
+            space = load(texts=path).space(["n02119789", "n99999999"])
             assert [label.text for label in space.labels] == ["kit fox, Vulpes macrotis", ""]
 
     def test_an_order(self, folder: Path) -> None:
@@ -162,8 +162,8 @@ class TestGroundTruth:
         """Samples get the class of the file, by any of their names; a note counts disagreements."""
         notes: list[str] = []
         truth = {"a/1.jpg": "x", "2.jpg": "a", "3": "y"}
-        found = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
-        assert found == Classified(["x", "a", "y", ""], FOUND.problems, None)
+        classified = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
+        assert classified == Classified(["x", "a", "y", ""], FOUND.problems, None)
         assert notes == [
             "2 samples in the folder of a class that differs from t.csv, which takes precedence"
         ]
@@ -171,9 +171,9 @@ class TestGroundTruth:
     def test_a_sample_that_it_lacks_fails(self) -> None:
         """The reason has the name of the file, and the others go on."""
         labelling = Labelling(truth={"1": "a", "2": "a"}, truth_name="truth")
-        found = labelling.apply(NAMES, FOUND, unheard)
-        assert found.classes == ["a", "a", "", ""]
-        assert found.problems[2] == ("failed", "truth has no class for it")
+        classified = labelling.apply(NAMES, FOUND, unheard)
+        assert classified.classes == ["a", "a", "", ""]
+        assert classified.problems[2] == ("failed", "truth has no class for it")
 
     @pytest.mark.parametrize(
         ("key", "name"),
@@ -190,18 +190,18 @@ class TestGroundTruth:
     def test_its_paths_may_begin_with_other_folders(self, key: str, name: str) -> None:
         """A sample is found where its path and that in the file end alike."""
         labelling = Labelling(truth={"other/2.jpg": "b", key: "a"}, truth_name="t")
-        found = labelling.apply([name], Classified([""], {}, None), unheard)
-        assert found.classes == ["a"]
+        classified = labelling.apply([name], Classified([""], {}, None), unheard)
+        assert classified.classes == ["a"]
 
     def test_paths_that_fit_a_sample_alike_are_not_guessed(self) -> None:
         """Of two classes under one base name neither is taken; the reason names both paths."""
         truth = {"a/1.jpg": "cat", "b/1.jpg": "dog", "2.jpg": "cat"}
         labelling = Labelling(truth=truth, truth_name="t")
-        found = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
-        assert found.classes == ["", "cat", ""]
+        classified = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
+        assert classified.classes == ["", "cat", ""]
         why = "t has several classes for it: 'a/1.jpg' and 'b/1.jpg'"
-        assert found.problems[0] == ("failed", why)
-        assert found.problems[2] == ("failed", "t has no class for it")
+        assert classified.problems[0] == ("failed", why)
+        assert classified.problems[2] == ("failed", "t has no class for it")
 
     def test_one_that_fits_no_sample_is_refused(self) -> None:
         """The error shows a path of the file and one of the source."""
@@ -221,8 +221,8 @@ class TestGroundTruth:
         """IDs of seven digits would make millions of classes; a note says what they become."""
         notes: list[str] = []
         labelling = Labelling(truth={"a": "9000000", "b": "7000000"}, truth_name="t")
-        found = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
-        assert order_of(found) == ["7000000", "9000000"]
+        classified = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
+        assert order_of(classified) == ["7000000", "9000000"]
         assert "renumbered from 0" in notes[0]
 
     def test_a_negative_label_is_no_class(self) -> None:
@@ -246,17 +246,17 @@ class TestMap:
         """Classes are renamed; one that becomes empty is skipped, one that is not named stays."""
         merged = Labelling(new_names={"a": "b"}).apply(NAMES, FOUND, unheard)
         assert merged.classes == ["b", "b", "b", ""]
-        found = Labelling(new_names={"a": ""}).apply(NAMES, FOUND, unheard)
-        assert found.classes == ["", "", "b", ""]
-        assert [found.problems[row][0] for row in (0, 1, 3)] == ["skipped"] * 3
-        assert found.problems[0][1] == "its class is mapped to nothing"
+        classified = Labelling(new_names={"a": ""}).apply(NAMES, FOUND, unheard)
+        assert classified.classes == ["", "", "b", ""]
+        assert [classified.problems[row][0] for row in (0, 1, 3)] == ["skipped"] * 3
+        assert classified.problems[0][1] == "its class is mapped to nothing"
 
     def test_names_that_it_does_not_find_are_reported(self) -> None:
         """One of them is named; a class of the source without a sample here is found."""
         notes: list[str] = []
-        found = one_each(["1", "0"], LabelSpace.sorted_by_number("012"))
+        classified = one_each(["1", "0"], LabelSpace.sorted_by_number("012"))
         mapped = {"catt": "bird", "1": "one", "2": "two", "z": "y"}
-        Labelling(new_names=mapped).apply(["a", "b"], found, notes.append)
+        Labelling(new_names=mapped).apply(["a", "b"], classified, notes.append)
         assert notes == [
             "labels.map renames 2 classes that the source does not have, such as 'catt'"
         ]

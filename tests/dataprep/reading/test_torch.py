@@ -157,19 +157,21 @@ class TestIterableStyle:
     def test_a_buffer_mixes_shards(self, dataset: Dataset, buffer: int) -> None:
         """Every sample comes once, in an order of seed and epoch, also in batches."""
         options: dict[str, Any] = {"iterable": True, "shuffle_buffer": buffer, "seed": 1}
-        found = list(dataprep.to_torch(dataset, **options))
-        assert Counter(found) == Counter(stored_samples(dataset))
+        samples = list(dataprep.to_torch(dataset, **options))
+        assert Counter(samples) == Counter(stored_samples(dataset))
         images = dataprep.to_torch(dataset, **options)
-        assert list(images) == found
+        assert list(images) == samples
         with pytest.raises(ConfigError, match="has to be 0 to resume"):
             images.state_dict()
-        assert list(dataprep.to_torch(dataset, epoch=1, **options)) != found
+        assert list(dataprep.to_torch(dataset, epoch=1, **options)) != samples
         batches = dataprep.to_torch(dataset, batch_size=16, **options)
-        assert [image for images, _ in batches for image in images] == [image for image, _ in found]
+        assert [image for images, _ in batches for image in images] == [
+            image for image, _ in samples
+        ]
         number_by_image = {
             image: number for number, (image, _) in enumerate(stored_samples(dataset))
         }
-        shards = [int(dataset.places.shards[number_by_image[image]]) for image, _ in found]
+        shards = [int(dataset.places.shards[number_by_image[image]]) for image, _ in samples]
         assert buffer == 1 or sum(a != b for a, b in pairwise(shards)) > 30
 
 
@@ -234,13 +236,13 @@ class TestBatches:
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL, "seed": 3, "epoch": 1}
         options["shuffle_buffer"] = 9 if buffer and iterable else 0
         batches = dataprep.to_torch(dataset, batch_size=50, threads=threads, **options)
-        made = list(batches)
-        assert [tuple(images.shape) for images, _ in made] == [
+        batch_list = list(batches)
+        assert [tuple(images.shape) for images, _ in batch_list] == [
             (count, 3, 24, 24) for count in (50, 50, 20)
         ]
         assert len(batches) == 3
-        assert {labels.dtype for _, labels in made} == {torch.int64}
-        assert same(made, list(loader(dataprep.to_torch(dataset, **options), 50)))
+        assert {labels.dtype for _, labels in batch_list} == {torch.int64}
+        assert same(batch_list, list(loader(dataprep.to_torch(dataset, **options), 50)))
 
     @pytest.mark.parametrize("layout", ["CHW", "HWC"])
     @pytest.mark.parametrize("normalise", [True, False])
@@ -248,10 +250,10 @@ class TestBatches:
         """A batch has the layout and type of the augmentation."""
         transform = Augmentation(size=16, layout=layout, normalise=normalise, jitter=0.4, noise=0.1)
         options: dict[str, Any] = {"iterable": iterable, "transform": transform}
-        made = list(dataprep.to_torch(dataset, batch_size=32, **options))
-        assert made[0][0].shape == (32, *transform.shape)
-        assert made[0][0].dtype == (torch.float32 if normalise else torch.uint8)
-        assert same(made, list(loader(dataprep.to_torch(dataset, **options), 32)))
+        batch_list = list(dataprep.to_torch(dataset, batch_size=32, **options))
+        assert batch_list[0][0].shape == (32, *transform.shape)
+        assert batch_list[0][0].dtype == (torch.float32 if normalise else torch.uint8)
+        assert same(batch_list, list(loader(dataprep.to_torch(dataset, **options), 32)))
 
     def test_other_transforms(self, dataset: Dataset, iterable: bool) -> None:
         """Numbers, arrays and dicts are collated as DataLoader does it; bytes stay a list."""
@@ -376,9 +378,11 @@ class TestBatches:
         workers = data_loader(batches, batch_size=None, num_workers=number, persistent_workers=True)
         for epoch in range(2):
             batches.set_epoch(epoch)
-            made = list(workers)
-            assert same(made, list(dataprep.to_torch(dataset, seed=8, epoch=epoch, **options)))
-            assert all(images.is_shared() for images, _ in made)
+            batch_list = list(workers)
+            assert same(
+                batch_list, list(dataprep.to_torch(dataset, seed=8, epoch=epoch, **options))
+            )
+            assert all(images.is_shared() for images, _ in batch_list)
 
 
 @pytest.mark.parametrize(
@@ -419,11 +423,11 @@ def test_stateful_data_loader(
         batches = {} if size else {"batch_size": 8}
         return stateful(images, num_workers=workers, **{"batch_size": None} | batches | sampler)
 
-    whole = [tuple(images) for images, _ in opened()]
-    for taken in (1, 4):
+    all_batches = [tuple(images) for images, _ in opened()]
+    for batch_count in (1, 4):
         loader = opened()
-        before = [tuple(images) for images, _ in islice(loader, taken)]
+        before = [tuple(images) for images, _ in islice(loader, batch_count)]
         state = loader.state_dict()
         resumed = opened()
         resumed.load_state_dict(state)
-        assert before + [tuple(images) for images, _ in resumed] == whole
+        assert before + [tuple(images) for images, _ in resumed] == all_batches

@@ -30,9 +30,9 @@ def disk(mb_per_s: float) -> list[Trial]:
 def asked(folder: Path, result: Result, *options: str, code: int = 0) -> str:
     """What ``iobench scale`` prints of a saved run."""
     (folder / "result.json").write_bytes(result.to_json())
-    found = CliRunner().invoke(app, ["scale", str(folder), *options])
-    assert found.exit_code == code, found.output
-    return found.output
+    outcome = CliRunner().invoke(app, ["scale", str(folder), *options])
+    assert outcome.exit_code == code, outcome.output
+    return outcome.output
 
 
 def whole(*trials: list[Trial], **how: Any) -> Result:
@@ -51,9 +51,9 @@ def test_a_host_feeds_fractions_of_accelerators() -> None:
     assert rows["this host's CPUs"] == pytest.approx(1500, rel=0.01)
     assert rows["this disk, cold"] == pytest.approx(400e6 / SAMPLE_BYTES, rel=0.01)
     assert (feeds.model, feeds.limit) == ("ResNet-50", "CPUs")
-    stored = feeds.as_dict()["rows"][0]["feeds"]
-    assert stored["H100"] == pytest.approx(1000 / 7000, rel=0.01)
-    assert list(stored) == ["V100", "A100", "H100"]
+    json_rows = feeds.as_dict()["rows"][0]["feeds"]
+    assert json_rows["H100"] == pytest.approx(1000 / 7000, rel=0.01)
+    assert list(json_rows) == ["V100", "A100", "H100"]
 
 
 def test_rates_of_accelerators_are_for_resnet50_alone() -> None:
@@ -81,8 +81,8 @@ def test_rows_say_that_they_are_computed_and_from_what() -> None:
     assert hows["this loop, now"] == ("computed", "the loop's rate")
     assert hows["with change 1"] == ("computed", "a predicted rate")
     assert hows["this host's CPUs"] == ("computed", "its rate alone")
-    stored = result.feeds.as_dict()["rows"]
-    assert {row["how"] for row in stored} == {"computed"}
+    json_rows = result.feeds.as_dict()["rows"]
+    assert {row["how"] for row in json_rows} == {"computed"}
 
 
 def test_measured_rows_stand_before_computed_ones() -> None:
@@ -186,8 +186,8 @@ def test_an_epoch_in_hours_and_dollars(tmp_path: Path) -> None:
     options = ("--samples", "3600000", "--usd-per-h", "3", "--epochs", "2")
     requests = asked(tmp_path, whole(LOOP), *options)
     assert "cold    1 h an epoch, 30 min of it loss; $3.00 an epoch, $6.00 in all" in requests
-    found = CliRunner().invoke(app, ["cost", str(tmp_path), *options, "--json"])
-    (row,) = json.loads(found.output)["cost"]["rows"]
+    outcome = CliRunner().invoke(app, ["cost", str(tmp_path), *options, "--json"])
+    (row,) = json.loads(outcome.output)["cost"]["rows"]
     assert row["usd"] == pytest.approx(3.0, rel=0.01)
 
 

@@ -23,23 +23,23 @@ def measured(rates: dict[int, float], width: float = 0.0) -> dict[int, Estimate]
 @given(laws, st.lists(st.integers(1, 64), min_size=3, max_size=6, unique=True))
 def test_the_law_is_found_again(law: Scalability, counts: list[int]) -> None:
     """Rates that follow the universal scalability law give its coefficients back."""
-    found = fitted({count: law.rate(count) for count in counts})
+    fitted_law = fitted({count: law.rate(count) for count in counts})
     for count in range(1, 65):
         if count <= 2 * max(counts):
-            assert found.rate(count) == pytest.approx(law.rate(count), rel=0.01)
+            assert fitted_law.rate(count) == pytest.approx(law.rate(count), rel=0.01)
 
 
 @given(laws, st.floats(0, 0.03))
 def test_the_interval_of_an_extrapolation_holds_the_truth(law: Scalability, width: float) -> None:
     """It is wider than those of the rates that were measured."""
     points = measured({count: law.rate(count) for count in (1, 2, 4)}, width)
-    found = rate_at_workers(points, 8, None)
-    assert found is not None
-    assert found.low <= law.rate(8) * 1.0001
-    assert found.high >= law.rate(8) * 0.9999
-    assert found.median == pytest.approx(law.rate(8), rel=0.01)
+    predicted_rate = rate_at_workers(points, 8, None)
+    assert predicted_rate is not None
+    assert predicted_rate.low <= law.rate(8) * 1.0001
+    assert predicted_rate.high >= law.rate(8) * 0.9999
+    assert predicted_rate.median == pytest.approx(law.rate(8), rel=0.01)
     if law.rate(8) > 1.3 * law.rate(4):
-        assert found.low < 0.95 * found.median
+        assert predicted_rate.low < 0.95 * predicted_rate.median
 
 
 @pytest.mark.parametrize("rates", [{1: 100.0}, {0: 100.0}, {1: 100.0, 2: 200.0}])
@@ -71,6 +71,6 @@ def test_a_curve_that_does_not_follow_the_law_is_not_extended() -> None:
 
 def test_between_two_counts_the_rate_is_interpolated() -> None:
     """Also where only two were measured."""
-    found = rate_at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
-    assert found is not None
-    assert found.median == pytest.approx(150)
+    predicted_rate = rate_at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
+    assert predicted_rate is not None
+    assert predicted_rate.median == pytest.approx(150)

@@ -236,8 +236,8 @@ def test_planning_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
         for owner, names in ((builtins, ["open"]), (os, ["open", "stat", "scandir", "mkdir"])):
             for name in names:
                 patched.setattr(owner, name, touched)
-        found = trials(config)
-    assert found == expected
+        planned = trials(config)
+    assert planned == expected
 
 
 @pytest.mark.parametrize(
@@ -292,10 +292,10 @@ def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
     }
     usual = trials(BenchConfig.model_validate(reported))
     assert all("drop_caches" not in spec.params for spec in usual)
-    found = trials(BenchConfig.model_validate({**reported, "drop_caches": "always"}))
+    planned = trials(BenchConfig.model_validate({**reported, "drop_caches": "always"}))
     dropping = {
         spec.params.get("cache") or spec.params["input"]: spec.params.get("drop_caches")
-        for spec in found
+        for spec in planned
     }
     assert dropping == {"warm": None, "cold": "always", "synthetic": None}
 
@@ -318,13 +318,17 @@ def test_the_loops_are_all_that_is_run() -> None:
     loop = {"loader": "torch-map", "workers": 3, "steps": 7, "group": "mine"}
     given: dict[str, Any] = {"repeats": 2, "data": {"images": 50}, "trial_timeout_s": 9}
     more = {"loaders": [{"loader": "raw"}], "disk": {"targets": [{"label": "here", "path": "."}]}}
-    found = climbed(loop, name="x", **given, **more)
-    assert {spec.kind for spec in trials(found)} == {"train"}
-    assert len(trials(found)) == 2 * len(LOCAL)
-    (kept,) = found.training
+    planned = climbed(loop, name="x", **given, **more)
+    assert {spec.kind for spec in trials(planned)} == {"train"}
+    assert len(trials(planned)) == 2 * len(LOCAL)
+    (kept,) = planned.training
     assert (kept.workers, kept.steps, kept.label) == (3, 7, "mine")
-    assert (found.name, found.repeats, found.data.images) == ("x-ladder", 2, 50)
-    assert found.trial_timeout_s == 9
+    assert (planned.name, planned.repeats, planned.data.images) == (
+        "x-ladder",
+        2,
+        50,
+    )
+    assert planned.trial_timeout_s == 9
 
 
 @pytest.mark.parametrize("loader", ["torch-map", "torch-iterable", "torch-folder"])

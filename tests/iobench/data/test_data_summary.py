@@ -39,19 +39,19 @@ def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
 @pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
 def test_shards(maker: DataMaker, reads: str) -> None:
     """Samples, classes, and the files of that format alone with their sizes."""
-    found = summarize_data(maker.location("shards@disk"), reads)
-    assert (found.samples, found.classes) == (120, 6)
-    assert found.files
-    assert all(reads in str(path) for path in found.files)
-    assert found.bytes == sum(path.stat().st_size for path in found.files)
-    assert found.sample_bytes == found.bytes / 120
+    summary = summarize_data(maker.location("shards@disk"), reads)
+    assert (summary.samples, summary.classes) == (120, 6)
+    assert summary.files
+    assert all(reads in str(path) for path in summary.files)
+    assert summary.bytes == sum(path.stat().st_size for path in summary.files)
+    assert summary.sample_bytes == summary.bytes / 120
 
 
 def test_files(maker: DataMaker) -> None:
     """One a sample."""
-    found = summarize_data(maker.location("files@disk"), "files")
-    assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
-    assert found.bytes == sum(path.stat().st_size for path in found.files)
+    summary = summarize_data(maker.location("files@disk"), "files")
+    assert (summary.samples, summary.classes, len(summary.files)) == (120, 6, 120)
+    assert summary.bytes == sum(path.stat().st_size for path in summary.files)
 
 
 def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
     for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:
         path.write_text("not an image")
     location = Location(str(root), "files")
-    found = summarize_data(location, "files")
+    summary = summarize_data(location, "files")
     before = summarize_data(Location(str(tree), "files"), "files")
-    assert (found.samples, found.bytes, found.classes) == (
+    assert (summary.samples, summary.bytes, summary.classes) == (
         before.samples,
         before.bytes,
         before.classes,
     )
-    assert {path.suffix for path in found.files} == {path.suffix for path in before.files}
+    assert {path.suffix for path in summary.files} == {path.suffix for path in before.files}
 
 
 def stored_shards(location: Location) -> None:

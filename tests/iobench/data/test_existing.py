@@ -67,18 +67,20 @@ def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str
     options = StoreOptions(endpoint_url=s3_server.url)
     with pytest.raises(ConfigError, match=r"data\.source: s3://no-such-one.*no such bucket"):
         check_existing_data(DataSettings(source="s3://no-such-one/photos", store=options))
-    given = DataSettings(source=f"s3://{bucket}/photos of mine", store=options)
+    data_settings = DataSettings(source=f"s3://{bucket}/photos of mine", store=options)
     with pytest.raises(ConfigError, match=r"no files in 's3://.*/photos of mine'"):
-        check_existing_data(given)
+        check_existing_data(data_settings)
     open_store(f"s3://{bucket}/photos of mine", options).put("a/b.jpg", b"bytes")
-    check_existing_data(given)
+    check_existing_data(data_settings)
 
 
 def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores are none; the home is followed, as everywhere."""
     monkeypatch.setenv("HOME", "/home/me")
-    given = DataSettings(folder="~/made", shards="file:///data/shards", source="s3://bucket/p")
-    assert local_folders(given) == {
+    data_settings = DataSettings(
+        folder="~/made", shards="file:///data/shards", source="s3://bucket/p"
+    )
+    assert local_folders(data_settings) == {
         "data": Path("/home/me/made"),
         "shards": Path("/data/shards"),
     }
@@ -139,13 +141,13 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> None:
     """Images, time and workers; without a time, as one of another program would be, nothing."""
-    found = sharding_run(Location(str(shards), "shards"))
-    assert found is not None
-    assert found.samples == 10
-    assert 0 < found.reencoded <= 10
-    assert found.seconds > 0
-    assert found.workers is not None
-    assert found.workers >= 1
+    run = sharding_run(Location(str(shards), "shards"))
+    assert run is not None
+    assert run.samples == 10
+    assert 0 < run.reencoded <= 10
+    assert run.seconds > 0
+    assert run.workers is not None
+    assert run.workers >= 1
     content = json.loads((shards / "train.manifest.json").read_text())
     content["run"].pop("seconds")
     (tmp_path / "train.manifest.json").write_text(json.dumps(content))

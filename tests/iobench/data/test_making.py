@@ -60,10 +60,10 @@ class Made:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where everything was made once: shards of two sizes, and their files. Read only."""
     root = tmp_path_factory.mktemp("making") / "data"
-    made = Made(root)
+    maker = Made(root)
     for name in NAMES:
-        made.location(name)
-    assert made.notes == [
+        maker.location(name)
+    assert maker.notes == [
         "drawing 60 images",
         "sharding at 2 MB",
         "sharding at 1 MB",
@@ -119,8 +119,8 @@ class TestMade:
 
     def test_shards_of_two_sizes_hold_the_same_images(self, folder: Path) -> None:
         """In more of them where they are smaller."""
-        made = Made(folder)
-        two, one = made.location("shards@disk"), made.location("shards-1MB@disk")
+        maker = Made(folder)
+        two, one = maker.location("shards@disk"), maker.location("shards-1MB@disk")
         assert two.uri != one.uri
         assert images(two) == images(one)
         counts = []
@@ -133,28 +133,28 @@ class TestMade:
 
     def test_other_sides_are_shards_of_their_own(self, copied: Path) -> None:
         """The same images, smaller: as a config of that size makes them, and found by it again."""
-        made = Made(copied)
-        small = made.location("shards-64px@disk")
-        assert made.notes == ["sharding at 2 MB"]
+        maker = Made(copied)
+        small = maker.location("shards-64px@disk")
+        assert maker.notes == ["sharding at 2 MB"]
         with open_dataset(small.uri, small.split) as dataset:
             sides = {min(sample.width, sample.height) for sample in dataset}
             assert max(sides) == 64  # a smaller image is not enlarged
             assert len(dataset) == 60
         assert Made(copied, size=64).location("shards@disk") == small
-        assert made.location("shards-256px@disk") == made.location("shards@disk")
+        assert maker.location("shards-256px@disk") == maker.location("shards@disk")
         with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
             Made(copied, shards=small.uri).location("shards-128px@disk")
 
     def test_originals_are_the_photos_in_shards(self, folder: Path) -> None:
         """Byte by byte: what is compared differs in resizing alone."""
-        made = Made(folder)
-        photos, originals = made.location("photos@disk"), made.location("originals@disk")
+        maker = Made(folder)
+        photos, originals = maker.location("photos@disk"), maker.location("originals@disk")
         digests = [
             sorted(digest for _, digest in images(location)) for location in (photos, originals)
         ]
         assert digests[0] == digests[1]
-        assert made.location("originals-2MB@disk") == originals
-        shards, pixels = made.location("shards@disk"), made.location("pixels@disk")
+        assert maker.location("originals-2MB@disk") == originals
+        shards, pixels = maker.location("shards@disk"), maker.location("pixels@disk")
         assert images(originals) != images(shards)
         # That images are resized to is nothing to originals.
         assert Made(folder, size=64).location("originals@disk") == originals
@@ -200,10 +200,10 @@ class TestInterrupted:
         shutil.rmtree(files)
         interrupted(copied)
         assert not marker.exists()
-        made = Made(copied)
-        location = made.location("files@disk")
-        assert made.notes == ["writing the images of the shards as files"]
-        assert images(location) == images(made.location("shards@disk"))
+        maker = Made(copied)
+        location = maker.location("files@disk")
+        assert maker.notes == ["writing the images of the shards as files"]
+        assert images(location) == images(maker.location("shards@disk"))
 
 
 @pytest.mark.parametrize("form", ["files", "pixels"])
@@ -250,25 +250,25 @@ class TestGiven:
         """Other sizes and photographs need a source; files of them are written elsewhere."""
         shards = Made(folder).location("shards@disk")
         before = stamps(folder)
-        made = Made(tmp_path / "data", shards=shards.uri)
-        assert made.location("shards@disk") == shards
+        maker = Made(tmp_path / "data", shards=shards.uri)
+        assert maker.location("shards@disk") == shards
         for name in ("shards-4MB@disk", "photos@disk", "originals@disk"):
             with pytest.raises(ConfigError, match=r"data\.source"):
-                made.location(name)
+                maker.location(name)
         assert not (tmp_path / "data").exists()
-        files = made.location("files@disk")
+        files = maker.location("files@disk")
         assert Path(files.uri).is_relative_to(tmp_path)
         assert images(files) == images(shards)
         assert stamps(folder) == before
 
     def test_class_folders_are_sharded(self, tree: Path, tmp_path: Path) -> None:
         """In their own classes."""
-        made = Made(tmp_path / "data", source=str(tree), size=64)
-        assert made.location("photos@disk").uri == str(tree)
-        shards = images(made.location("shards@disk"))
+        maker = Made(tmp_path / "data", source=str(tree), size=64)
+        assert maker.location("photos@disk").uri == str(tree)
+        shards = images(maker.location("shards@disk"))
         assert len(shards) == 120
         assert {name for name, _ in shards} == {f"{label:06d}" for label in range(6)}
-        assert made.notes == ["sharding at 2 MB"]
+        assert maker.notes == ["sharding at 2 MB"]
 
     @pytest.mark.parametrize("given", [{"source": "missing"}, {"shards": "missing"}])
     def test_what_is_not_there(
@@ -291,8 +291,8 @@ class TestRemote:
     @pytest.mark.parametrize("name", [name.replace("@disk", "@s3") for name in NAMES[:-1]])
     def test_copies_hold_the_same(self, folder: Path, store: Location, name: str) -> None:
         """Every object of what lies on the disk, below the prefix, in its form."""
-        made = Made(folder, lambda: store)
-        remote, local = made.location(name), made.location(name.replace("@s3", "@disk"))
+        maker = Made(folder, lambda: store)
+        remote, local = maker.location(name), maker.location(name.replace("@s3", "@disk"))
         assert remote.uri.startswith(store.uri + "iobench-data/")
         assert (remote.holds, remote.decoded) == (local.holds, local.decoded)
         assert remote.is_remote
@@ -325,8 +325,8 @@ class TestRemote:
         self, folder: Path, store: Location, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Files are mapped, not read into memory, and several are sent at a time."""
-        made = Made(folder, lambda: store)
-        local = made.location(name.replace("@s3", "@disk"))
+        maker = Made(folder, lambda: store)
+        local = maker.location(name.replace("@s3", "@disk"))
         put, numbers, both = S3Store.put, itertools.count(), threading.Barrier(2)
 
         def refused(self: LocalStore, key: str) -> bytes:
@@ -340,7 +340,7 @@ class TestRemote:
         with monkeypatch.context() as patched:
             patched.setattr(LocalStore, "get", refused)
             patched.setattr(S3Store, "put", two_at_once)
-            remote = made.location(name)
+            remote = maker.location(name)
         assert images_on_store(remote) == images(local)
 
     def test_only_what_trials_read_is_copied(
@@ -357,19 +357,19 @@ class TestRemote:
         monkeypatch.setattr(S3Store, "get", refused)
         actual: list[set[str]] = []
         for formats in ({""}, {"tfrecord"}, {"tfrecord", "recordio"}):
-            made = Made(data, formats=frozenset(formats), **settings)
-            local = Path(made.location("shards@disk").uri)
+            maker = Made(data, formats=frozenset(formats), **settings)
+            local = Path(maker.location("shards@disk").uri)
             paths = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
             actual.append({str(path.parent) for path in paths})
-            assert bool(made.notes) == (formats != {"tfrecord"})
+            assert bool(maker.notes) == (formats != {"tfrecord"})
         tables = {".", "index/tfrecord", "tfrecord"}
         assert actual == [tables, tables, {*tables, "index/recordio", "recordio"}]
         for name in ("tfrecord", "recordio"):
             with open_dataset(local, format=name) as dataset:
                 assert sum(1 for _ in dataset) == 60
         shutil.rmtree(local)
-        made = Made(data, formats=frozenset({"recordio"}), **settings)
-        assert {path.name for path in Path(made.location("shards@disk").uri).iterdir()} >= {
+        maker = Made(data, formats=frozenset({"recordio"}), **settings)
+        assert {path.name for path in Path(maker.location("shards@disk").uri).iterdir()} >= {
             "recordio"
         }
         assert not (local / "tfrecord").exists()
@@ -387,14 +387,14 @@ class TestRemote:
         """And copied here once where a trial wants them on the disk, if there is room for them."""
         remote = Made(folder, lambda: store).location("shards@s3")
         settings = {"shards": remote.uri, "store": remote.store.model_dump()}
-        made = Made(tmp_path / "data", **settings)
-        assert made.location("shards@s3") == remote
+        maker = Made(tmp_path / "data", **settings)
+        assert maker.location("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
             with pytest.raises(StoreFull, match=r"1 kB are free: set another data\.folder"):
-                made.location("shards@disk")
+                maker.location("shards@disk")
             assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
-        local = made.location("shards@disk")
+        local = maker.location("shards@disk")
         assert not local.is_remote
         assert images(local) == images(remote)
         again = Made(tmp_path / "data", **settings)

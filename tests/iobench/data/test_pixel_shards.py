@@ -50,11 +50,11 @@ def locations(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Loc
 def batches(loader: str, location: Location, **given: object) -> Iterator[Batch]:
     """Of one epoch."""
     settings = LoaderSettings.model_validate({"batch_size": 32, "image_size": 144, **given})
-    made = LOADERS.load(loader)(location, settings, SystemClock())
+    loader_object = LOADERS.load(loader)(location, settings, SystemClock())
     try:
-        yield from made.epoch(0)
+        yield from loader_object.epoch(0)
     finally:
-        made.close()
+        loader_object.close()
 
 
 def test_the_same_samples_in_the_same_shards(locations: tuple[Location, Location]) -> None:
@@ -73,9 +73,9 @@ def test_the_same_samples_in_the_same_shards(locations: tuple[Location, Location
         image = decode_rgb(jpeg.image)
         assert np.array_equal(image, unpacked(pixels.image))
         pixels_bytes += image.nbytes
-    found = summarize_data(locations[1], "tfrecord")
-    assert found.samples == len(after) == 120
-    assert pixels_bytes < found.bytes < pixels_bytes + 120 * 1000
+    summary = summarize_data(locations[1], "tfrecord")
+    assert summary.samples == len(after) == 120
+    assert pixels_bytes < summary.bytes < pixels_bytes + 120 * 1000
     assert list(after.manifest.formats) == ["tfrecord"]
     assert after[77].filename == before[77].filename
     assert list(after.samples["source"]) == list(before.samples["source"])

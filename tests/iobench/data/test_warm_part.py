@@ -60,8 +60,8 @@ def batches(loader: str, location: Location, **settings: Any) -> list[Any]:
 
 def images(loader: str, location: Location, **settings: Any) -> list[bytes]:
     """The encoded images of one epoch."""
-    found = batches(loader, location, **settings)
-    return sorted(bytes(image) for several, _ in found for image in several)
+    batch_list = batches(loader, location, **settings)
+    return sorted(bytes(image) for batch_images, _ in batch_list for image in batch_images)
 
 
 @pytest.mark.parametrize("form", ["shards", "files"])
@@ -85,19 +85,19 @@ def test_the_part_is_below_the_limit(
 ) -> None:
     """Its whole shards or files take less than the limit, and twice as many would not fit."""
     location, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
-    whole = summarize_data(location, reads)
-    limit = int(whole.bytes * share)
+    full_summary = summarize_data(location, reads)
+    limit = int(full_summary.bytes * share)
     part = warm_part(location, limit)
     chosen = summarize_data(part.location, reads)
     assert chosen.bytes < limit
     assert chosen.bytes == sum(path.stat().st_size for path in chosen.files)
-    assert set(chosen.files) <= set(whole.files)
-    assert part.share == pytest.approx(chosen.bytes / whole.bytes, abs=0.01)
-    assert chosen.classes == whole.classes
+    assert set(chosen.files) <= set(full_summary.files)
+    assert part.share == pytest.approx(chosen.bytes / full_summary.bytes, abs=0.01)
+    assert chosen.classes == full_summary.classes
     if part.location.every > 1:
-        paths = whole.files[:: part.location.every // 2]
-        taken = sum(-(-path.stat().st_size // PAGE) * PAGE for path in paths)
-        assert taken >= limit * 0.98  # the other format may be a little larger
+        paths = full_summary.files[:: part.location.every // 2]
+        cached_bytes = sum(-(-path.stat().st_size // PAGE) * PAGE for path in paths)
+        assert cached_bytes >= limit * 0.98  # the other format may be a little larger
 
 
 @pytest.mark.parametrize("form", ["shards", "files"])
@@ -114,10 +114,10 @@ def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureReque
 def test_files_are_spread_over_the_classes(files: Location) -> None:
     """Each class has half of its files, by their own labels."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
-    whole = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
+    counts_of_all = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
     half = Counter(int(label) for _, labels in batches("raw", part.location) for label in labels)
-    assert set(half) == set(whole)
-    assert all(abs(whole[label] / 2 - half[label]) <= 1 for label in whole)
+    assert set(half) == set(counts_of_all)
+    assert all(abs(counts_of_all[label] / 2 - half[label]) <= 1 for label in counts_of_all)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -196,7 +196,7 @@ def test_small_files_take_whole_pages(tmp_path: Path) -> None:
 
 def test_labels_are_those_of_all_data(shards: Location) -> None:
     """A label means the same class in the part and in all data."""
-    whole, part = open_shards(shards), open_shards(Location(shards.uri, "shards", every=2))
-    numbers = np.concatenate([np.array(shard.samples) for shard in whole.shards()[::2]])
-    assert part.labels.tolist() == whole.labels[numbers].tolist()
-    assert part.label_space == whole.label_space
+    all_shards, part = open_shards(shards), open_shards(Location(shards.uri, "shards", every=2))
+    numbers = np.concatenate([np.array(shard.samples) for shard in all_shards.shards()[::2]])
+    assert part.labels.tolist() == all_shards.labels[numbers].tolist()
+    assert part.label_space == all_shards.label_space

@@ -57,9 +57,9 @@ def test_stored_pixels_become_what_their_image_becomes(augment: bool) -> None:
 
 def test_an_encoded_image_is_no_pixels() -> None:
     """It is refused, not read as noise."""
-    made = augmentation_of(LoaderSettings(), decoded=True)
+    augmentation = augmentation_of(LoaderSettings(), decoded=True)
     with pytest.raises(CorruptImage):
-        made(b"\xff\xd8\xff\xe0" * 20, sample_rng(0, 0, 0))
+        augmentation(b"\xff\xd8\xff\xe0" * 20, sample_rng(0, 0, 0))
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,9 @@ def test_five_times_the_memory_is_honest(
 )
 def test_doubts_about_warm_and_direct_trials(asked: str, changes: dict[str, Any], why: str) -> None:
     """Data that were not all in memory; a file system with a cache in spite of O_DIRECT."""
-    found = judged(asked, **changes).why
-    assert why in found
-    assert bool(why) == bool(found)
+    reasons = judged(asked, **changes).why
+    assert why in reasons
+    assert bool(why) == bool(reasons)
 
 
 def test_a_store_is_not_judged() -> None:
@@ -188,10 +188,14 @@ def test_epochs_together(
     epochs: list[Cold], label: str, resident: float, ratio: float, why: str
 ) -> None:
     """Cold is what was cold in every epoch; later ones may be left to the page cache."""
-    found = combine_epochs(epochs, [10] * len(epochs))
-    assert (found.label, found.asked, found.why) == (label, epochs[0].asked, why)
-    assert found.resident_before == resident
-    assert found.physical_ratio == pytest.approx(ratio)
+    coldness = combine_epochs(epochs, [10] * len(epochs))
+    assert (coldness.label, coldness.asked, coldness.why) == (
+        label,
+        epochs[0].asked,
+        why,
+    )
+    assert coldness.resident_before == resident
+    assert coldness.physical_ratio == pytest.approx(ratio)
     assert combine_epochs(epochs[:1], [10]) is epochs[0]
 
 
@@ -201,8 +205,8 @@ def test_reading_ahead_makes_up_for_nothing() -> None:
     assert combine_epochs([ahead, KEPT], [10, 10]).physical_ratio == 0.5
     amplified = replace(COLD, physical_ratio=1.6, amplification=1.6)
     kept = replace(KEPT, amplification=0.0)
-    found = combine_epochs([amplified, kept], [10, 10])
-    assert (found.physical_ratio, found.amplification) == (0.8, 0.8)
+    coldness = combine_epochs([amplified, kept], [10, 10])
+    assert (coldness.physical_ratio, coldness.amplification) == (0.8, 0.8)
     assert combine_epochs([ahead], [10]).physical_ratio == 1.6
 
 
@@ -225,9 +229,9 @@ def test_cold_is_never_claimed_for_more_than_was_shown(
 ) -> None:
     """Its label needs every epoch's; its ratio lies within theirs; limits are said once."""
     colds, samples = [cold for cold, _ in epochs], [count for _, count in epochs]
-    found = combine_epochs(colds, samples)
-    assert (found.label == "cold") == all(cold.label == "cold" for cold in colds)
+    coldness = combine_epochs(colds, samples)
+    assert (coldness.label == "cold") == all(cold.label == "cold" for cold in colds)
     ratios = [cold.physical_ratio or 0.0 for cold in colds]
-    assert found.physical_ratio is not None
-    assert min(ratios) - 1e-9 <= found.physical_ratio <= max(ratios) + 1e-9
-    assert len(set(found.limits)) == len(found.limits)
+    assert coldness.physical_ratio is not None
+    assert min(ratios) - 1e-9 <= coldness.physical_ratio <= max(ratios) + 1e-9
+    assert len(set(coldness.limits)) == len(coldness.limits)

@@ -46,13 +46,13 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 def test_it_says_what_figures_depend_on(tmp_path: Path) -> None:
     """Versions, processors, memory, and the storage of each target, which may not be there yet."""
-    found = describe({"here": tmp_path, "later": tmp_path / "a" / "b"})
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert None not in found.values()
-    assert found["python"] == platform.python_version()
-    assert found["processors"] == len(os.sched_getaffinity(0))
-    assert 0 < available_bytes() <= found["memory_bytes"] == memory_bytes()
-    here, later = found["targets"]["here"], found["targets"]["later"]
+    description = describe({"here": tmp_path, "later": tmp_path / "a" / "b"})
+    assert json.loads(json.dumps(description, allow_nan=False)) == description
+    assert None not in description.values()
+    assert description["python"] == platform.python_version()
+    assert description["processors"] == len(os.sched_getaffinity(0))
+    assert 0 < available_bytes() <= description["memory_bytes"] == memory_bytes()
+    here, later = description["targets"]["here"], description["targets"]["later"]
     assert here["total_bytes"] >= here["free_bytes"] > 0
     assert here["file_system"] == later["file_system"] == file_system(tmp_path)
     assert "total_bytes" not in later
@@ -85,11 +85,11 @@ def test_nobody_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_libraries_and_packages_that_bring_loaders(third_party: ThirdParty) -> None:
     """Each by its installed name; one that is not there has no version."""
-    found = libraries()
-    assert (found["numpy"], found["odd-loaders"]) == (version("numpy"), "1.0")
+    versions = libraries()
+    assert (versions["numpy"], versions["odd-loaders"]) == (version("numpy"), "1.0")
     assert "mxnet" in LIBRARIES
-    assert all(found.values())
-    assert "dataprep-iobench" not in found
+    assert all(versions.values())
+    assert "dataprep-iobench" not in versions
     assert third_party.folder.exists()
 
 
@@ -118,8 +118,11 @@ def test_processors(tmp_path: Path) -> None:
         governor.format(1): "powersave",
         pages: "always [madvise] never",
     }
-    found = processors(write(tmp_path, files))
-    assert (found["processor"], found["governor"]) == ("AMD EPYC 9354", "performance, powersave")
+    cpu = processors(write(tmp_path, files))
+    assert (cpu["processor"], cpu["governor"]) == (
+        "AMD EPYC 9354",
+        "performance, powersave",
+    )
     unknown = processors(NOWHERE)
     assert (unknown["processor"], unknown["governor"]) == (os.uname().machine, "")
     assert transparent_huge_pages(tmp_path) == "madvise"
@@ -173,8 +176,8 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     line = ", ".join(h200.values())
     unknown = "Tesla T4, [N/A], 570.86, N/A, [Not Supported], 5, 16, 1, 16"
     kept = {key: h200[key] for key in h200 if "pcie" in key or key == "driver_version"}
-    found = answer_of(monkeypatch, f"{line}\n{line}\n{unknown}\n")
-    assert found == [h200, h200, {"name": "Tesla T4", **kept}]
+    gpus = answer_of(monkeypatch, f"{line}\n{line}\n{unknown}\n")
+    assert gpus == [h200, h200, {"name": "Tesla T4", **kept}]
 
 
 @pytest.mark.parametrize(
@@ -237,10 +240,10 @@ def test_any_bytes_of_the_kernel_are_read(
     root = tmp_path_factory.mktemp("machine")
     file = write(root, {"proc/self/cgroup": ""}) / "proc/self/cgroup"
     file.write_bytes(content)
-    found = one_line(file)
+    line_read = one_line(file)
     assert isinstance(text(file), str)
-    assert len(found) <= 60
-    assert found.isascii()
+    assert len(line_read) <= 60
+    assert line_read.isascii()
     assert memory_bytes(root) == psutil.virtual_memory().total
 
 

@@ -106,8 +106,8 @@ def test_shards_on_a_store(shards: Location, bucket: str, s3_server: MotoServer)
     location = Location(f"s3://{bucket}/out", "shards", store)
     copy = dataprep.stores.open_store(location.uri, store)
     local = dataprep.stores.open_store(shards.uri)
-    for found in local.list():
-        copy.put(found.key, local.get(found.key))
+    for stored_object in local.list():
+        copy.put(stored_object.key, local.get(stored_object.key))
     for access, seconds in (("shards", 0.01), ("records", 0.2)):
         outcome = probe(location, access, seconds=seconds)
         assert outcome.metrics["samples"] > 0

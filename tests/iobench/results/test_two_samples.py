@@ -48,12 +48,12 @@ def outside(base: int, new: int, cut: int) -> float:
 def test_the_interval_is_the_narrowest_that_covers(base: int, new: int) -> None:
     """Of all orders in which two like samples can lie at most 5 % leave their shift out."""
     before, after = [2.0**i for i in range(base)], [2.0 ** (20 * i) for i in range(new)]
-    found = unpaired_ratio(before, after)
+    ratio = unpaired_ratio(before, after)
     ratios = sorted(b / a for a in before for b in after)
-    cut = ratios.index(found.low)
-    assert found.high == ratios[-1 - cut]
-    assert found.coverage == pytest.approx(1 - outside(base, new, cut), abs=1e-12)
-    assert found.coverage >= 0.95
+    cut = ratios.index(ratio.low)
+    assert ratio.high == ratios[-1 - cut]
+    assert ratio.coverage == pytest.approx(1 - outside(base, new, cut), abs=1e-12)
+    assert ratio.coverage >= 0.95
     assert 1 - outside(base, new, cut + 1) < 0.95
 
 
@@ -71,10 +71,10 @@ def test_the_interval_is_the_narrowest_that_covers(base: int, new: int) -> None:
 )
 def test_known_coverages(base: int, new: int, coverage: float) -> None:
     """As tables of the Mann-Whitney test give them: at 6 against 6 its critical value is 5."""
-    found = unpaired_ratio([1.0] * base, [2.0] * new)
-    assert found.coverage == pytest.approx(coverage, abs=1e-12)
-    assert (found.base_repeats, found.new_repeats) == (base, new)
-    assert found.has_full_coverage == (coverage >= 0.95)
+    ratio = unpaired_ratio([1.0] * base, [2.0] * new)
+    assert ratio.coverage == pytest.approx(coverage, abs=1e-12)
+    assert (ratio.base_repeats, ratio.new_repeats) == (base, new)
+    assert ratio.has_full_coverage == (coverage >= 0.95)
 
 
 def test_the_normal_law_goes_on_where_counting_ends() -> None:
@@ -88,8 +88,8 @@ def test_the_normal_law_goes_on_where_counting_ends() -> None:
 def held(draw: Callable[[random.Random], tuple[list[float], list[float]]], shift: float) -> float:
     """Of 4,000 pairs of runs, the share whose interval holds ``shift``."""
     source = random.Random(20261122)
-    found = (unpaired_ratio(*draw(source)) for _ in range(4000))
-    return sum(entry.low <= shift <= entry.high for entry in found) / 4000
+    ratios = (unpaired_ratio(*draw(source)) for _ in range(4000))
+    return sum(entry.low <= shift <= entry.high for entry in ratios) / 4000
 
 
 def scattered(source: random.Random, middle: float, deviation: float) -> list[float]:
@@ -117,10 +117,10 @@ def test_coverage_where_one_run_scatters_ten_times_as_much() -> None:
 @given(samples)
 def test_a_run_against_itself_has_not_changed(values: list[float]) -> None:
     """The ratio is 1, and 1 lies within."""
-    found = unpaired_ratio(values, values)
-    assert found.ratio == pytest.approx(1, abs=1e-12)
-    assert found.low <= 1 <= found.high
-    assert not found.excludes_1
+    ratio = unpaired_ratio(values, values)
+    assert ratio.ratio == pytest.approx(1, abs=1e-12)
+    assert ratio.low <= 1 <= ratio.high
+    assert not ratio.excludes_1
 
 
 @given(samples, samples, st.integers(-20, 20))
@@ -129,38 +129,38 @@ def test_scaling_moves_the_ratio_by_as_much(
 ) -> None:
     """By the factor itself, at both ends too; the coverage stays."""
     factor = 2.0**power
-    found, scaled = (
+    ratio, scaled = (
         unpaired_ratio(base, new),
         unpaired_ratio(base, [value * factor for value in new]),
     )
-    assert scaled.ratio == pytest.approx(found.ratio * factor, rel=1e-9)
-    assert (scaled.low, scaled.high) == (found.low * factor, found.high * factor)
-    assert scaled.coverage == found.coverage
+    assert scaled.ratio == pytest.approx(ratio.ratio * factor, rel=1e-9)
+    assert (scaled.low, scaled.high) == (ratio.low * factor, ratio.high * factor)
+    assert scaled.coverage == ratio.coverage
 
 
 @given(samples, samples)
 def test_swapping_turns_everything_round(base: list[float], new: list[float]) -> None:
     """Base against new is one over new against base."""
-    found, turned = unpaired_ratio(base, new), unpaired_ratio(new, base)
-    assert turned.ratio == pytest.approx(1 / found.ratio, rel=1e-9)
-    assert turned.low == pytest.approx(1 / found.high, rel=1e-9)
-    assert turned.high == pytest.approx(1 / found.low, rel=1e-9)
-    assert turned.coverage == found.coverage
+    ratio, turned = unpaired_ratio(base, new), unpaired_ratio(new, base)
+    assert turned.ratio == pytest.approx(1 / ratio.ratio, rel=1e-9)
+    assert turned.low == pytest.approx(1 / ratio.high, rel=1e-9)
+    assert turned.high == pytest.approx(1 / ratio.low, rel=1e-9)
+    assert turned.coverage == ratio.coverage
 
 
 @given(samples, samples)
 def test_the_ratio_lies_within_its_interval(base: list[float], new: list[float]) -> None:
     """It is that of the medians, and the interval lies within what was measured."""
-    found = unpaired_ratio(base, new)
-    assert found.ratio == median(new) / median(base)
-    assert min(new) / max(base) <= found.low <= found.ratio <= found.high <= max(new) / min(base)
+    ratio = unpaired_ratio(base, new)
+    assert ratio.ratio == median(new) / median(base)
+    assert min(new) / max(base) <= ratio.low <= ratio.ratio <= ratio.high <= max(new) / min(base)
 
 
 def test_an_interval_is_widened_to_hold_the_ratio() -> None:
     """Of runs with two modes the medians can jump where one repeat in fifty moved."""
-    found = unpaired_ratio([1.0] * 25 + [9.0] * 24, [1.0] * 24 + [9.0] * 25)
-    assert (found.low, found.ratio, found.high) == (1.0, 9.0, 9.0)
-    assert not found.excludes_1
+    ratio = unpaired_ratio([1.0] * 25 + [9.0] * 24, [1.0] * 24 + [9.0] * 25)
+    assert (ratio.low, ratio.ratio, ratio.high) == (1.0, 9.0, 9.0)
+    assert not ratio.excludes_1
 
 
 @pytest.mark.parametrize("values", [[], [0.0], [-1.0], [math.inf], [math.nan], [1e200]])
@@ -190,9 +190,9 @@ def test_more_repeats_are_asked_for_within_bounds(
     base: list[float], new: list[float], threshold: float
 ) -> None:
     """One at least, and never more than a config takes."""
-    found = more_repeats_to_detect(base, new, threshold)
-    assert 1 <= found.repeats <= MOST_REPEATS
-    assert found.repeats >= more_repeats_to_be_significant(len(base), len(new))
+    repeats = more_repeats_to_detect(base, new, threshold)
+    assert 1 <= repeats.repeats <= MOST_REPEATS
+    assert repeats.repeats >= more_repeats_to_be_significant(len(base), len(new))
 
 
 @given(samples, samples, st.floats(0.001, 0.3), st.floats(1.1, 3))
@@ -210,12 +210,12 @@ def test_the_change_itself_has_no_say_in_more_repeats(
 ) -> None:
     """Only how much each run scatters has."""
     other = [value * 2.0**power for value in new]
-    found, moved = (
+    repeats, moved = (
         more_repeats_to_detect(base, new, 0.05),
         more_repeats_to_detect(base, other, 0.05),
     )
-    assume(found.repeats < MOST_REPEATS)
-    assert moved.repeats == pytest.approx(found.repeats, abs=1)
+    assume(repeats.repeats < MOST_REPEATS)
+    assert moved.repeats == pytest.approx(repeats.repeats, abs=1)
 
 
 def test_one_repeat_each_knows_no_spread() -> None:
@@ -248,8 +248,8 @@ def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
     assert blurred(6 + requested.repeats) < 0.1
 
 
-def _holds_both(found: Ratio) -> bool:
-    return not found.excludes_1 and (found.low <= 0.95 or found.high >= 1.05)
+def _holds_both(ratio: Ratio) -> bool:
+    return not ratio.excludes_1 and (ratio.low <= 0.95 or ratio.high >= 1.05)
 
 
 @pytest.mark.parametrize(("base", "new"), [(1, 1), (2, 3), (3, 3), (2, 6), (4, 5), (5, 5)])
@@ -286,12 +286,12 @@ def test_a_change_is_significant_where_the_interval_excludes_1(
     base: list[float], new: list[float]
 ) -> None:
     """Test and interval agree, also with equal values, unless the interval had to be extended."""
-    found = unpaired_ratio(base, new)
-    assume(found.has_full_coverage)
+    ratio = unpaired_ratio(base, new)
+    assume(ratio.has_full_coverage)
     significant = p_value(base, new) <= 0.05
-    assert significant or not found.excludes_1
-    if found.low < found.ratio < found.high:
-        assert significant == found.excludes_1
+    assert significant or not ratio.excludes_1
+    if ratio.low < ratio.ratio < ratio.high:
+        assert significant == ratio.excludes_1
 
 
 def test_p_values_of_many_repeats_follow_the_normal_law() -> None:

@@ -242,11 +242,11 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
         ],
     )
     config = BenchConfig.model_validate(values)
-    found = forecast(config)
-    done = run.run(config, tmp_path, Lines(io.StringIO()), forecast=found.totals())
+    estimate = forecast(config)
+    done = run.run(config, tmp_path, Lines(io.StringIO()), forecast=estimate.totals())
     trials_by_id = {trial.id: trial for trial in done.result.trials}
     assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
-    for step in found.planned:
+    for step in estimate.planned:
         trial = trials_by_id[step.spec.id]
         assert trial.metrics["rate_rule"] == step.duration.rate_rule, trial.id
         assert trial.metrics["seconds"] < step.duration.max_s, trial.id
@@ -331,16 +331,20 @@ class TestEarlier:
 
     def test_a_resumed_run_has_the_rest_to_come(self, config: BenchConfig, folder: Path) -> None:
         """And knows how long that takes; a folder without a run begins anew."""
-        found = forecast(config, resumed=folder)
-        assert (len(found.planned), found.measured_before) == (2, 1)
-        assert found.likely_s == (80.0, 0)
+        estimate = forecast(config, resumed=folder)
+        assert (len(estimate.planned), estimate.measured_before) == (2, 1)
+        assert estimate.likely_s == (80.0, 0)
         assert forecast(config, resumed=folder / "none").measured_before == 0
 
     def test_another_run_tells_the_times(self, config: BenchConfig, folder: Path) -> None:
         """All trials are to come; another machine's times are remarked."""
-        found = forecast(config, like=folder)
-        assert (len(found.planned), found.measured_before, found.likely_s) == (3, 0, (120.0, 0))
-        assert found.warnings == []
+        estimate = forecast(config, like=folder)
+        assert (len(estimate.planned), estimate.measured_before, estimate.likely_s) == (
+            3,
+            0,
+            (120.0, 0),
+        )
+        assert estimate.warnings == []
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
         begin_log(folder, moved)
@@ -350,9 +354,9 @@ class TestEarlier:
     def test_times_of_the_former_rule_are_not_used(self, config: BenchConfig, folder: Path) -> None:
         """Loaders took less time then, which a warning says."""
         begin_log(folder, replace(read(folder), rates=""))
-        found = forecast(config, like=folder)
-        assert found.likely_s[0] < 40
-        (warning,) = found.warnings
+        estimate = forecast(config, like=folder)
+        assert estimate.likely_s[0] < 40
+        (warning,) = estimate.warnings
         assert "measured rates by an earlier rule" in warning
 
     def test_a_rate_tells_the_time_of_another_length(

@@ -62,21 +62,21 @@ def test_steps_that_count_are_added_up() -> None:
         arrived_bytes=400,
         dropped_samples=3,
     )
-    whole = combine_epochs([first, second])
-    assert (whole.samples, whole.all_samples, whole.dropped_samples, whole.seconds) == (
+    total = combine_epochs([first, second])
+    assert (total.samples, total.all_samples, total.dropped_samples, total.seconds) == (
         30,
         50,
         3,
         10.0,
     )
-    assert whole.wait_s.tolist() == [2, 1, 4]
-    assert whole.epoch_first_steps == (0, 2)
-    assert whole.epoch_starts_s.tolist() == [2, 4]
-    assert whole.later_steps.tolist() == [False, True, False]
-    assert (whole.arrived_samples, whole.arrived_bytes) == (30, 1_200)
-    assert whole.balance == 30 / 33
-    assert whole.samples_per_s == 3
-    assert whole.au_mlperf == 0.3
+    assert total.wait_s.tolist() == [2, 1, 4]
+    assert total.epoch_first_steps == (0, 2)
+    assert total.epoch_starts_s.tolist() == [2, 4]
+    assert total.later_steps.tolist() == [False, True, False]
+    assert (total.arrived_samples, total.arrived_bytes) == (30, 1_200)
+    assert total.balance == 30 / 33
+    assert total.samples_per_s == 3
+    assert total.au_mlperf == 0.3
 
 
 def test_a_loop_that_does_not_count_has_no_balance() -> None:
@@ -95,11 +95,11 @@ def test_rates_and_shares_lie_within_those_of_the_epochs(
         loop([step_s / 2] * steps, [step_s] * steps, [step_s / 2] * steps)
         for steps, step_s in drawn
     ]
-    whole = combine_epochs(times)
-    assert whole.au_mlperf == pytest.approx(0.5)
+    total = combine_epochs(times)
+    assert total.au_mlperf == pytest.approx(0.5)
     rates = [epoch.samples_per_s for epoch in times]
-    assert min(rates) - 1e-9 <= whole.samples_per_s <= max(rates) + 1e-9
-    assert whole.step_s.sum() == pytest.approx(whole.seconds)
+    assert min(rates) - 1e-9 <= total.samples_per_s <= max(rates) + 1e-9
+    assert total.step_s.sum() == pytest.approx(total.seconds)
 
 
 # Three steps of 4 s each, in step; the slow rank is requested and begins a second later.
@@ -113,23 +113,27 @@ SLOW = replace(
 
 def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
     """From the first that begins to the last that ends; a step waits and computes as the last."""
-    whole = combine_ranks([EVEN, SLOW])
-    assert (whole.samples, whole.all_samples, whole.seconds) == (60, 80, 13.0)
-    assert (whole.requested_s, whole.begun_s, whole.time_to_first_batch_s) == (100.0, 110.0, 3.0)
-    assert whole.step_s.tolist() == [5.0, 4.0, 4.0]
-    assert whole.wait_s.tolist() == [1.0, 3.0, 2.0]
-    assert whole.compute_s.tolist() == [3.0, 1.0, 2.0]
-    assert (whole.arrived_samples, whole.arrived_bytes) == (58, 1_740)
-    assert whole.balance == 58 / 60
+    total = combine_ranks([EVEN, SLOW])
+    assert (total.samples, total.all_samples, total.seconds) == (60, 80, 13.0)
+    assert (total.requested_s, total.begun_s, total.time_to_first_batch_s) == (
+        100.0,
+        110.0,
+        3.0,
+    )
+    assert total.step_s.tolist() == [5.0, 4.0, 4.0]
+    assert total.wait_s.tolist() == [1.0, 3.0, 2.0]
+    assert total.compute_s.tolist() == [3.0, 1.0, 2.0]
+    assert (total.arrived_samples, total.arrived_bytes) == (58, 1_740)
+    assert total.balance == 58 / 60
 
 
 def test_utilisation_is_the_mean_of_the_ranks() -> None:
     """As DLIO has it; the slowest rank stands beside it."""
-    whole = combine_ranks([EVEN, SLOW])
+    total = combine_ranks([EVEN, SLOW])
     assert EVEN.au_mlperf == 0.75
     assert SLOW.au_mlperf == 0.5
-    assert whole.au_mlperf == pytest.approx(0.625)
-    metrics = rank_metrics([[EVEN], [SLOW]], whole)
+    assert total.au_mlperf == pytest.approx(0.625)
+    metrics = rank_metrics([[EVEN], [SLOW]], total)
     assert metrics["rank_au_mlperf"] == [0.75, 0.5]
     assert metrics["au_mlperf_slowest"] == 0.5
 
@@ -175,9 +179,9 @@ def test_each_rank_has_its_means() -> None:
 def test_nothing_took_any_time() -> None:
     """On a clock that stood still no share is divided by 0."""
     still = loop([0], [0], [0])
-    whole = combine_ranks([still, still])
-    assert (whole.au_mlperf, whole.samples_per_s) == (0, 0)
-    assert rank_metrics([[still], [still]], whole)["rank_uneven_share"] == 0
+    total = combine_ranks([still, still])
+    assert (total.au_mlperf, total.samples_per_s) == (0, 0)
+    assert rank_metrics([[still], [still]], total)["rank_uneven_share"] == 0
 
 
 def test_ranks_that_compute_unevenly_still_compute() -> None:
@@ -208,33 +212,33 @@ def process(
 
 def test_rates_of_processes_add_up() -> None:
     """Two that take a batch of 10 in half a second and in one."""
-    whole, rates = combine_processes([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
+    total, rates = combine_processes([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
     assert rates == pytest.approx([20.0, 10.0])
-    assert whole.samples_per_s == pytest.approx(30.0)
-    assert len(whole.wait_s) == 12
-    assert whole.balance is None
+    assert total.samples_per_s == pytest.approx(30.0)
+    assert len(total.wait_s) == 12
+    assert total.balance is None
 
 
 def test_processes_keep_their_balance() -> None:
     """What arrived is counted over the time that all have in common."""
     counts = {"arrived_samples": 44, "arrived_bytes": 44_000}
-    whole, _ = combine_processes(
+    total, _ = combine_processes(
         [process(0, 0, [1.0] * 4, **counts), process(0, 1, [1.0] * 4, **counts)]
     )
-    assert whole.seconds == 3.0
-    assert whole.samples == 60
-    assert whole.balance == pytest.approx(1.1)
-    assert whole.arrived_bytes == 1_000 * 66
+    assert total.seconds == 3.0
+    assert total.samples == 60
+    assert total.balance == pytest.approx(1.1)
+    assert total.arrived_bytes == 1_000 * 66
 
 
 def test_what_one_did_alone_does_not_count() -> None:
     """The first was faster until the second came, and after it had gone."""
     alone = process(0, 0, [0.1] * 10 + [1.0] * 4 + [0.1] * 10)
     beside = process(0.5, 0.5 + 0.5, [1.0] * 4)
-    whole, rates = combine_processes([alone, beside])
+    total, rates = combine_processes([alone, beside])
     assert rates == pytest.approx([10.0, 10.0])
-    assert (whole.begun_s, whole.requested_s, whole.time_to_first_batch_s) == (1.0, 0, 1.0)
-    assert whole.seconds == pytest.approx(4.0)
+    assert (total.begun_s, total.requested_s, total.time_to_first_batch_s) == (1.0, 0, 1.0)
+    assert total.seconds == pytest.approx(4.0)
 
 
 def test_the_time_between_epochs_counts_for_no_process() -> None:
@@ -266,6 +270,6 @@ def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
 def test_steady_processes_keep_their_rates(begun: list[float], step_s: float) -> None:
     """Whenever each began, as long as they overlap."""
     steps = round(8 / step_s)
-    whole, rates = combine_processes([process(0, begun_s, [step_s] * steps) for begun_s in begun])
+    total, rates = combine_processes([process(0, begun_s, [step_s] * steps) for begun_s in begun])
     assert rates == pytest.approx([10 / step_s] * len(begun))
-    assert whole.samples_per_s == pytest.approx(10 * len(begun) / step_s, rel=0.02)
+    assert total.samples_per_s == pytest.approx(10 * len(begun) / step_s, rel=0.02)

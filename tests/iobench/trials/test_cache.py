@@ -57,13 +57,13 @@ class Memory:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
     """Every way to it replaced."""
-    found = Memory()
-    monkeypatch.setattr(page_cache, "evict", found.evict)
-    monkeypatch.setattr(page_cache, "warm", found.warm)
-    monkeypatch.setattr(page_cache, "residency", lambda paths: found.resident)
-    monkeypatch.setattr(cache_module, "physical_bytes", lambda: found.physical)
+    fake_memory = Memory()
+    monkeypatch.setattr(page_cache, "evict", fake_memory.evict)
+    monkeypatch.setattr(page_cache, "warm", fake_memory.warm)
+    monkeypatch.setattr(page_cache, "residency", lambda paths: fake_memory.resident)
+    monkeypatch.setattr(cache_module, "physical_bytes", lambda: fake_memory.physical)
     monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
-    return found
+    return fake_memory
 
 
 def cache(
@@ -224,15 +224,15 @@ class Turns:
 def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory: Memory) -> None:
     """Every rank counts its own bytes; rank 0 adds the residencies."""
     shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
-    for each in shared:
+    for shared_cache in shared:
         memory.done.clear()
-        each.prepare()
-        waits = ["wait", "evict when-needed", "wait"] if each is shared[0] else ["wait", "wait"]
-        assert memory.done == waits
-    for each in shared:
+        shared_cache.prepare()
+        evictions = ["evict when-needed"] if shared_cache is shared[0] else []
+        assert memory.done == ["wait", *evictions, "wait"]
+    for shared_cache in shared:
         memory.read(0.5)
-        each.end_epoch()
-    first, second = (each.epochs for each in shared)
+        shared_cache.end_epoch()
+    first, second = (shared_cache.epochs for shared_cache in shared)
     assert first == [RankCacheEpoch(BYTES // 2, resident_before=0.0, resident_after=0.5)]
     assert second == [RankCacheEpoch(BYTES // 2, resident_before=None, resident_after=None)]
 

@@ -73,20 +73,20 @@ def test_differences_add_up_to_the_whole_stall(
     seconds: dict[str, dict[int, float]], repeat: int
 ) -> None:
     """In every repeat, whatever was measured, negative ones included."""
-    one = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
-    rungs = ladder(one)
+    repeat_s = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
+    rungs = ladder(repeat_s)
     by_rung = {rung.rung: rung for rung in rungs.rungs}
-    assert set(by_rung) == set(one)
+    assert set(by_rung) == set(repeat_s)
     if rungs.stall is None or rungs.stall_share is None:
-        assert "synthetic" not in one or rungs.path == ("synthetic",)
+        assert "synthetic" not in repeat_s or rungs.path == ("synthetic",)
         return
     parts = [by_rung[rung].cost for rung in rungs.path[1:]]
     shares = [by_rung[rung].share for rung in rungs.path[1:]]
     assert sum(part.median for part in parts if part) == pytest.approx(rungs.stall.median)
-    whole = one[rungs.path[-1]][0]
-    assert rungs.stall.median == pytest.approx(whole - one["synthetic"][0])
+    last_s = repeat_s[rungs.path[-1]][0]
+    assert rungs.stall.median == pytest.approx(last_s - repeat_s["synthetic"][0])
     assert sum(share.median for share in shares if share) == pytest.approx(
-        rungs.stall_share.median, abs=1e-9 * max(1, 10 / whole)
+        rungs.stall_share.median, abs=1e-9 * max(1, 10 / last_s)
     )
 
 
@@ -94,8 +94,8 @@ def test_differences_add_up_to_the_whole_stall(
 def test_every_interval_holds_its_median(seconds: dict[str, dict[int, float]]) -> None:
     """Of times, parts and shares."""
     for rung in ladder(seconds).rungs:
-        for found in (rung.seconds, rung.cost, rung.share):
-            assert found is None or found.low <= found.median <= found.high
+        for estimate in (rung.seconds, rung.cost, rung.share):
+            assert estimate is None or estimate.low <= estimate.median <= estimate.high
 
 
 def test_differences_are_taken_within_repeats() -> None:
@@ -131,19 +131,19 @@ def test_rungs_add_up_with_the_starts_of_epochs(
     seconds: dict[str, dict[int, float]], repeat: int, share: float
 ) -> None:
     """The starts are a rung between the loops without a loader and those with one."""
-    one = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
-    nearest = first_from_memory(list(one))
-    starts = {0: share * one[nearest][0]} if nearest is not None else {}
-    rungs = ladder(with_starts(one, starts))
+    repeat_s = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
+    nearest = first_from_memory(list(repeat_s))
+    starts = {0: share * repeat_s[nearest][0]} if nearest is not None else {}
+    rungs = ladder(with_starts(repeat_s, starts))
     by_rung = {rung.rung: rung for rung in rungs.rungs}
-    if nearest is None or not {"synthetic", "copy"} & set(one):
+    if nearest is None or not {"synthetic", "copy"} & set(repeat_s):
         assert START not in by_rung
         return
     part = by_rung[START].cost
     assert part is not None
     assert part.median == pytest.approx(starts[0])
     assert by_rung[nearest].above == START
-    assert by_rung[START].above == ("copy" if "copy" in one else "synthetic")
+    assert by_rung[START].above == ("copy" if "copy" in repeat_s else "synthetic")
     if rungs.stall is not None:
         parts = [by_rung[rung].cost for rung in rungs.path[1:]]
         assert START in rungs.path

@@ -41,10 +41,10 @@ from tests.iobench.trials.fakes import PARAMS, SAMPLES, SlowConsumer, SlowLoader
 
 def test_settings_of_a_trial_are_its_loaders() -> None:
     """Params that are somebody else's are left out; nothing is lost."""
-    found = LoaderTrial.model_validate({**PARAMS, "augment": False, "item_s": 0.5})
-    assert (found.loader, found.seconds) == ("slow", 5.0)
+    trial = LoaderTrial.model_validate({**PARAMS, "augment": False, "item_s": 0.5})
+    assert (trial.loader, trial.seconds) == ("slow", 5.0)
     reported = LoaderSettings(batch_size=SAMPLES, workers=1, prefetch=2, augment=False, item_s=0.5)
-    assert found.model_dump(include=set(LoaderSettings.model_fields)) == reported.model_dump()
+    assert trial.model_dump(include=set(LoaderSettings.model_fields)) == reported.model_dump()
 
 
 @pytest.mark.parametrize(

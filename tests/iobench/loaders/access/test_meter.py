@@ -163,9 +163,9 @@ def test_without_a_mode_nothing_is_measured(context: Context) -> None:
     params = {**params_of("mount", "raw"), "access": "direct"}
     loader = opened(params, context)
     location = context.locations["shards@disk"]
-    with metered(params, loader, location, summarize_data(location, "tfrecord")) as found:
+    with metered(params, loader, location, summarize_data(location, "tfrecord")) as meter:
         pass
-    assert found == {}
-    with metered({**params, "access": "file"}, loader, None, None) as found:
+    assert meter == {}
+    with metered({**params, "access": "file"}, loader, None, None) as meter:
         pass
-    assert found == {}
+    assert meter == {}

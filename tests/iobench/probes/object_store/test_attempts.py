@@ -46,8 +46,8 @@ def attempted(limit: ObjectTrial, failing: range | list[int] = range(0)) -> Atte
 
 def test_no_request_starts_after_the_time_or_the_number_is_up() -> None:
     """A request that has started is finished, and its time counts."""
-    found = attempted(limits(1, 3.5, 1000))
-    assert (len(found.timings), found.bytes, found.seconds) == (4, 400, 4.0)
+    attempts = attempted(limits(1, 3.5, 1000))
+    assert (len(attempts.timings), attempts.bytes, attempts.seconds) == (4, 400, 4.0)
     assert len(attempted(limits(1, HOUR, 7)).timings) == 7
 
 
@@ -59,8 +59,8 @@ def test_every_stream_starts_one_request() -> None:
         together.wait()
         return Timing(1.0, stream)
 
-    found = send_requests(request, limits(4, HOUR, 1), SystemClock())
-    assert sorted(timing.bytes for timing in found.timings) == [0, 1, 2, 3]
+    attempts = send_requests(request, limits(4, HOUR, 1), SystemClock())
+    assert sorted(timing.bytes for timing in attempts.timings) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_a_failed_request_counts_by_status_and_its_stream_goes_on(
     failing: range | list[int], requests: int, failed: int, done: int
 ) -> None:
     """Failures add no bytes, and after a success they do not end the trial."""
-    found = attempted(limits(1, HOUR, requests), failing)
-    assert (dict(found.errors), len(found.timings)) == ({"503": failed}, done)
-    assert found.bytes == 100 * done
-    assert found.reasons == {"503": f"503 SlowDown in turn {failing[0]}"}
+    attempts = attempted(limits(1, HOUR, requests), failing)
+    assert (dict(attempts.errors), len(attempts.timings)) == ({"503": failed}, done)
+    assert attempts.bytes == 100 * done
+    assert attempts.reasons == {"503": f"503 SlowDown in turn {failing[0]}"}
 
 
 def test_a_defect_is_not_a_failed_request() -> None:
@@ -104,19 +104,19 @@ def test_rates_count_what_succeeded() -> None:
     """Rates are bytes and requests per time; errors are counted separately."""
     timings = [Timing(0.5, 1_000_000, 0.2)] * 30
     attempts = Attempts(timings, Counter({"503": 2, "403": 1}), {}, 30_000_000, 5.0, 15.0)
-    found = metrics(attempts, retries=4, cpu_s=2.5, notes=("a note",))
-    assert (found["mb_per_s"], found["requests_per_s"]) == (3.0, 3.0)
-    assert (found["requests"], found["bytes"], found["seconds"]) == (30, 30_000_000, 10.0)
-    assert (found["errors"], found["retries"]) == ({"403": 1, "503": 2}, 4)
-    assert (found["cpu_cores"], found["notes"]) == (0.25, ["a note"])
-    assert (found["first_byte_s_p50"], found["total_s_p50"]) == (0.2, 0.5)
-    assert found["body_s_p50"] == pytest.approx(0.3)
-    assert "first_byte_s_p99" not in found  # 30 requests do not carry it
-    json.dumps(found, allow_nan=False)
+    rates = metrics(attempts, retries=4, cpu_s=2.5, notes=("a note",))
+    assert (rates["mb_per_s"], rates["requests_per_s"]) == (3.0, 3.0)
+    assert (rates["requests"], rates["bytes"], rates["seconds"]) == (30, 30_000_000, 10.0)
+    assert (rates["errors"], rates["retries"]) == ({"403": 1, "503": 2}, 4)
+    assert (rates["cpu_cores"], rates["notes"]) == (0.25, ["a note"])
+    assert (rates["first_byte_s_p50"], rates["total_s_p50"]) == (0.2, 0.5)
+    assert rates["body_s_p50"] == pytest.approx(0.3)
+    assert "first_byte_s_p99" not in rates  # 30 requests do not carry it
+    json.dumps(rates, allow_nan=False)
     written = Attempts([Timing(0.5, 10)] * 20, Counter(), {}, 200, 1.0, 1.0)
-    found = metrics(written, retries=None, cpu_s=0.0)
-    assert not [name for name in found if name.startswith(("first_byte_s", "body_s"))]
-    assert (found["total_s_p50"], found["retries"], found["mb_per_s"]) == (0.5, None, 0.0)
+    rates = metrics(written, retries=None, cpu_s=0.0)
+    assert not [name for name in rates if name.startswith(("first_byte_s", "body_s"))]
+    assert (rates["total_s_p50"], rates["retries"], rates["mb_per_s"]) == (0.5, None, 0.0)
 
 
 @pytest.mark.parametrize(

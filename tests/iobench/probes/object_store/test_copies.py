@@ -52,8 +52,8 @@ def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
     copier = Copier(clock)
     progress: Callable[[float, str], None] = lambda done, unit: reported.append(done)  # noqa: E731
     done = copy_objects(copier, OBJECTS, limited(seconds, at_most), clock, progress)
-    found = tuple(done[name] for name in ("requests", "bytes", "seconds"))
-    assert found == (3 * rounds, 3000 * rounds, 2.0 * rounds)
+    totals = tuple(done[name] for name in ("requests", "bytes", "seconds"))
+    assert totals == (3 * rounds, 3000 * rounds, 2.0 * rounds)
     assert reported == [3000 * number for number in range(1, rounds + 1)]
     assert done["cpu_cores"] >= 0
     assert not any(folder.exists() for folder in copier.folders)
