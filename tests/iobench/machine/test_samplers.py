@@ -268,7 +268,7 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
 def test_only_visible_devices_are_read(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, reported: str, devices: set[str]
 ) -> None:
-    """Devices match by number or by the start of a name; the parts of a GPU count as the same device."""
+    """Devices match by number or by the start of a name; parts of a GPU count as one device."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", reported)
     assert {name.split("_")[0] for name in GpuSampler(1).read(0.0)} == devices
 
