@@ -20,9 +20,10 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 # Fields such as ``bytes`` and ``split`` have the names of types and of each other.
 suppress_warnings = ["ref.python"]
-autodoc_default_options = {"undoc-members": False, "exclude-members": "model_config"}
+autodoc_default_options = {"exclude-members": "model_config"}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+highlight_language = "text"  # blocks without a language are what programs print
 default_role = "code"  # single backticks in docstrings, as in Markdown
 exclude_patterns: list[str] = []
 myst_enable_extensions = ["deflist"]
@@ -32,6 +33,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = project
 html_show_sourcelink = False
 html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["width.css"]
 html_sidebars = {"**": ["globaltoc.html"], "index": []}
 html_theme_options = {
     "navbar_center": [],
