@@ -81,12 +81,14 @@ if TYPE_CHECKING:
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.output.manifest import Manifest
     from dataprep.reading.augment import Augmentation, PillowTransform
-    from dataprep.reading.dataset import Dataset, Images, Place, Shard
+    from dataprep.reading.dataset import Dataset, Shard
     from dataprep.reading.dataset import open_dataset as open
     from dataprep.reading.epoch_order import per_rank_batch
     from dataprep.reading.frameworks import to_mxnet, to_tf, to_torch
     from dataprep.reading.normalisation import normalise
     from dataprep.reading.read_counter import ReadCounter, ReadTotals, WindowsInUse
+    from dataprep.reading.sample_rows import Place
+    from dataprep.reading.sequences import Images
     from dataprep.reading.staging import Staged, stage
     from dataprep.sources.options import (
         ILSVRCOptions,
@@ -122,7 +124,7 @@ _MODULE_BY_NAME = {
     "ImagePolicy": "dataprep.image",
     "ImageTooLarge": "dataprep.errors",
     "ImageTooSmall": "dataprep.errors",
-    "Images": "dataprep.reading.dataset",
+    "Images": "dataprep.reading.sequences",
     "Inspection": "dataprep.checking.inspection",
     "JobError": "dataprep.errors",
     "LabelOptions": "dataprep.labels.options",
@@ -139,7 +141,7 @@ _MODULE_BY_NAME = {
     "PartSummary": "dataprep.job.report",
     "PermissionRefused": "dataprep.errors",
     "PillowTransform": "dataprep.reading.augment",
-    "Place": "dataprep.reading.dataset",
+    "Place": "dataprep.reading.sample_rows",
     "PlanOptions": "dataprep.config.shard_config",
     "RawRecord": "dataprep.formats.protocol",
     "ReadCounter": "dataprep.reading.read_counter",
