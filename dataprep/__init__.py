@@ -22,7 +22,8 @@ from dataprep._version import __version__
 
 if TYPE_CHECKING:
     from dataprep.checking import Fault, Verification, verify
-    from dataprep.checking.inspection import Inspection, inspect
+    from dataprep.checking.inspection import inspect
+    from dataprep.checking.result import Inspection
     from dataprep.config.shard_config import DaskOptions, PlanOptions, ShardConfig
     from dataprep.errors import (
         ConfigError,
@@ -125,7 +126,7 @@ _MODULE_BY_NAME = {
     "ImageTooLarge": "dataprep.errors",
     "ImageTooSmall": "dataprep.errors",
     "Images": "dataprep.reading.sequences",
-    "Inspection": "dataprep.checking.inspection",
+    "Inspection": "dataprep.checking.result",
     "JobError": "dataprep.errors",
     "LabelOptions": "dataprep.labels.options",
     "LeaseLost": "dataprep.errors",
