@@ -40,6 +40,7 @@ from dataprep.reading.torch_epochs import (
     EpochSamples,
     Items,
     Reading,
+    SavedState,
     Window,
     checked_state,
     require_no_buffer,
@@ -142,19 +143,16 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         """Return a name of the order of an epoch, by which a state of another order is refused."""
         return "by record" if self.order.shuffle else "as stored"
 
-    def state_of_sampler(self, reading: Reading) -> dict[str, Any]:
+    def state_of_sampler(self, reading: Reading) -> SavedState:
         """Return how far the iterator of a sampler is.
 
         The state is valid for the same number of ranks and the same global batch.
         """
         order = self._global_order
-        return {
-            "epoch": reading.epoch,
-            "samples": order.start if reading.epoch == order.epoch else 0,
-            **self._origin().entries(),
-            **self._settings_of_counts(),
-            "of_rank": reading.yielded,
-        }
+        samples = order.start if reading.epoch == order.epoch else 0
+        state = self._state_of_rank(reading.epoch, samples)
+        state["of_rank"] = reading.yielded
+        return state
 
     def resume_sampler(self, state: Mapping[str, Any]) -> Reading:
         """Continue from ``state_of_sampler``.
@@ -239,7 +237,7 @@ class _SamplerIterator(Iterator[int]):
         self._reading.has_ended = True
         raise StopIteration
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> SavedState:
         """Return how far the epoch is."""
         return self._images.state_of_sampler(self._reading)
 
@@ -288,7 +286,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         name: str = self.records.order_name(self.order)
         return name
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> SavedState:
         """Return how far the epoch is; see ``dataprep.to_torch``.
 
         Raises:
@@ -296,7 +294,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         """
         return self.state()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SavedState:
         """Return how far the epoch is. Raise ConfigError if a buffer mixes the samples."""
         require_no_buffer(self._buffer)
         return super().state()
@@ -347,7 +345,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         """Set the epoch of the next iteration, also for workers that are running."""
         self.samples.set_epoch(epoch)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> SavedState:
         """Return how far the epoch is; see ``dataprep.to_torch``.
 
         Raises:

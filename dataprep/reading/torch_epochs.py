@@ -11,7 +11,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import torch
@@ -131,6 +131,28 @@ class Reading:
         return not self.has_ended and self.iterator() is not None
 
 
+class SavedState(TypedDict):
+    """How far an epoch is, as programs and torchdata save it. The names are the keys of the state.
+
+    ``samples`` are those that all ranks together have read. ``dataset``, ``subset`` and ``order``
+    are the attributes of ``_Origin``. The other optional entries are in the state of one rank or
+    worker. ``of_worker`` or ``of_rank`` is the number of its samples, which depends on the settings
+    before it.
+    """
+
+    epoch: int
+    seed: int
+    samples: int
+    dataset: str
+    order: str
+    subset: NotRequired[str]
+    world_size: NotRequired[int]
+    global_batch: NotRequired[int | None]
+    rank_batch: NotRequired[int | None]
+    of_worker: NotRequired[int]
+    of_rank: NotRequired[int]
+
+
 @dataclass(frozen=True, slots=True)
 class _Origin:
     """The samples and the order to which a state belongs.
@@ -144,13 +166,6 @@ class _Origin:
     dataset: str
     subset: str | None
     order: str
-
-    def entries(self) -> dict[str, str]:
-        """Return the entries of a state. Earlier versions wrote the entries without a subset."""
-        entries = {"dataset": self.dataset, "order": self.order}
-        if self.subset is not None:
-            entries["subset"] = self.subset
-        return entries
 
 
 class EpochSamples:
@@ -203,7 +218,7 @@ class EpochSamples:
         self._reading = None
         self._is_at_start = False
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SavedState:
         """Return how far the epoch is: its number, the seed, and the samples all ranks have read.
 
         A worker process of ``DataLoader`` knows only its own samples. The state of a worker also
@@ -222,16 +237,12 @@ class EpochSamples:
             )
         epoch = reading.epoch if reading else self._counter.next_epoch()
         samples = order.start if epoch == order.epoch else 0
-        state = {
-            "epoch": epoch,
-            "seed": order.seed,
-            "samples": samples,
-            **self._origin().entries(),
-        }
         if reading is None:
-            return state
+            return self._state_at(epoch, samples)
         if in_worker:
-            return {**state, **self._settings_of_counts(), "of_worker": reading.yielded}
+            state = self._state_of_rank(epoch, samples)
+            state["of_worker"] = reading.yielded
+            return state
         shares = self.records.samples_by_share(order)
         end = end_of_epoch(order, shares)
         # A step counts as read if at least one of its samples was taken.
@@ -241,7 +252,7 @@ class EpochSamples:
             samples = min(samples, end)  # the last step may be smaller
         if reading.has_ended and order.even == "keep":
             samples = end
-        return {**state, "samples": samples}
+        return self._state_at(epoch, samples)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, also with another number of ranks.
@@ -359,25 +370,43 @@ class EpochSamples:
             self.records.identity(order), self.records.subset_name(order), self.order_name()
         )
 
-    def _settings_of_counts(self) -> dict[str, Any]:
-        """Return the settings on which the samples of a rank or worker depend.
+    def _state_at(self, epoch: int, samples: int) -> SavedState:
+        """Return the state in which all ranks have read ``samples`` samples of an epoch."""
+        origin = self._origin()
+        state: SavedState = {
+            "epoch": epoch,
+            "seed": self._global_order.seed,
+            "samples": samples,
+            "dataset": origin.dataset,
+            "order": origin.order,
+        }
+        if origin.subset is not None:  # a state without this entry belongs to no subset
+            state["subset"] = origin.subset
+        return state
+
+    def _state_of_rank(self, epoch: int, samples: int) -> SavedState:
+        """Return ``_state_at``, with the settings on which the samples of a rank or worker depend.
 
         A state that counts the samples of one rank or worker is valid only with the same settings.
         """
-        return {
-            "seed": self._global_order.seed,
-            "world_size": self._global_order.world_size,
-            "global_batch": self._global_order.global_batch,
-            "rank_batch": self.order.rank_batch,
-        }
+        state = self._state_at(epoch, samples)
+        state["world_size"] = self._global_order.world_size
+        state["global_batch"] = self._global_order.global_batch
+        state["rank_batch"] = self.order.rank_batch
+        return state
 
     def _require_same_settings(self, state: Mapping[str, Any]) -> None:
         """Raise ConfigError if the state of a rank or worker was saved with other settings.
 
         States of earlier versions have only the seed.
         """
-        settings = self._settings_of_counts()
-        rank_batch = settings.pop("rank_batch")
+        order = self._global_order
+        settings = {
+            "seed": order.seed,
+            "world_size": order.world_size,
+            "global_batch": order.global_batch,
+        }
+        rank_batch = self.order.rank_batch
         for key, setting in settings.items():
             if state.get(key, setting) != setting:
                 raise ConfigError(
