@@ -30,13 +30,8 @@ from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
 from dataprep.names import escape, escape_all
 from dataprep.ordered import in_order
 from dataprep.output import keys
-from dataprep.output.manifest import (
-    Manifest,
-    Receipt,
-    Share,
-    StoredFile,
-    format_entries,
-)
+from dataprep.output.manifest import Manifest, Share, format_entries
+from dataprep.output.receipt import Receipt, StoredFile
 from dataprep.output.samples_table import SampleTable
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.splits import splits_in

@@ -17,7 +17,7 @@ from dataprep.formats.protocol import Buffer, without_location
 from dataprep.image import check
 from dataprep.job.job_file import JobFile
 from dataprep.names import to_bytes, unescape
-from dataprep.output.manifest import Receipt, RecordLocation, Row, StoredFile
+from dataprep.output.receipt import Receipt, RecordLocation, Row, StoredFile
 from dataprep.stores import Store
 
 MAX_FAULTS = 20

@@ -24,17 +24,19 @@ from numpy.typing import NDArray
 from dataprep.errors import DatasetError, ObjectNotFound
 from dataprep.output import keys
 from dataprep.output.manifest import (
-    COLUMN_TYPES,
     OUT_OF_BOUNDS,
-    ByteInteger,
-    Count,
     FormatEntry,
     Manifest,
-    RecordLocation,
     SampleCounts,
+    out_of_bounds,
+)
+from dataprep.output.receipt import (
+    COLUMN_TYPES,
+    ByteInteger,
+    Count,
+    RecordLocation,
     Samples,
     SmallInteger,
-    out_of_bounds,
 )
 from dataprep.stores import Store, location
 

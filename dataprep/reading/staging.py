@@ -50,15 +50,8 @@ from dataprep.job.report import Display
 from dataprep.job.split_plan import Part
 from dataprep.ordered import in_order
 from dataprep.output import keys
-from dataprep.output.manifest import (
-    Manifest,
-    Receipt,
-    Share,
-    StoredFile,
-    StoredShard,
-    TableEntry,
-    format_entries,
-)
+from dataprep.output.manifest import Manifest, Share, TableEntry, format_entries
+from dataprep.output.receipt import Receipt, StoredFile, StoredShard
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.splits import open_split, splits_in
 from dataprep.stores import Store, StoreOptions, location, open_store
