@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from dataprep.job.split_plan import Part
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.output.manifest import Manifest
-    from dataprep.reading.augment import Augmentation, PillowTransform
+    from dataprep.reading.augment import Augmentation
     from dataprep.reading.dataset import Dataset, Shard
     from dataprep.reading.dataset import open_dataset as open
     from dataprep.reading.epoch_order import per_rank_batch
@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from dataprep.reading.sample_rows import Place
     from dataprep.reading.sequences import Images
     from dataprep.reading.staging import Staged, stage
+    from dataprep.reading.transforms import PillowTransform
     from dataprep.sources.options import (
         ILSVRCOptions,
         ListingOptions,
@@ -141,7 +142,7 @@ _MODULE_BY_NAME = {
     "Part": "dataprep.job.split_plan",
     "PartSummary": "dataprep.job.report",
     "PermissionRefused": "dataprep.errors",
-    "PillowTransform": "dataprep.reading.augment",
+    "PillowTransform": "dataprep.reading.transforms",
     "Place": "dataprep.reading.sample_rows",
     "PlanOptions": "dataprep.config.shard_config",
     "RawRecord": "dataprep.formats.protocol",

@@ -20,10 +20,11 @@ from dataprep.reading.ranks import rank_of
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from dataprep.reading.augment import AnyTransform, Augmentation
+    from dataprep.reading.augment import Augmentation
     from dataprep.reading.dataset import Dataset
     from dataprep.reading.mxnet import RecordBatches
     from dataprep.reading.torch import BatchedRecords, IterableRecords, MapRecords
+    from dataprep.reading.transforms import AnyTransform
 
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
@@ -249,9 +250,9 @@ def to_torch(
     ranks = rank_of(rank, world_size, "to_torch", from_torch=is_divided_here)
     order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
     order = _with_global_batch(order, batch_size, global_batch)
-    from dataprep.reading.augment import as_transform
     from dataprep.reading.record_reader import Records
     from dataprep.reading.torch import BatchedRecords, IterableRecords, MapRecords
+    from dataprep.reading.transforms import as_transform
 
     records = Records(dataset, check=check)
     image_transform = None if transform is None else as_transform(transform)

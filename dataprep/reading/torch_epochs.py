@@ -20,7 +20,7 @@ from torch.utils.data import get_worker_info
 
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
-from dataprep.reading.augment import Transform, sample_rng
+from dataprep.reading.augment import sample_rng
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 from dataprep.reading.epoch_order import (
     Integers,
@@ -31,6 +31,7 @@ from dataprep.reading.epoch_order import (
 )
 from dataprep.reading.frameworks import BUFFER_CANNOT_RESUME, HOW_TO_RESUME
 from dataprep.reading.record_reader import in_windows
+from dataprep.reading.transforms import Transform
 
 DEFAULT_BATCH = 64
 """Samples that a worker takes at a time if the batch size is unknown."""
