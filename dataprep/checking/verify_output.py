@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from itertools import islice
 from typing import TypeVar
 
-from dataprep.checking.duplicates import COLUMNS, Duplicates, within
+from dataprep.checking.duplicates import COMPARED_COLUMNS, Duplicates, duplicates_within
 from dataprep.checking.result import Depth, Fault, Verification
 from dataprep.checking.verify_shard import MAX_FAULTS, format_faults
 from dataprep.errors import (
@@ -101,7 +101,7 @@ def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verif
         if receipt is not None:
             table.add(receipt.samples, receipt.shard)
             receipts.append(receipt.without_rows())
-    samples = table.table().select(COLUMNS).to_pandas(use_threads=False)
+    samples = table.table().select(COMPARED_COLUMNS).to_pandas(use_threads=False)
     if manifest is not None and len(receipts) == len(shards):
         faults += checks.table_faults(manifest, receipts, table)
         faults += checks.share_table_faults(manifest.share)
@@ -114,7 +114,7 @@ def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verif
         split,
         depth,
         tuple(faults),
-        within(split, samples),
+        duplicates_within(split, samples),
         formats=tuple(job.label_offsets),
         shards=len(receipts),
         samples=table.counts.written,

@@ -139,7 +139,7 @@ def without_warnings() -> Iterator[None]:
             filters.remove(_IGNORE_PILLOW)
 
 
-def open_image(data: bytes, policy: ImagePolicy) -> DecodedImage:
+def decode_by_pillow(data: bytes, policy: ImagePolicy) -> DecodedImage:
     """Decode an image with Pillow. Convert its colours and transparency as the policy demands.
 
     Raises:

@@ -38,6 +38,7 @@ from dataprep.reading.epoch_order import (
 from dataprep.reading.ranges import Range, RecordLocations, largest_gap_bytes
 from dataprep.reading.read_ahead import WINDOWS_AT_ONCE, GrowingWindows, ReadAhead, read_ahead
 from dataprep.reading.read_counter import ReadCounter, StreamReport
+from dataprep.reading.sample_rows import wrong_checksum
 from dataprep.reading.subset import DividedSubset, sample_name
 from dataprep.stores.local import LocalStore, version_of
 
@@ -333,10 +334,7 @@ class Records:
                 start = int(self._offsets[number]) - byte_range.start
                 record = view[start : start + int(self._lengths[number])]
                 if self._checksums is not None and crc32c(record) != self._checksums[number]:
-                    raise CorruptRecord(
-                        f"{self.name(number)}: its CRC-32C is not the one in the table of samples;"
-                        " run dataprep verify"
-                    )
+                    raise wrong_checksum(self.name(number))
                 records[position] = record
         return records
 

@@ -15,7 +15,7 @@ from dataprep.formats.protocol import Buffer, RawRecord
 from dataprep.ordered import in_order
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.ranges import Range, RecordLocations, largest_gap_bytes
-from dataprep.reading.sample_rows import SampleRows
+from dataprep.reading.sample_rows import SampleRows, wrong_checksum
 from dataprep.reading.subset import sample_name
 from dataprep.stores import location
 
@@ -167,9 +167,7 @@ class SampleReader:
         """Raise CorruptRecord if a record does not have the checksum in the table of samples."""
         checksums = self._rows.checksums
         if checksums is not None and crc32c(record) != checksums[number]:
-            raise CorruptRecord(
-                f"{name}: its CRC-32C is not the one in the table of samples; run dataprep verify"
-            )
+            raise wrong_checksum(name)
 
     def _decoded(self, record: RawRecord, name: str, offset: int) -> Sample:
         """Return the sample of a record.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dataprep.errors import DatasetError
+from dataprep.errors import CorruptRecord, DatasetError
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest
 from dataprep.output.samples_table import StoredTable, stored_table, to_numpy_array
@@ -68,6 +68,13 @@ class OpenState:
         """Raise DatasetError if the data set was closed."""
         if self._is_closed:
             raise DatasetError(f"{self._dataset} is closed: open it again")
+
+
+def wrong_checksum(name: str) -> CorruptRecord:
+    """Return the error for a record that does not have its checksum in the table of samples."""
+    return CorruptRecord(
+        f"{name}: its CRC-32C is not the one in the table of samples; run dataprep verify"
+    )
 
 
 class SampleRows:
