@@ -158,7 +158,7 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
         from dataprep.config.files import parse_settings
         from dataprep.config.shard_config import load
 
-        settings: dict[str, Any] = {}
+        settings: dict[str, object] = {}
         flags: dict[str, str] = {}
         for option in _JOB_OPTIONS:
             value = arguments.pop(option.name)

@@ -184,7 +184,7 @@ class SampleWriter:
     def _encode_json(self, sample: Sample) -> bytes:
         """The content of the ``.json``. Raises RecordError for NaN and infinite numbers."""
         offset = self._label_offset
-        metadata: dict[str, Any] = {"height": sample.height, "width": sample.width}
+        metadata: dict[str, object] = {"height": sample.height, "width": sample.width}
         if sample.source:
             metadata["name"] = escape(os.fsdecode(sample.source))
         if sample.synset:

@@ -175,9 +175,9 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             raise DatasetError(f"MXNet's reader left out {remaining:,} samples of {path}")
 
 
-def _augmentation_arguments(augmentation: Augmentation) -> dict[str, Any]:
+def _augmentation_arguments(augmentation: Augmentation) -> dict[str, object]:
     """Return the arguments of ImageRecordIter, whose pixels have values from 0 to 255."""
-    arguments: dict[str, Any] = {"resize": round(augmentation.size / EVALUATION_SHARE)}
+    arguments: dict[str, object] = {"resize": round(augmentation.size / EVALUATION_SHARE)}
     if augmentation.random:
         arguments = {
             "random_resized_crop": True,

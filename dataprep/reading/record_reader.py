@@ -110,7 +110,7 @@ class Records:
         self.counter = dataset.read_counter
         self._window_samples = 0  # the size of the windows at the end of the last stream
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Open files and the counter's memory file cannot be sent to another process.
         return {**self.__dict__, "_descriptors": {}, "counter": None, "_subset_of_share": None}
 

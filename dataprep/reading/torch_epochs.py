@@ -196,7 +196,7 @@ class EpochSamples:
         self._skipped = 0
         self._is_at_start = False
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # An iterator belongs to its process.
         return {**self.__dict__, "_reading": None}
 

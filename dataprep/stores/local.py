@@ -12,7 +12,6 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.machine.processes import ProcessIdentity, this_process
@@ -47,7 +46,7 @@ class LocalStore(KeepsLocks):
         # The folders that ``prepare`` has created, the innermost folder first.
         self._created_folders: list[Path] = []
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Another process may have another working folder.
         root = self.root.absolute()
         return {**self.__dict__, "root": root, "uri": os.fspath(root)}
