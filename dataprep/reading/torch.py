@@ -34,15 +34,13 @@ from dataprep.reading.epoch_order import (
 )
 from dataprep.reading.frameworks import HOW_TO_RESUME
 from dataprep.reading.reusable_memory import reusable_array
+from dataprep.reading.saved_state import SavedState, checked_state, require_no_buffer
 from dataprep.reading.torch_epochs import (
     DEFAULT_BATCH,
     EpochSamples,
     Items,
     Reading,
-    SavedState,
     Window,
-    checked_state,
-    require_no_buffer,
     worker_number,
 )
 from dataprep.reading.transforms import Transform, has_write
