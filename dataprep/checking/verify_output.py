@@ -93,14 +93,7 @@ def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verif
     manifest, snapshot = manifest_and_snapshot or (None, None)
     shards = _expected_shards(job, manifest)
     checks = _SplitChecks(store, job, depth, faults, shards)
-    receipts: list[Receipt] = []
-    table = SampleTable(list(job.label_offsets))
-    threads = workers if workers > 1 else 0
-    for receipt, shard_faults in in_order(checks.check_shard, shards, threads):
-        faults += shard_faults
-        if receipt is not None:
-            table.add(receipt.samples, receipt.shard)
-            receipts.append(receipt.without_rows())
+    receipts, table = checks.check_shards(workers)
     samples = table.table().select(COMPARED_COLUMNS).to_pandas(use_threads=False)
     if manifest is not None and len(receipts) == len(shards):
         faults += checks.table_faults(manifest, receipts, table)
@@ -169,7 +162,7 @@ class _SplitChecks:
         store: the output.
         job: the job that wrote the split.
         depth: how much is read.
-        faults: the list to which faults of the plan and of ``labels.json`` are added.
+        faults: the list to which faults of the plan, of ``labels.json`` and of shards are added.
         shards: the numbers of the shards that the split must have.
     """
 
@@ -179,6 +172,7 @@ class _SplitChecks:
         self._store = store
         self._job = job
         self._depth = depth
+        self._faults = faults
         self._shards = shards
         split = job.split
         self._plan = _load(keys.plan(split), faults, lambda: read_plan(store, split, job))
@@ -190,6 +184,22 @@ class _SplitChecks:
         self._objects = {
             info.key: info for info in store.list() if keys.belongs_to(split, info.key, formats)
         }
+
+    def check_shards(self, workers: int) -> tuple[list[Receipt], SampleTable]:
+        """Check all shards in this number of threads.
+
+        Returns:
+            The receipts that can be used, without their rows, and the table of all their rows.
+        """
+        receipts: list[Receipt] = []
+        table = SampleTable(list(self._job.label_offsets))
+        threads = workers if workers > 1 else 0
+        for receipt, shard_faults in in_order(self.check_shard, self._shards, threads):
+            self._faults += shard_faults
+            if receipt is not None:
+                table.add(receipt.samples, receipt.shard)
+                receipts.append(receipt.without_rows())
+        return receipts, table
 
     def check_shard(self, shard: int) -> tuple[Receipt | None, list[Fault]]:
         """Check a shard in all its formats.

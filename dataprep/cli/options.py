@@ -110,15 +110,15 @@ _JOB_OPTIONS = (
         "exclude",
         "Files and folders of the source to leave out. Can be repeated.",
         MORE,
-        list[str],
-        "GLOB",
+        value_type=list[str],
+        metavar="GLOB",
     ),
     _JobOption(
         "--seed",
         "seed",
         "Seed of the sample order and of the validation split. (default: 0)",
         MORE,
-        int,
+        value_type=int,
     ),
     _JobOption(
         "--validation",
@@ -127,7 +127,11 @@ _JOB_OPTIONS = (
         MORE,
     ),
     _JobOption(
-        "--unlabelled", "unlabelled", "The images have no classes. Each label is -1.", MORE, bool
+        "--unlabelled",
+        "unlabelled",
+        "The images have no classes. Each label is -1.",
+        MORE,
+        value_type=bool,
     ),
     _JobOption(
         "--max-failures",

@@ -231,13 +231,7 @@ def to_torch(
         >>> images, labels = next(iter(loader))
     """
     _require_open(dataset)
-    if shuffle_buffer and start:
-        raise ConfigError(BUFFER_CANNOT_RESUME)
-    if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
-        raise ConfigError(
-            f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
-            "the sampler shuffles the map style"
-        )
+    _require_valid_buffer(shuffle_buffer, start, iterable=iterable)
     if (batch_size is not None and batch_size < 1) or prefetch < 0 or (threads or 0) < 0:
         raise ConfigError(
             f"batch_size {batch_size}, threads {threads}, prefetch {prefetch}: batch_size is at "
@@ -461,6 +455,17 @@ def to_mxnet(
         prefetch=prefetch,
         cache_dir=cache_dir,
     )
+
+
+def _require_valid_buffer(shuffle_buffer: int, start: int, *, iterable: bool) -> None:
+    """Raise ConfigError for a shuffle buffer of ``to_torch`` that cannot be used."""
+    if shuffle_buffer and start:
+        raise ConfigError(BUFFER_CANNOT_RESUME)
+    if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
+        raise ConfigError(
+            f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
+            "the sampler shuffles the map style"
+        )
 
 
 def _with_global_batch(order: Order, batch_size: int | None, global_batch: int | None) -> Order:
