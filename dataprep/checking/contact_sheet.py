@@ -14,7 +14,7 @@ from dataprep.checking.result import Inspection
 from dataprep.checking.split_records import SplitRecords, faults_of, read_evenly_spaced
 from dataprep.counted import counted
 from dataprep.errors import ConfigError, ImageError
-from dataprep.formats.shard_reader import Record, Shard
+from dataprep.formats.shard_reader import Record, ShardReader
 from dataprep.image.rgb import decode_rgb
 
 # A contact sheet is a grid of cells. A cell has an image and a caption below it. Sizes in pixels.
@@ -25,7 +25,7 @@ _MARGIN = 6
 _FONT_SIZE = 13
 
 
-def write_contact_sheet(records: SplitRecords | Shard, path: Path, images: int) -> Inspection:
+def write_contact_sheet(records: SplitRecords | ShardReader, path: Path, images: int) -> Inspection:
     """Draw evenly spaced records in a grid, and write it to a file.
 
     Args:

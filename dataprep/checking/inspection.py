@@ -20,7 +20,7 @@ from dataprep.errors import (
     PermissionRefused,
     StoreError,
 )
-from dataprep.formats.shard_reader import Record, Shard
+from dataprep.formats.shard_reader import Record, ShardReader
 from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
 from dataprep.reading.splits import open_split
@@ -181,7 +181,7 @@ def _open_target(
         raise
 
 
-def _open_shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> Shard:
+def _open_shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> ShardReader:
     """Open a shard. If several formats match its first bytes, ask the manifest of its output."""
 
     def format_in_manifest(candidates: Sequence[str]) -> str | None:
@@ -199,7 +199,7 @@ def _open_shard(store: Store, info: ObjectInfo, options: StoreOptions | None) ->
                 return name
         return None
 
-    return Shard(store, info, format_in_manifest)
+    return ShardReader(store, info, format_in_manifest)
 
 
 def _overview(store: Store, split: str | None) -> Inspection:

@@ -14,7 +14,7 @@ from dataprep.checking.result import Inspection
 from dataprep.counted import counted
 from dataprep.errors import ConfigError, RecordError
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
-from dataprep.formats.shard_reader import ImageHeader, Record, Shard, read_image_header
+from dataprep.formats.shard_reader import ImageHeader, Record, ShardReader, read_image_header
 from dataprep.names import escape
 
 _MAX_SHOWN_VALUES = 8  # of a feature
@@ -52,7 +52,7 @@ class FeatureLine(TypedDict):
     shown: str
 
 
-def list_records(shard: Shard) -> Inspection:
+def list_records(shard: ShardReader) -> Inspection:
     """Show a line for each record of a shard, until the end or the first damaged framing."""
     lines = [record_line(record) for record in shard]
     count = counted(len(lines), "record")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dataprep.formats.shard_reader import Record, Shard, read_record, require_record_number
+from dataprep.formats.shard_reader import Record, ShardReader, read_record, require_record_number
 from dataprep.ordered import in_order
 from dataprep.reading.dataset import Dataset
 from dataprep.stores import location
@@ -15,11 +15,11 @@ _CONCURRENT_REQUESTS = 16
 
 
 class SplitRecords:
-    """The records of samples of a split. It has the same methods as a ``Shard``.
+    """The records of samples of a split. It has the same methods as a ``ShardReader``.
 
     Attributes:
         fault: always None. The table of samples has the location of each record. Therefore damaged
-            framing, which is the ``fault`` of a Shard, does not stop the reading.
+            framing, which is the ``fault`` of a ShardReader, does not stop the reading.
         uri: a description of the samples, for messages.
     """
 
@@ -55,7 +55,7 @@ class SplitRecords:
         return replace(record, sample=number, row=row)
 
 
-def read_evenly_spaced(records: SplitRecords | Shard, images: int) -> list[Record]:
+def read_evenly_spaced(records: SplitRecords | ShardReader, images: int) -> list[Record]:
     """Read at most ``images`` records that are evenly spaced."""
     total = records.count()
     count = max(1, min(total, images))

@@ -159,6 +159,7 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_job(config: str | None, set_: list[str] | None, **arguments: Any) -> None:
+        """Load the config of the job with the options as overrides, and call the command."""
         from dataprep.config.files import parse_settings
         from dataprep.config.shard_config import load
 

@@ -295,6 +295,7 @@ def stored_table(store: Store, manifest: Manifest) -> StoredTable:
 
 
 def _unusable(store: Store, split: str, problem: str) -> DatasetError:
+    """The error for a table of samples that is missing or damaged."""
     return DatasetError(
         f"{location(store, keys.samples(split))}: {problem}: remove {keys.manifest(split)} and run "
         f"dataprep finalize {store.uri}, which writes both again"

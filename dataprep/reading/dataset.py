@@ -153,8 +153,8 @@ class Dataset(SlicedToLists[Sample]):
                 + ", ".join(formats)
             )
         record_format = get_format(self.format)
-        samples_before = first_samples(self.manifest.formats[self.format])
-        self._part = SplitPart(samples_before, chosen_shards, selected_samples, queries)
+        starts = first_samples(self.manifest.formats[self.format])
+        self._part = SplitPart(starts, chosen_shards, selected_samples, queries)
         self.manifest = self._part.manifest_of(self.manifest)
         self._format_entry = self.manifest.formats[self.format]
         self._state = OpenState(repr(self))
@@ -164,7 +164,7 @@ class Dataset(SlicedToLists[Sample]):
             self.format,
             self._part,
             self._state,
-            has_checksums=check and not record_format.has_checksums,
+            reads_checksums=check and not record_format.has_checksums,
         )
         self._reader = SampleReader(
             self.snapshot, record_format, self.manifest.record_options(self.format), self._rows

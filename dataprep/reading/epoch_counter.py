@@ -349,6 +349,7 @@ class EpochCounter:
         ]
 
     def _write(self, table_start: int, iteration: Iteration) -> None:
+        """Write an iteration into its slot of a table. It replaces an old iteration there."""
         packed = _ITERATION.pack(
             iteration.number,
             iteration.set_count,

@@ -129,6 +129,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         folder = Path(tempfile.mkdtemp(prefix="dataprep-", dir=self._cache_dir))
 
         def write(numbered_file: tuple[int, list[int]]) -> tuple[Path, int]:
+            """Write the records of some samples to a file; return its path and their number."""
             file_number, samples = numbered_file
             # ImageRecordIter also reads the files beside its file, so each file has its own folder.
             path = folder / str(file_number) / "shard.rec"

@@ -253,6 +253,7 @@ class Records:
             may_request_more.set()
 
         def sample_windows() -> Iterator[list[int]]:
+            """Yield the numbers of the samples in a window, each time when one is requested."""
             begin = 0
             while begin < len(numbers):
                 size = growing.next_size()
@@ -263,6 +264,7 @@ class Records:
                 may_request_more.wait()
 
         def fetch_window(window: list[int]) -> tuple[list[int], list[Buffer]]:
+            """Read the images of a window, and note how long its request took."""
             begun_s = time.monotonic()
 
             def note_arrival() -> None:

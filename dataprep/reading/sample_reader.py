@@ -124,6 +124,7 @@ class SampleReader:
         return self._snapshot.get(shard.key)
 
     def _fetch_range(self, shard_and_range: tuple[Shard, Range]) -> tuple[Shard, Range, bytes]:
+        """Return a shard, one of its byte ranges, and the bytes of the range."""
         shard, byte_range = shard_and_range
         self._require_open()
         length = byte_range.stop - byte_range.start

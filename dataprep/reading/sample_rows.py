@@ -95,7 +95,7 @@ class SampleRows:
         part: SplitPart,
         state: OpenState,
         *,
-        has_checksums: bool,
+        reads_checksums: bool,
     ) -> None:
         """Describe the rows.
 
@@ -105,14 +105,15 @@ class SampleRows:
             format_name: the format whose records are located.
             part: the part of the split that the data set has.
             state: whether the data set is open.
-            has_checksums: whether ``checksums`` are read from the table.
+            reads_checksums: whether ``checksums`` are needed. They are not if records have
+                checksums of their own.
         """
         self.part = part
         self.state = state
         self._snapshot = snapshot
         self._manifest = manifest
         self._format_name = format_name
-        self._has_checksums = has_checksums
+        self._reads_checksums = reads_checksums
         self._shard_keys = [shard.key for shard in manifest.formats[format_name].shards]
         self._table: StoredTable | None = None
 
@@ -183,7 +184,7 @@ class SampleRows:
 
         It is None if checksums are not needed, and for outputs of early versions.
         """
-        if not self._has_checksums:
+        if not self._reads_checksums:
             return None
         # Early versions wrote a table without this column.
         with suppress(DatasetError):

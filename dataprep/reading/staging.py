@@ -346,6 +346,7 @@ class _Copy:
             return snapshot.get_range(file.key, start, min(_PIECE_BYTES, file.bytes - start))
 
         def verified_pieces() -> Iterator[bytes]:
+            """Yield the pieces of the object. Raise DatasetError at the end if it is damaged."""
             digest = hashlib.sha256()
             for piece in in_order(fetch, range(0, file.bytes, _PIECE_BYTES), _PIECES_AT_ONCE):
                 digest.update(piece)

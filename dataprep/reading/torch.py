@@ -265,6 +265,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         return iterator
 
     def _read(self, reading: Reading) -> Iterator[tuple[Any, int]]:
+        """Yield the samples of one iteration, and note its first sample and its end."""
         self.note_first_sample(reading)
         try:
             for number, image in self._encoded_samples(reading):
@@ -370,6 +371,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         return iterator
 
     def _read(self, reading: Reading) -> Iterator[tuple[Any, torch.Tensor]]:
+        """Yield the batches of one iteration, and note its first sample and its end."""
         self.samples.note_first_sample(reading)
         tasks_ahead = self.prefetch * -(-self.size // _IMAGES_PER_TASK)
         # A remote store may deliver the samples of a batch long before those of the next batch.

@@ -128,6 +128,7 @@ class LocalStore(KeepsLocks):
         """Write a file if the current one has ``version``. A lock on its folder excludes others."""
 
         def rename(temporary: Path, path: Path) -> None:
+            """Rename the file. Raise FileExistsError if the current one has another version."""
             with _open_folder(path.parent) as folder:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(folder, fcntl.LOCK_EX)
