@@ -57,7 +57,7 @@ class SplitPart:
 
     @property
     def numbers(self) -> Integers:
-        """The number in the split of each sample of the part, ascending: int64, (samples,).
+        """The number in the split of each sample, ascending: int64 of shape (samples,).
 
         The array is new, so that the caller may change it.
         """
