@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal, TypeAlias, TypedDict, final
+from typing import Any, Literal, TypeAlias, TypedDict, cast, final
 
 import numpy as np
 import pandas as pd
@@ -132,10 +132,10 @@ def _summary(store: Store, split: str) -> CompleteSplit:
         "source_width": _distribution(written["source_width"]),
         "source_height": _distribution(written["source_height"]),
         "source_bytes": _distribution(written["source_bytes"]),
-        "actions": written["action"].value_counts().to_dict(),
-        "colorspaces": written["colorspace"].value_counts().to_dict(),
+        "actions": _counts(written["action"]),
+        "colorspaces": _counts(written["colorspace"]),
         "quirks": dict(manifest.warnings),
-        "reasons": reasons.value_counts().to_dict(),
+        "reasons": _counts(reasons),
     }
 
 
@@ -158,6 +158,11 @@ def _format_summaries(manifest: Manifest, written: pd.DataFrame) -> list[FormatS
 def _length_column(format_name: str) -> str:
     """Return the column of the table of samples with the sizes of records, in bytes."""
     return f"{format_name}_length"
+
+
+def _counts(texts: pd.Series[str]) -> dict[str, int]:
+    """Return how often each text occurs. The most frequent text is the first."""
+    return cast("dict[str, int]", texts.value_counts().to_dict())
 
 
 def _distribution(values: ArrayLike) -> Distribution:

@@ -235,9 +235,9 @@ class _SamplerIterator(Iterator[int]):
         self._reading.has_ended = True
         raise StopIteration
 
-    def state_dict(self) -> SavedState:
+    def state_dict(self) -> dict[str, Any]:
         """Return how far the epoch is."""
-        return self._images.state_of_sampler(self._reading)
+        return {**self._images.state_of_sampler(self._reading)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, with the same number of ranks and the same global batch."""
@@ -285,13 +285,13 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         name: str = self.records.order_name(self.order)
         return name
 
-    def state_dict(self) -> SavedState:
+    def state_dict(self) -> dict[str, Any]:
         """Return how far the epoch is; see ``dataprep.to_torch``.
 
         Raises:
             ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
         """
-        return self.state()
+        return {**self.state()}
 
     def state(self) -> SavedState:
         """Return how far the epoch is. Raise ConfigError if a buffer mixes the samples."""
@@ -344,13 +344,13 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         """Set the epoch of the next iteration, also for workers that are running."""
         self.samples.set_epoch(epoch)
 
-    def state_dict(self) -> SavedState:
+    def state_dict(self) -> dict[str, Any]:
         """Return how far the epoch is; see ``dataprep.to_torch``.
 
         Raises:
             ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
         """
-        return self.samples.state()
+        return {**self.samples.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``, also with another number of ranks."""
