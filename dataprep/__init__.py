@@ -22,7 +22,8 @@ from dataprep._version import __version__
 
 if TYPE_CHECKING:
     from dataprep.checking import Fault, Verification, verify
-    from dataprep.checking.inspection import Inspection, inspect
+    from dataprep.checking.inspection import inspect
+    from dataprep.checking.result import Inspection
     from dataprep.config.shard_config import DaskOptions, PlanOptions, ShardConfig
     from dataprep.errors import (
         ConfigError,
@@ -80,14 +81,17 @@ if TYPE_CHECKING:
     from dataprep.job.split_plan import Part
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.output.manifest import Manifest
-    from dataprep.reading.augment import Augmentation, PillowTransform
-    from dataprep.reading.dataset import Dataset, Images, Place, Shard
+    from dataprep.reading.augment import Augmentation
+    from dataprep.reading.dataset import Dataset, Shard
     from dataprep.reading.dataset import open_dataset as open
     from dataprep.reading.epoch_order import per_rank_batch
     from dataprep.reading.frameworks import to_mxnet, to_tf, to_torch
     from dataprep.reading.normalisation import normalise
     from dataprep.reading.read_counter import ReadCounter, ReadTotals, WindowsInUse
+    from dataprep.reading.sample_rows import Place
+    from dataprep.reading.sequences import Images
     from dataprep.reading.staging import Staged, stage
+    from dataprep.reading.transforms import PillowTransform
     from dataprep.sources.options import (
         ILSVRCOptions,
         ListingOptions,
@@ -122,8 +126,8 @@ _MODULE_BY_NAME = {
     "ImagePolicy": "dataprep.image",
     "ImageTooLarge": "dataprep.errors",
     "ImageTooSmall": "dataprep.errors",
-    "Images": "dataprep.reading.dataset",
-    "Inspection": "dataprep.checking.inspection",
+    "Images": "dataprep.reading.sequences",
+    "Inspection": "dataprep.checking.result",
     "JobError": "dataprep.errors",
     "LabelOptions": "dataprep.labels.options",
     "LeaseLost": "dataprep.errors",
@@ -138,8 +142,8 @@ _MODULE_BY_NAME = {
     "Part": "dataprep.job.split_plan",
     "PartSummary": "dataprep.job.report",
     "PermissionRefused": "dataprep.errors",
-    "PillowTransform": "dataprep.reading.augment",
-    "Place": "dataprep.reading.dataset",
+    "PillowTransform": "dataprep.reading.transforms",
+    "Place": "dataprep.reading.sample_rows",
     "PlanOptions": "dataprep.config.shard_config",
     "RawRecord": "dataprep.formats.protocol",
     "ReadCounter": "dataprep.reading.read_counter",

@@ -86,6 +86,7 @@ def fed_in_order(
     is_stopped = threading.Event()
 
     def feed(pool: ThreadPoolExecutor) -> None:
+        """Submit a call for each item, as long as there are free slots."""
         try:
             with closing(items):
                 for item in items:

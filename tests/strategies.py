@@ -14,7 +14,7 @@ from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.recordio import MAGIC
 from dataprep.image import ImagePolicy, Mode
 from dataprep.image.policy import Encoding
-from dataprep.output.manifest import Receipt, Row, Samples, StoredFile, StoredShard
+from dataprep.output.receipt import Receipt, Row, Samples, StoredFile, StoredShard
 
 payloads = st.binary(max_size=200)
 

@@ -20,7 +20,7 @@ from dataprep.output.samples_table import StoredTable
 from dataprep.reading.splits import splits_in
 from dataprep.stores import Store, StoreOptions, open_store
 
-COLUMNS = ("source", "label", "status", "source_sha256")
+COMPARED_COLUMNS = ("source", "label", "status", "source_sha256")
 """The columns of the table of samples that the comparison needs."""
 
 _MAX_NAMED_SAMPLES = 3  # in a line of text
@@ -96,8 +96,11 @@ class Duplicates:
         return asdict(self)
 
 
-def within(split: str, table: pd.DataFrame) -> Duplicates:
-    """Find samples with equal content in one split. ``table`` has the columns ``COLUMNS``."""
+def duplicates_within(split: str, table: pd.DataFrame) -> Duplicates:
+    """Find samples with equal content in one split.
+
+    ``table`` has the columns ``COMPARED_COLUMNS``.
+    """
     written = _written(table)
     duplicates = _by_content(written[written["source_sha256"].duplicated(keep=False)])
     groups = [_group(sha256, samples, []) for sha256, samples in duplicates.items()]
@@ -106,10 +109,12 @@ def within(split: str, table: pd.DataFrame) -> Duplicates:
     return Duplicates(split, None, pairs, sample_count, groups)
 
 
-def between(split: str, table: pd.DataFrame, against: str, other_table: pd.DataFrame) -> Duplicates:
+def duplicates_between(
+    split: str, table: pd.DataFrame, against: str, other_table: pd.DataFrame
+) -> Duplicates:
     """Find samples of ``split`` whose content is also in the split ``against``.
 
-    Both tables have the columns ``COLUMNS``.
+    Both tables have the columns ``COMPARED_COLUMNS``.
     """
     written = _written(table)
     other_written = _written(other_table)
@@ -150,13 +155,15 @@ def leakage(
     if not splits or split == against:
         raise ConfigError(f"--against {against}: there is no other split to compare it with")
     other_table = _table(store, against)
-    return tuple(between(name, _table(store, name), against, other_table) for name in splits)
+    return tuple(
+        duplicates_between(name, _table(store, name), against, other_table) for name in splits
+    )
 
 
 def _table(store: Store, split: str) -> pd.DataFrame:
     """Read the columns of a split's table of samples that the comparison needs."""
     try:
-        return StoredTable.fetch(store, split).frame(COLUMNS)
+        return StoredTable.fetch(store, split).frame(COMPARED_COLUMNS)
     except ObjectNotFound:
         raise ManifestMissing(
             f"no {keys.samples(split)} in {store.uri!r}: split {split!r} does not exist or is not "

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 from PIL import Image
 
+from dataprep.checking.split_summary import CompleteSplit, Distribution, SizeColumn
 from dataprep.counted import counted
 from dataprep.errors import ImageError
 from dataprep.formats.shard_reader import Record
@@ -29,7 +30,13 @@ from dataprep.output.manifest import quirk_name
 _THUMBNAIL_SIDE = 176  # pixels
 _MAX_BINS = 32  # of a histogram
 _MAX_FILES = 200  # in the list of source files that were not written
-_SIZES = ("source_width", "source_height", "source_bytes", "width", "height")
+_SIZES: tuple[SizeColumn, ...] = (
+    "source_width",
+    "source_height",
+    "source_bytes",
+    "width",
+    "height",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Split:
         records: the records whose images the page shows.
     """
 
-    summary: Mapping[str, Any]
+    summary: CompleteSplit
     samples: pd.DataFrame
     labels: Sequence[Label]
     records: Sequence[Record]
@@ -61,7 +68,7 @@ class _Histogram:
     """
 
     column: str
-    distribution: Mapping[str, float]
+    distribution: Distribution
     edges: NDArray[np.float64]
     counts: NDArray[np.int64]
 
@@ -96,7 +103,7 @@ class _Section:
             skipped.
     """
 
-    summary: Mapping[str, Any]
+    summary: CompleteSplit
     class_names: Sequence[str]
     class_sizes: pd.Series[int]
     thumbnails: Sequence[_Thumbnail]
@@ -139,7 +146,9 @@ def _section(split: Split) -> _Section:
     if len(class_labels):
         counts = np.bincount(class_labels, minlength=len(class_names))
         class_sizes = pd.Series(counts, class_names)
-    distributions = {name: split.summary[name] for name in _SIZES}
+    distributions: dict[str, Distribution] = {}
+    for size_column in _SIZES:
+        distributions[size_column] = split.summary[size_column]
     for entry in split.summary["formats"]:
         column = f"{entry['name']}_length"
         distributions[column] = entry["records"]
@@ -165,9 +174,7 @@ def _class_name(label: Label) -> str:
     return escape(f"{label.synset} {label.text}")
 
 
-def _histogram(
-    column: str, distribution: Mapping[str, float], values: pd.Series[int]
-) -> _Histogram:
+def _histogram(column: str, distribution: Distribution, values: pd.Series[int]) -> _Histogram:
     """Count values in bins of equal width on a logarithmic scale."""
     minimum = max(distribution["least"], 1)
     maximum = max(distribution["most"], minimum + 1)

@@ -1,12 +1,14 @@
-"""The result of a verification: the faults, their locations, and how to repair them."""
+"""The results of checks: an inspection, and a verification with its faults and their repair."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dataprep.checking.duplicates import Duplicates
 from dataprep.counted import counted
+from dataprep.names import escape
 
 Depth = Literal["quick", "full", "deep"]
 """How much a verification reads. ``verify`` describes the values."""
@@ -16,6 +18,31 @@ _DEPTH_REMARKS = {
     "full": "",
     "deep": "; every image was decoded",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The result of an inspection.
+
+    Attributes:
+        text: the result as text.
+        content: the result as ``--json`` prints it.
+        ok: whether no damage was found.
+    """
+
+    text: str
+    content: dict[str, Any]
+    ok: bool = True
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def of_file(cls, line: str, content: dict[str, Any], faults: Sequence[str]) -> Inspection:
+        """Return a line about a file that was written, followed by a line for each fault."""
+        lines = [escape(line)]
+        lines += [escape(fault) for fault in faults]
+        return cls("\n  fault: ".join(lines), content, not faults)
 
 
 @dataclass(frozen=True, slots=True)

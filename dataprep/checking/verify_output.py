@@ -9,16 +9,14 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from crc32c import crc32c
-
-from dataprep.checking.duplicates import COLUMNS, Duplicates, within
+from dataprep.checking.duplicates import COMPARED_COLUMNS, Duplicates, duplicates_within
 from dataprep.checking.result import Depth, Fault, Verification
+from dataprep.checking.verify_shard import MAX_FAULTS, format_faults
 from dataprep.errors import (
-    DataprepError,
     DatasetError,
     ManifestMissing,
     ObjectNotFound,
@@ -26,30 +24,18 @@ from dataprep.errors import (
     RecordError,
     SchemaTooNew,
 )
-from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, format_names, get_format
-from dataprep.formats.protocol import Buffer, without_location
-from dataprep.image import check
+from dataprep.formats import format_names
 from dataprep.job.job_file import JobFile
 from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
-from dataprep.names import escape, escape_all, to_bytes, unescape
+from dataprep.names import escape, escape_all
 from dataprep.ordered import in_order
 from dataprep.output import keys
-from dataprep.output.manifest import (
-    Manifest,
-    Receipt,
-    RecordLocation,
-    Row,
-    Share,
-    StoredFile,
-    format_entries,
-)
+from dataprep.output.manifest import Manifest, Share, format_entries
+from dataprep.output.receipt import Receipt, StoredFile
 from dataprep.output.samples_table import SampleTable
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.splits import splits_in
 from dataprep.stores import Store, StoreOptions, open_store
-
-_MAX_FAULTS = 20
-"""The maximum number of faults that are listed for one object."""
 
 _Content = TypeVar("_Content")
 
@@ -107,15 +93,8 @@ def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verif
     manifest, snapshot = manifest_and_snapshot or (None, None)
     shards = _expected_shards(job, manifest)
     checks = _SplitChecks(store, job, depth, faults, shards)
-    receipts: list[Receipt] = []
-    table = SampleTable(list(job.label_offsets))
-    threads = workers if workers > 1 else 0
-    for receipt, shard_faults in in_order(checks.check_shard, shards, threads):
-        faults += shard_faults
-        if receipt is not None:
-            table.add(receipt.samples, receipt.shard)
-            receipts.append(receipt.without_rows())
-    samples = table.table().select(COLUMNS).to_pandas(use_threads=False)
+    receipts, table = checks.check_shards(workers)
+    samples = table.table().select(COMPARED_COLUMNS).to_pandas(use_threads=False)
     if manifest is not None and len(receipts) == len(shards):
         faults += checks.table_faults(manifest, receipts, table)
         faults += checks.share_table_faults(manifest.share)
@@ -128,7 +107,7 @@ def _verify_split(store: Store, split: str, depth: Depth, workers: int) -> Verif
         split,
         depth,
         tuple(faults),
-        within(split, samples),
+        duplicates_within(split, samples),
         formats=tuple(job.label_offsets),
         shards=len(receipts),
         samples=table.counts.written,
@@ -183,7 +162,7 @@ class _SplitChecks:
         store: the output.
         job: the job that wrote the split.
         depth: how much is read.
-        faults: the list to which faults of the plan and of ``labels.json`` are added.
+        faults: the list to which faults of the plan, of ``labels.json`` and of shards are added.
         shards: the numbers of the shards that the split must have.
     """
 
@@ -193,6 +172,7 @@ class _SplitChecks:
         self._store = store
         self._job = job
         self._depth = depth
+        self._faults = faults
         self._shards = shards
         split = job.split
         self._plan = _load(keys.plan(split), faults, lambda: read_plan(store, split, job))
@@ -204,6 +184,22 @@ class _SplitChecks:
         self._objects = {
             info.key: info for info in store.list() if keys.belongs_to(split, info.key, formats)
         }
+
+    def check_shards(self, workers: int) -> tuple[list[Receipt], SampleTable]:
+        """Check all shards in this number of threads.
+
+        Returns:
+            The receipts that can be used, without their rows, and the table of all their rows.
+        """
+        receipts: list[Receipt] = []
+        table = SampleTable(list(self._job.label_offsets))
+        threads = workers if workers > 1 else 0
+        for receipt, shard_faults in in_order(self.check_shard, self._shards, threads):
+            self._faults += shard_faults
+            if receipt is not None:
+                table.add(receipt.samples, receipt.shard)
+                receipts.append(receipt.without_rows())
+        return receipts, table
 
     def check_shard(self, shard: int) -> tuple[Receipt | None, list[Fault]]:
         """Check a shard in all its formats.
@@ -230,7 +226,7 @@ class _SplitChecks:
         content_faults: list[Fault] = []
         if self._depth != "quick":
             for format_name in receipt.formats:
-                content_faults += _format_faults(
+                content_faults += format_faults(
                     self._store,
                     job,
                     receipt,
@@ -240,7 +236,7 @@ class _SplitChecks:
                 )
         faults += self._listing_faults(receipt.files, compare_etags=not content_faults)
         faults += content_faults
-        for problem in islice(self._plan_differences(receipt), _MAX_FAULTS):
+        for problem in islice(self._plan_differences(receipt), MAX_FAULTS):
             faults.append(Fault(key, problem, remedy=key))
         return receipt, faults
 
@@ -256,16 +252,25 @@ class _SplitChecks:
         """
         if self._plan is None or self._labels is None:
             return
-        job = self._job
         if manifest.share is None:
             table.add(self._plan.entries_without_shard(self._labels), None)
-        manifest_key = keys.manifest(job.split)
-        expected = _expected_manifest(manifest, job, receipts, table)
+        yield from self._manifest_faults(manifest, receipts, table)
+        yield from self._stored_table_faults(manifest, table)
+
+    def _manifest_faults(
+        self, manifest: Manifest, receipts: Sequence[Receipt], table: SampleTable
+    ) -> Iterator[Fault]:
+        """Compare each field of the manifest with the job and the receipts."""
+        key = keys.manifest(self._job.split)
+        expected = _expected_manifest(manifest, self._job, receipts, table)
         for field in fields(manifest):
             if getattr(manifest, field.name) != getattr(expected, field.name):
                 problem = f"its {field.name!r} does not match the receipts"
-                yield Fault(manifest_key, problem, remedy=manifest_key)
-        table_key = keys.samples(job.split)
+                yield Fault(key, problem, remedy=key)
+
+    def _stored_table_faults(self, manifest: Manifest, table: SampleTable) -> Iterator[Fault]:
+        """Compare the stored table of samples with the table that results from the receipts."""
+        table_key = keys.samples(self._job.split)
         try:
             data = self._store.get(table_key)
         except ObjectNotFound:
@@ -385,156 +390,3 @@ def _expected_manifest(
         samples=table.counts,
         warnings={**table.warnings(formats), **job.warnings},
     )
-
-
-class _LocatedRow(NamedTuple):
-    """A row of a receipt, and the location and the checksum of its record in one format."""
-
-    row: Row
-    location: RecordLocation
-
-
-def _format_faults(
-    store: Store,
-    job: JobFile,
-    receipt: Receipt,
-    format_name: str,
-    *,
-    has_file_names: bool,
-    decodes_images: bool,
-) -> list[Fault]:
-    """Read a shard in one format, and its index files. Return all faults."""
-    stored_format = receipt.formats[format_name]
-    record_format = get_format(format_name)
-    options = job.record_options(format_name)
-    rows = []
-    index_entries = []
-    for row in receipt.rows:
-        if not row.records or format_name not in row.records:
-            continue
-        location = row.records[format_name]
-        rows.append(_LocatedRow(row, location))
-        offset, length, _ = location
-        label = row.label + options.label_offset
-        index_entries.append(
-            IndexEntry(row.number, label, offset, length, row.source, row.values or ())
-        )
-    checks = _RecordChecks(record_format, options, has_file_names, decodes_images)
-    trailer = record_format.trailer
-    faults = list(
-        islice(_shard_faults(store, stored_format.file, trailer, rows, checks), _MAX_FAULTS)
-    )
-    expected_indexes = record_format.indexes(index_entries).values()
-    for file, expected in zip(stored_format.indexes, expected_indexes, strict=True):
-        try:
-            data = store.get(file.key)
-        except ObjectNotFound:
-            continue  # the comparison with the listing reports it
-        if data != expected or hashlib.sha256(data).hexdigest() != file.sha256:
-            faults.append(Fault(file.key, "does not match its receipt", remedy=file.key))
-    return faults
-
-
-def _shard_faults(
-    store: Store,
-    file: StoredFile,
-    trailer: bytes,
-    rows: Sequence[_LocatedRow],
-    checks: _RecordChecks,
-) -> Iterator[Fault]:
-    """Check the records of a shard at the locations in its receipt, and the trailer after them."""
-    key = file.key
-    try:
-        data = memoryview(store.get(key))
-    except ObjectNotFound:
-        return  # the comparison with the listing reports it
-    end = 0
-    records_are_sound = True
-    for number, (row, (offset, length, crc)) in enumerate(rows):
-        record = data[offset : offset + length]
-        if offset != end:
-            problems = [f"begins at byte {offset:,}, the record before it ends at byte {end:,}"]
-        elif offset + length > len(data):
-            problems = [f"the shard ends at byte {len(data):,}, inside this record or before it"]
-        elif crc32c(record) != crc:
-            problems = ["checksum does not match its receipt"]
-        else:
-            problems = list(checks.problems(record, row))
-        end = offset + length
-        for problem in problems:
-            records_are_sound = False
-            yield Fault(key, problem, number, offset, key)
-    if end <= len(data) and data[end:] != trailer:
-        extra_bytes = len(data) - end
-        problem = f"{extra_bytes:,} bytes that the receipt does not list"
-        if trailer:
-            problem = f"{extra_bytes:,} bytes follow the records; they are not the expected trailer"
-        yield Fault(key, problem, len(rows), end, key)
-    elif records_are_sound and hashlib.sha256(data).hexdigest() != file.sha256:
-        problem = "its SHA-256 does not match its receipt, although its records do"
-        yield Fault(key, problem, remedy=key)
-
-
-@dataclass(frozen=True)
-class _RecordChecks:
-    """Checks the content of a record, after its checksum was found to be correct.
-
-    Attributes:
-        record_format: the format of the record.
-        options: the options with which the job wrote the record.
-        has_file_names: whether records store the names of their source files.
-        decodes_images: whether all pixels are decoded.
-    """
-
-    record_format: RecordFormat
-    options: RecordOptions
-    has_file_names: bool
-    decodes_images: bool
-
-    def problems(self, data: Buffer, row: Row) -> Iterator[str]:
-        """Compare a record with its row in the receipt. Yield each problem."""
-        image_shape = None
-        try:
-            (record,) = self.record_format.read(data, "record")
-            sample = self.record_format.decode(record.payload, self.options)
-            if self.decodes_images:
-                image_shape = check(bytes(sample.image))
-        except ValueError as error:
-            # Unpacking raises a plain ValueError if there are no records, or more than one.
-            problem = "not exactly one record"
-            if isinstance(error, DataprepError):
-                problem = without_location(str(error))
-            yield f"{problem} ({row.source})"
-            return
-        for attribute, expected in self._expected(row).items():
-            value = getattr(sample, attribute)
-            # An attribute that the format does not store is 0 or empty.
-            is_stored = bool(value) or attribute == "label"
-            if is_stored and value != expected:
-                yield f"{attribute} is {value!r}, the receipt says {expected!r} ({row.source})"
-        boxes = len(sample.boxes)
-        expected_boxes = row.boxes or 0
-        if self.record_format.keeps_boxes(self.options) and boxes != expected_boxes:
-            yield f"{boxes} boxes, the receipt says {expected_boxes} ({row.source})"
-        if image_shape is not None:
-            channels = sample.channels or image_shape[2]
-            if image_shape != (row.width, row.height, channels):
-                yield (
-                    f"the image is {image_shape}, the receipt says {row.width} x {row.height} "
-                    f"({row.source})"
-                )
-
-    def _expected(self, row: Row) -> dict[str, object]:
-        """The attributes that the sample of a row must have."""
-        expected: dict[str, object] = {
-            "label": row.label,
-            "synset": to_bytes(unescape(row.synset)),
-            "number": row.number,
-            "width": row.width,
-            "height": row.height,
-        }
-        if self.has_file_names:
-            source = to_bytes(unescape(row.source))
-            expected["source"] = source
-            expected["filename"] = source.rpartition(b"/")[2]
-        return expected

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSettings, store_options
+from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError
 
 
 def finalize(
@@ -34,7 +36,6 @@ def finalize(
     """Write the manifest of a split after all parts of its job."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
     from dataprep.config.shard_config import allowed_failures
-    from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError
     from dataprep.job.finish import finalize as finalize_split
     from dataprep.reading.splits import splits_in
     from dataprep.stores import open_store
@@ -63,9 +64,19 @@ def finalize(
         for summary in summaries:
             show(split_text(summary))
     if errors:
-        combined_error = DataprepError("\n".join(str(error) for error in errors.values()))
-        combined_error.exit_code = max(error.exit_code for error in errors.values())
-        if summaries:
-            # Exit code 2 would mean that nothing was written.
-            combined_error.exit_code = 1
-        raise combined_error
+        raise _combined(list(errors.values()), was_written=bool(summaries))
+
+
+def _combined(errors: Sequence[DataprepError], *, was_written: bool) -> DataprepError:
+    """Return one error for all splits that are not complete.
+
+    Args:
+        errors: the error of each split.
+        was_written: whether the manifest of another split was written. The exit code 2 would mean
+            that nothing was written.
+    """
+    combined_error = DataprepError("\n".join(str(error) for error in errors))
+    combined_error.exit_code = max(error.exit_code for error in errors)
+    if was_written:
+        combined_error.exit_code = 1
+    return combined_error

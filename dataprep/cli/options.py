@@ -110,15 +110,15 @@ _JOB_OPTIONS = (
         "exclude",
         "Files and folders of the source to leave out. Can be repeated.",
         MORE,
-        list[str],
-        "GLOB",
+        value_type=list[str],
+        metavar="GLOB",
     ),
     _JobOption(
         "--seed",
         "seed",
         "Seed of the sample order and of the validation split. (default: 0)",
         MORE,
-        int,
+        value_type=int,
     ),
     _JobOption(
         "--validation",
@@ -127,7 +127,11 @@ _JOB_OPTIONS = (
         MORE,
     ),
     _JobOption(
-        "--unlabelled", "unlabelled", "The images have no classes. Each label is -1.", MORE, bool
+        "--unlabelled",
+        "unlabelled",
+        "The images have no classes. Each label is -1.",
+        MORE,
+        value_type=bool,
     ),
     _JobOption(
         "--max-failures",
@@ -155,10 +159,11 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_job(config: str | None, set_: list[str] | None, **arguments: Any) -> None:
+        """Load the config of the job with the options as overrides, and call the command."""
         from dataprep.config.files import parse_settings
         from dataprep.config.shard_config import load
 
-        settings: dict[str, Any] = {}
+        settings: dict[str, object] = {}
         flags: dict[str, str] = {}
         for option in _JOB_OPTIONS:
             value = arguments.pop(option.name)

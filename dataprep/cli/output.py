@@ -75,6 +75,7 @@ class Terminal(Display):
                 self._split = ""
 
     def _show(self, end: str) -> None:
+        """Write the line of progress, followed by ``end``."""
         self._last_shown_s = self._clock()
         line = self._line(self._last_shown_s - self._start_s)
         if self._redraws:

@@ -87,36 +87,56 @@ def draw_image(
     rng = np.random.default_rng(random)
     style = style or draw_style(rng, rng.random())
     detail = rng.beta(1.7, 1.25) if detail is None else detail
-    size = np.sqrt(width * height)
     canvas = np.full((height, width, 3), style.surroundings[0], np.uint8)
+    _draw_surroundings(rng, canvas, style, detail)
+    _draw_subject(rng, canvas, style)
+    return _with_light_and_noise(rng, canvas, detail)
+
+
+def _draw_surroundings(
+    rng: np.random.Generator, canvas: Pixels, style: Style, detail: float
+) -> None:
+    """Cover the canvas with ellipses of all sizes, in the colours around the subject."""
+    height, width, _ = canvas.shape
     count = round(8 + 200 * detail**1.4)
     # The density of the lengths falls with their third power. So all scales cover the same area.
     min_length = 0.03 + 0.1 * (1 - detail)
     divisors = np.sqrt(1 - rng.random((count, 1)))
-    lengths = size * np.minimum(min_length / divisors, 0.6)
+    lengths = np.sqrt(width * height) * np.minimum(min_length / divisors, 0.6)
     axes = lengths * rng.uniform(0.4, 1, (count, 2))
     centres = rng.normal(0.5, 0.35, (count, 2)) * (width, height)
     angles = rng.uniform(0, 180, count)
     colours = rng.choice(style.surroundings, count)
     colours = colours * rng.uniform(0.45, 1.25, (count, 1))
-    leaves = zip(centres, axes, angles, strict=True)
-    for leaf, colour in zip(leaves, colours, strict=True):
-        _fill(canvas, leaf, colour)
+    ellipses = zip(centres, axes, angles, strict=True)
+    for ellipse, colour in zip(ellipses, colours, strict=True):
+        _fill(canvas, ellipse, colour)
+
+
+def _draw_subject(rng: np.random.Generator, canvas: Pixels, style: Style) -> None:
+    """Draw a large ellipse near the centre. It is darker at its edge, like a sphere."""
+    height, width, _ = canvas.shape
     centre = rng.uniform(0.35, 0.65, 2) * (width, height)
-    axes = size * rng.uniform(0.25, 0.65, 2)
+    axes = np.sqrt(width * height) * rng.uniform(0.25, 0.65, 2)
     angle = rng.uniform(0, 180)
-    for step in np.linspace(0, 1, 9):  # the subject is darker at its edge, like a sphere
+    for step in np.linspace(0, 1, 9):  # from the edge to the centre
         colour = style.subject * (0.45 + 0.65 * step)
-        inner = axes * (1 - 0.75 * step)
-        _fill(canvas, (centre, inner, angle), colour)
+        inner_axes = axes * (1 - 0.75 * step)
+        _fill(canvas, (centre, inner_axes, angle), colour)
+
+
+def _with_light_and_noise(rng: np.random.Generator, canvas: Pixels, detail: float) -> Pixels:
+    """Return the image with uneven light, and with noise that grows with the detail."""
+    height, width, _ = canvas.shape
     brightness = rng.uniform(0.85, 1.2)
-    coarse = rng.normal(brightness, 0.13, (4, 4)).astype(np.float32)
-    light = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
-    grain = rng.standard_normal((height, width), np.float32)
-    gain = light + np.float32(0.01 + 0.17 * detail) * grain
+    coarse_light = rng.normal(brightness, 0.13, (4, 4)).astype(np.float32)
+    light = cv2.resize(coarse_light, (width, height), interpolation=cv2.INTER_CUBIC)
+    noise = rng.standard_normal((height, width), np.float32)
+    gain = light + np.float32(0.01 + 0.17 * detail) * noise
     gains = cv2.merge([gain] * 3)
     return np.asarray(cv2.multiply(canvas, gains, dtype=cv2.CV_8U), np.uint8)
 
 
 def _fill(canvas: Pixels, ellipse: Any, colour: NDArray[np.floating]) -> None:
+    """Fill an ellipse: its centre, its axes, and its angle in degrees."""
     cv2.ellipse(canvas, ellipse, colour.tolist(), cv2.FILLED, cv2.LINE_AA)

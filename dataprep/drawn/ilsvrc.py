@@ -33,32 +33,57 @@ def draw_ilsvrc(
     as in ``draw_tree``.
     """
     with new_folder(dest, images, classes, seed):
-        with TemporaryDirectory(dir=dest) as work, tarfile.open(dest / TRAIN, "w") as train:
+        with TemporaryDirectory(dir=dest) as work:
             tree = draw_tree(
                 Path(work, "tree"), images=images, classes=classes, seed=seed, defects=defects
             )
-            for folder in sorted(tree.root.iterdir()):
-                class_tar = Path(work, f"{folder.name}.tar")
-                with tarfile.open(class_tar, "w") as tar:
-                    for path in sorted(folder.iterdir()):
-                        tar.add(path, path.name, filter=_without_owner)
-                train.add(class_tar, class_tar.name, filter=_without_owner)
+            _pack_training_images(dest / TRAIN, tree.root, Path(work))
         styles = class_styles(seed, classes)
-        style_of_label = list(styles.values())
         rng = np.random.default_rng((seed, HELD_OUT))
         ids = rng.permutation(classes) + 1
         labels = rng.permutation(np.arange(max(classes, images // 10)) % classes)
+        order = rng.permutation(len(labels)).tolist()
+        style_of_label = list(styles.values())
         with tarfile.open(dest / VALIDATION, "w") as tar:
-            for number in rng.permutation(len(labels)).tolist():
+            for number in order:
                 data = draw_photo((seed, HELD_OUT, number), style_of_label[labels[number]])
                 _add(tar, f"ILSVRC2012_val_{number + 1:08}.JPEG", data)
-        ground_truth = "".join(f"{ids[label]}\n" for label in labels)
-        devkit = io.BytesIO()
-        with tarfile.open(fileobj=devkit, mode="w") as tar:
-            _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", ground_truth.encode())
-            _add(tar, f"ILSVRC2012_devkit_t12/data/{META}", _meta_mat(list(styles), ids.tolist()))
-        (dest / DEVKIT).write_bytes(gzip.compress(devkit.getvalue(), mtime=0))
+        id_of_image = [int(ids[label]) for label in labels]
+        (dest / DEVKIT).write_bytes(_devkit(list(styles), ids.tolist(), id_of_image))
         return tree._replace(root=dest)
+
+
+def _pack_training_images(path: Path, root: Path, work: Path) -> None:
+    """Write the training tar, which contains an inner tar for each class folder.
+
+    Args:
+        path: the tar to write.
+        root: the folder with the class folders.
+        work: a folder for temporary files.
+    """
+    with tarfile.open(path, "w") as train:
+        for folder in sorted(root.iterdir()):
+            class_tar = work / f"{folder.name}.tar"
+            with tarfile.open(class_tar, "w") as tar:
+                for image in sorted(folder.iterdir()):
+                    tar.add(image, image.name, filter=_without_owner)
+            train.add(class_tar, class_tar.name, filter=_without_owner)
+
+
+def _devkit(synsets: Sequence[str], ids: Sequence[int], id_of_image: Sequence[int]) -> bytes:
+    """The content of the devkit, a compressed tar.
+
+    Args:
+        synsets: the classes.
+        ids: the ID of each class.
+        id_of_image: the ID of the class of each validation image, in the order of their numbers.
+    """
+    ground_truth = "".join(f"{class_id}\n" for class_id in id_of_image)
+    devkit = io.BytesIO()
+    with tarfile.open(fileobj=devkit, mode="w") as tar:
+        _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", ground_truth.encode())
+        _add(tar, f"ILSVRC2012_devkit_t12/data/{META}", _meta_mat(synsets, ids))
+    return gzip.compress(devkit.getvalue(), mtime=0)
 
 
 def _meta_mat(synsets: Sequence[str], ids: Sequence[int]) -> bytes:

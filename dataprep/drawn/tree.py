@@ -174,6 +174,7 @@ def _unusual_files(image: Pixels) -> dict[str, bytes]:
     profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     profile[24:36] = bytes(12)  # clear the date, so that the file is the same every day
     upside_down = Image.fromarray(image[::-1])
+    _, png_of_16_bits = cv2.imencode(".png", image.astype(np.uint16) * 257)
     return {
         "cmyk.JPEG": save("JPEG", "CMYK"),
         "rgb.JPEG": save(keep_rgb=True),
@@ -186,7 +187,7 @@ def _unusual_files(image: Pixels) -> dict[str, bytes]:
         "8-pixels-high.JPEG": _encoded(np.tile(image[:8], (1, 8, 1))),
         "palette.png": save("PNG", "P", transparency=0),
         "rgba.png": save("PNG", "RGBA"),
-        "16-bits.png": cv2.imencode(".png", image.astype(np.uint16) * 257)[1].tobytes(),
+        "16-bits.png": png_of_16_bits.tobytes(),
         "1-bit.png": save("PNG", "1"),
         "png.JPEG": save("PNG"),
         "animated-gif.JPEG": save("GIF", save_all=True, append_images=[upside_down]),
@@ -201,6 +202,7 @@ def _broken_files(jpeg: bytes) -> dict[str, bytes | Path]:
     middle = len(jpeg) // 2
     garbage = b"\xff\xc0" + bytes(range(256))
     size_offset = jpeg.index(b"\xff\xc0") + 5  # where the header has the height and the width
+    huge_size = b"\xff\xdc" * 2  # 65,500 pixels, twice
     return {
         "empty.JPEG": b"",
         "text.JPEG": b"<html><body>404 Not Found</body></html>\n",
@@ -208,7 +210,7 @@ def _broken_files(jpeg: bytes) -> dict[str, bytes | Path]:
         "half.JPEG": jpeg[:middle],
         "only-header.JPEG": jpeg[:100],
         "garbage-inside.JPEG": jpeg[:middle] + garbage + jpeg[middle + 258 :],
-        "bomb-of-65500x65500.JPEG": jpeg[:size_offset] + b"\xff\xdc" * 2 + jpeg[size_offset + 4 :],
+        "bomb-of-65500x65500.JPEG": jpeg[:size_offset] + huge_size + jpeg[size_offset + 4 :],
         "link-out-of-the-folder.JPEG": Path("/etc/passwd"),
         "link-to-nothing.JPEG": Path("missing.JPEG"),
     }

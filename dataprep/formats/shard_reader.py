@@ -97,7 +97,7 @@ class Record:
         return escape(b" ".join(strings).decode("utf-8", "surrogateescape"))
 
 
-class Shard:
+class ShardReader:
     """A shard in a store. Its records are read in order or by number.
 
     A slice of a shard is a part of its bytes. They are fetched in blocks.

@@ -6,14 +6,10 @@ A record has the members of one sample, in this order:
 - the label as a decimal number (``.cls``), unless the sample has no class,
 - a JSON object with everything else (``.json``).
 
-Each member is a header of 512 bytes, followed by its content. The content is padded with zeros to a
-multiple of 512 bytes. A shard ends with 1,024 zero bytes.
+A key is the number of the sample in the plan, with at least nine digits. ``tar_members`` describes
+the bytes of a member.
 
-Headers do not depend on the time or the machine. A key is the number of the sample in the plan,
-with at least nine digits. The modification time, the owner and the group are 0. The mode is 0644.
-
-References: POSIX.1-2017, ``pax``, "ustar Interchange Format";
-https://github.com/webdataset/webdataset.
+Reference: https://github.com/webdataset/webdataset.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
@@ -40,54 +36,23 @@ from dataprep.formats.protocol import (
     damaged,
     records_in,
 )
+from dataprep.formats.tar_members import (
+    BLOCK_BYTES,
+    OTHER_TARS_HINT,
+    TRAILER,
+    ZEROS,
+    Member,
+    encode_header,
+    encode_member,
+    has_checksum,
+    member_at,
+)
 from dataprep.names import escape, to_bytes, unescape
-
-BLOCK_BYTES = 512
-TRAILER = bytes(2 * BLOCK_BYTES)
-"""The bytes that mark the end of a tar."""
-
-LARGEST_MEMBER_BYTES = 8**11 - 1
-"""The maximum size of a member, because a header stores the size in eleven octal digits."""
 
 _EXTENSIONS = {"JPEG": b"jpg", "PNG": b"png", "WEBP": b"webp"}
 _ENCODINGS = {b"jpg": "JPEG", b"jpeg": "JPEG", b"png": "PNG", b"webp": "WEBP"}
-_ZEROS = bytes(BLOCK_BYTES)
-_MODE_AND_OWNERS = b"0000644\0" + 2 * b"0000000\0"
-_TIME = b"00000000000\0"
-# Type, link name, magic and version; then owner and group names, device numbers, and padding.
-_AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
-# For the checksum of a header, the bytes of the checksum itself count as spaces.
-_FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")
 _MAX_DIGITS = 18  # of a label or a key, so that it fits into an int64
-_OTHER_TARS_HINT = "--kind webdataset reads tars of other programs"
 _to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-
-
-class _Member(NamedTuple):
-    """A member of a tar.
-
-    Attributes:
-        key: the part of the name before the first dot of the file name. The members of a sample
-            have the same key.
-        extension: the part after this dot, in lower case.
-        start: the offset of the content in bytes.
-        size: the size of the content in bytes.
-    """
-
-    key: bytes
-    extension: bytes
-    start: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        """The offset at which the next header begins."""
-        return self.start + self.size + -self.size % BLOCK_BYTES
-
-    @property
-    def name(self) -> str:
-        """The name of the member, for messages."""
-        return repr(os.fsdecode(self.key + b"." + self.extension))
 
 
 class WebDatasetFormat:
@@ -113,9 +78,9 @@ class WebDatasetFormat:
     def matches(self, head: Buffer) -> bool:
         """Whether ``head`` begins with the header of a member, or is an empty tar."""
         header = bytes(memoryview(head).cast("B")[:BLOCK_BYTES])
-        if header == _ZEROS:
+        if header == ZEROS:
             return bytes(head) == TRAILER
-        return len(header) == BLOCK_BYTES and _has_checksum(header)
+        return len(header) == BLOCK_BYTES and has_checksum(header)
 
     def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
         """The location of all members of the sample at ``offset``."""
@@ -152,7 +117,7 @@ class WebDatasetFormat:
     def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
         """The content of the first member, as a view."""
         view = memoryview(payload).cast("B")
-        image = _member_at(view, 0, ("record", 0, 0))
+        image = member_at(view, 0, ("record", 0, 0))
         return view[image.start : image.start + image.size]
 
     def fields(self, payload: Buffer) -> Mapping[str, Feature]:
@@ -201,12 +166,12 @@ class SampleWriter:
         """Append one record, without copying the image."""
         key = b"%09d" % sample.number
         image_bytes = memoryview(sample.image).nbytes
-        header = _header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
+        header = encode_header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
         after_image = [bytes(-image_bytes % BLOCK_BYTES)]  # padding
         if sample.label >= 0:
             label = b"%d" % (sample.label + self._label_offset)
-            after_image.append(_encode_member(key + b".cls", label))
-        after_image.append(_encode_member(key + b".json", self._encode_json(sample)))
+            after_image.append(encode_member(key + b".cls", label))
+        after_image.append(encode_member(key + b".json", self._encode_json(sample)))
         tail = b"".join(after_image)
         self._sink.write(header)
         self._sink.write(sample.image)
@@ -219,7 +184,7 @@ class SampleWriter:
     def _encode_json(self, sample: Sample) -> bytes:
         """The content of the ``.json``. Raises RecordError for NaN and infinite numbers."""
         offset = self._label_offset
-        metadata: dict[str, Any] = {"height": sample.height, "width": sample.width}
+        metadata: dict[str, object] = {"height": sample.height, "width": sample.width}
         if sample.source:
             metadata["name"] = escape(os.fsdecode(sample.source))
         if sample.synset:
@@ -236,26 +201,6 @@ class SampleWriter:
             ) from error
 
 
-def _encode_member(name: bytes, content: bytes) -> bytes:
-    """The header and the content of a member, padded with zeros."""
-    return _header(name, len(content)) + content + bytes(-len(content) % BLOCK_BYTES)
-
-
-def _header(name: bytes, size: int) -> bytes:
-    """The ustar header of a member. Raises RecordError for 8 GiB or more.
-
-    The field for the size in the header cannot hold larger numbers.
-    """
-    if size > LARGEST_MEMBER_BYTES:
-        raise RecordError(
-            f"a member of {size} bytes is too large: a member of a tar must be below 8 GiB"
-        )
-    digits = b"%011o\0" % size
-    checksum = b"%06o\0 " % (_FIXED_SUM + sum(name) + sum(digits))
-    padded_name = name.ljust(100, b"\0")
-    return b"".join((padded_name, _MODE_AND_OWNERS, digits, _TIME, checksum, _AFTER_CHECKSUM))
-
-
 def _record_at(data: memoryview, offset: int, where: Where) -> RawRecord | None:
     """The record at ``offset``; None if the trailer begins there. Raises as ``_members_at``."""
     members = _members_at(data, offset, where)
@@ -265,7 +210,7 @@ def _record_at(data: memoryview, offset: int, where: Where) -> RawRecord | None:
     return RawRecord(offset, end - offset, data[offset:end])
 
 
-def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None:
+def _members_at(data: Window, offset: int, where: Where) -> list[Member] | None:
     """The members of the record at ``offset``; None if the trailer begins there.
 
     Raises CorruptRecord or TruncatedRecord unless the members are an image, at most one ``.cls``
@@ -273,92 +218,38 @@ def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None
     """
     location = (*where, offset)
     start = bytes(data[offset : offset + len(TRAILER)])
-    if start[:BLOCK_BYTES] == _ZEROS:
+    if start[:BLOCK_BYTES] == ZEROS:
         if start == TRAILER:
             return None
         if any(start):
             raise damaged(CorruptRecord, *location, "a block of zeros is followed by other bytes")
         raise damaged(TruncatedRecord, *location, "the file ends inside its end marker")
-    image = _member_at(data, offset, location)
+    image = member_at(data, offset, location)
     if image.extension not in _ENCODINGS:
         problem = f"the sample begins with {image.name}, not with a .jpg, .png or .webp"
-        raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS_HINT})")
+        raise damaged(CorruptRecord, *location, f"{problem} ({OTHER_TARS_HINT})")
     members = [image]
     while members[-1].extension != b"json":
         members.append(_next_member(data, members[-1], location))
     return members
 
 
-def _next_member(data: Window, last: _Member, location: tuple[str, int, int]) -> _Member:
+def _next_member(data: Window, last: Member, location: tuple[str, int, int]) -> Member:
     """The member after ``last`` of the same sample. Raises CorruptRecord if it is not there."""
     expected = (b"json",) if last.extension == b"cls" else (b"cls", b"json")
-    if data[last.end : last.end + BLOCK_BYTES] == _ZEROS:
+    if data[last.end : last.end + BLOCK_BYTES] == ZEROS:
         follower = "the end of the tar"
     else:
-        member = _member_at(data, last.end, location)
+        member = member_at(data, last.end, location)
         if member.key == last.key and member.extension in expected:
             return member
         follower = member.name
     names = " or ".join(f".{extension.decode()}" for extension in expected)
     problem = f"{follower} follows {last.name}, where its {names} belongs"
-    raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS_HINT})")
+    raise damaged(CorruptRecord, *location, f"{problem} ({OTHER_TARS_HINT})")
 
 
-def _member_at(data: Window, header_start: int, location: tuple[str, int, int]) -> _Member:
-    """The member whose header begins at byte ``header_start``.
-
-    ``location`` is the file, the number and the offset of the record, for errors. Raises the same
-    errors as ``_members_at``.
-    """
-    header = bytes(data[header_start : header_start + BLOCK_BYTES])
-    if len(header) < BLOCK_BYTES:
-        raise damaged(
-            TruncatedRecord, *location, f"the file ends inside the header at byte {header_start}"
-        )
-    if not _has_checksum(header):
-        problem = f"the checksum of the header at byte {header_start} does not match"
-        raise damaged(CorruptRecord, *location, problem)
-    member_type = header[156:157]
-    if member_type not in (b"0", b"\0"):
-        problem = f"a member of type {member_type!r}"
-        if member_type in (b"x", b"g"):
-            problem = "a pax header"
-        problem = f"{problem} at byte {header_start} ({_OTHER_TARS_HINT})"
-        raise damaged(CorruptRecord, *location, problem)
-    size = _octal(header[124:136])
-    if size is None:
-        raise damaged(
-            CorruptRecord, *location, f"the header at byte {header_start} has no octal size"
-        )
-    name = header[:100].partition(b"\0")[0]
-    if header[257:263] == b"ustar\0" and header[345]:
-        name = header[345:500].partition(b"\0")[0] + b"/" + name
-    folder, slash, base = name.rpartition(b"/")
-    stem, _, extension = base.partition(b".")
-    member = _Member(folder + slash + stem, extension.lower(), header_start + BLOCK_BYTES, size)
-    if member.end > len(data):
-        problem = f"the {size} bytes of {member.name} run past the end of the file at {len(data)}"
-        raise damaged(TruncatedRecord, *location, problem)
-    return member
-
-
-def _has_checksum(header: bytes) -> bool:
-    """Whether a block of a tar is a header with a correct checksum."""
-    checksum = header[148:156]
-    # The bytes of the checksum itself count as spaces.
-    expected = sum(header) - sum(checksum) + len(checksum) * ord(" ")
-    return _octal(checksum) == expected
-
-
-def _octal(field: bytes) -> int | None:
-    """The octal number in a field of a header; None if the field contains anything else."""
-    digits = field.strip(b" \0")
-    if not digits.isdigit() or b"8" in digits or b"9" in digits:
-        return None
-    return int(digits, 8)
-
-
-def _members_of(payload: Buffer) -> tuple[memoryview, list[_Member]]:
+def _members_of(payload: Buffer) -> tuple[memoryview, list[Member]]:
     """The bytes of a record and its members."""
     view = memoryview(payload).cast("B")
     members = _members_at(view, 0, ("record", 0))
@@ -367,7 +258,7 @@ def _members_of(payload: Buffer) -> tuple[memoryview, list[_Member]]:
     return view, members
 
 
-def _content(view: memoryview, members: Sequence[_Member], extension: bytes) -> bytes | None:
+def _content(view: memoryview, members: Sequence[Member], extension: bytes) -> bytes | None:
     """The content of the ``.cls`` or ``.json`` after the image; None if there is no such member."""
     for member in members[1:]:
         if member.extension == extension:
@@ -375,7 +266,7 @@ def _content(view: memoryview, members: Sequence[_Member], extension: bytes) -> 
     return None
 
 
-def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
+def _label_of(view: memoryview, members: Sequence[Member]) -> int | None:
     """The number in the ``.cls``; None if the sample has no ``.cls``."""
     content = _content(view, members, b"cls")
     if content is None:
@@ -391,7 +282,7 @@ def _number_of(key: bytes) -> int:
     return int(key) if key.isdigit() and len(key) <= _MAX_DIGITS else 0
 
 
-def _metadata_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]:
+def _metadata_of(view: memoryview, members: Sequence[Member]) -> dict[str, Any]:
     """The object in the ``.json``."""
     try:
         metadata = json.loads(_content(view, members, b"json") or b"")

@@ -139,7 +139,7 @@ def without_warnings() -> Iterator[None]:
             filters.remove(_IGNORE_PILLOW)
 
 
-def open_image(data: bytes, policy: ImagePolicy) -> DecodedImage:
+def decode_by_pillow(data: bytes, policy: ImagePolicy) -> DecodedImage:
     """Decode an image with Pillow. Convert its colours and transparency as the policy demands.
 
     Raises:
@@ -196,26 +196,19 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> De
     """Decode an image that Pillow has opened. ``data`` is the content of its file."""
     container = opened.format or "unknown"
     mode = opened.mode
-    notes = _header_notes(opened, data, policy)
     # Pillow turns a TIFF while it decodes, because its orientation is the order of its rows.
     turned_by_pillow = container == "TIFF"
+    notes = _header_notes(opened, data, policy)
     if turned_by_pillow:
-        tag = _orientation(opened)
+        orientation = _orientation(opened)
         notes += _load(opened, policy)
     else:
         notes += _load(opened, policy)
-        tag = _orientation(opened)  # the Exif data may follow the pixels in the file
+        orientation = _orientation(opened)  # the Exif data may follow the pixels in the file
     vars(opened).pop("_decoder", None)  # the WebP decoder keeps two more canvases in memory
     profile = opened.info.get("icc_profile") or None
-    image: Image.Image = opened
-    if container == "JPEG" and mode == "CMYK" and "adobe" not in opened.info:
-        # Pillow inverts every CMYK JPEG, but only files with an Adobe marker are stored inverted.
-        image = ImageChops.invert(opened)
-    if mode.startswith("I"):
-        image = _to_8_bits(opened)
-    image = _converted(image, data, profile, policy, notes)
+    image = _converted(_with_usual_samples(opened, mode), data, profile, policy, notes)
     is_profile_used = "icc_converted" in notes or "icc_broken" in notes
-    orientation = int(tag) if tag in range(1, 9) else 1
     width, height = image.size
     if turned_by_pillow and orientation >= 5:
         width, height = height, width
@@ -233,19 +226,39 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> De
     pixels = np.asarray(image).reshape(image.height, image.width, -1)
     if not turned_by_pillow:
         pixels = turn(pixels, source.applied_orientation)
-    pixels_match_file = notes in ([], ["alpha_kept"]) and image.mode == mode
+    is_unchanged = notes in ([], ["alpha_kept"]) and image.mode == mode
+    return DecodedImage(pixels, source, is_unchanged and _is_decoded_alike(container, data))
+
+
+def _with_usual_samples(opened: Image.Image, mode: str) -> Image.Image:
+    """The decoded image with 8 bits per sample, and with CMYK samples as they are stored.
+
+    ``mode`` is the mode of the image before it was decoded.
+    """
+    if mode.startswith("I"):
+        return _to_8_bits(opened)
+    if opened.format == "JPEG" and mode == "CMYK" and "adobe" not in opened.info:
+        # Pillow inverts every CMYK JPEG, but only files with an Adobe marker are stored inverted.
+        return ImageChops.invert(opened)
+    return opened
+
+
+def _is_decoded_alike(container: str, data: bytes) -> bool:
+    """Whether all decoders get the same pixels from a file of this format."""
     if container == "PNG":
-        pixels_match_file = pixels_match_file and _is_sound_png(data)
-    elif container != "WEBP":
-        pixels_match_file = False
-    return DecodedImage(pixels, source, pixels_match_file)
+        return _is_sound_png(data)
+    return container == "WEBP"
 
 
-def _orientation(image: Image.Image) -> Any:
-    """The orientation in the Exif data. XMP data is removed, so that Pillow does not use it."""
+def _orientation(image: Image.Image) -> int:
+    """The orientation in the Exif data, 1 to 8; 1 if there is no valid one.
+
+    XMP data is removed, so that Pillow does not use it.
+    """
     for xmp in ("xmp", "XML:com.adobe.xmp"):
         image.info.pop(xmp, None)
-    return image.getexif().get(ExifTags.Base.Orientation, 1)
+    tag = image.getexif().get(ExifTags.Base.Orientation, 1)
+    return int(tag) if tag in range(1, 9) else 1
 
 
 def _header_notes(image: Image.Image, data: bytes, policy: ImagePolicy) -> list[Note]:

@@ -21,7 +21,7 @@ from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import icc, jpeg
-from dataprep.image.containers import DecodedImage, extension_notes, open_image
+from dataprep.image.containers import DecodedImage, decode_by_pillow, extension_notes
 from dataprep.image.output_size import (
     Geometry,
     Pixels,
@@ -155,7 +155,7 @@ def _convert(data: bytes, policy: ImagePolicy, name: str) -> Converted:
         )
     if data.startswith(jpeg.SOI):
         return _convert_jpeg(data, extension_notes(name, "JPEG", policy), policy)
-    decoded = open_image(data, policy)
+    decoded = decode_by_pillow(data, policy)
     notes = extension_notes(name, decoded.source.container, policy)
     return _convert_decoded(data, decoded, notes, policy)
 
@@ -167,7 +167,7 @@ def _convert_jpeg(data: bytes, notes: Notes, policy: ImagePolicy) -> Converted:
     except jpeg.UnreadableHeader:
         # Pillow decodes more kinds of subsampling than TurboJPEG, but does not report lost pixels.
         notes = (*notes, "subsampling_converted")
-        return _convert_decoded(data, open_image(data, policy), notes, policy)
+        return _convert_decoded(data, decode_by_pillow(data, policy), notes, policy)
     require_size(header.width, header.height, policy)
     if header.has_several_scans:
         jpeg.require_few_scans(data, header)
@@ -179,7 +179,7 @@ def _convert_jpeg(data: bytes, notes: Notes, policy: ImagePolicy) -> Converted:
     _, decoder_notes = jpeg.decode(data, header, "CMYK", keep_truncated=keep_truncated)
     notes = (*notes, *decoder_notes)
     complete = data + jpeg.EOI if "truncated_kept" in decoder_notes else data
-    return _convert_decoded(complete, open_image(complete, policy), notes, policy)
+    return _convert_decoded(complete, decode_by_pillow(complete, policy), notes, policy)
 
 
 def _convert_plain_jpeg(

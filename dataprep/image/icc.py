@@ -121,11 +121,14 @@ def _mode(profile: bytes) -> str:
 def _transform(profile: bytes) -> ImageCms.ImageCmsTransform:
     """The conversion from a profile to sRGB. Threads can share it, because it caches no pixels."""
     mode = _mode(profile)
+    flags = _FLAGS
+    if mode == "L":
+        flags |= ImageCms.Flags.NOOPTIMIZE
     return ImageCms.buildTransform(
         ImageCms.ImageCmsProfile(io.BytesIO(profile)),
         ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")),
         mode,
         "RGB",
         ImageCms.Intent.RELATIVE_COLORIMETRIC,
-        _FLAGS | (ImageCms.Flags.NOOPTIMIZE if mode == "L" else 0),
+        flags,
     )

@@ -133,6 +133,7 @@ def _shared_image(pixels: Pixels) -> Image.Image:
 
 @lru_cache(maxsize=2)
 def _cykooz_options(filter: str) -> Any:
+    """The options of cykooz-resizer for a filter."""
     cykooz_name, _, _ = _KERNELS[filter]
     kernel = cykooz_resizer.FilterType[cykooz_name]
     algorithm = cykooz_resizer.ResizeAlg.convolution(kernel)

@@ -7,7 +7,8 @@ import contextlib
 import numpy as np
 import simplejpeg
 
-from dataprep.image.containers import open_image
+from dataprep.image.containers import decode_by_pillow
+from dataprep.image.jpeg import SOI
 from dataprep.image.output_size import Pixels
 from dataprep.image.policy import ImagePolicy
 
@@ -26,12 +27,12 @@ def decode_rgb(data: bytes | bytearray | memoryview) -> Pixels:
     Raises:
         ImageError: the data is not an image, or cannot be decoded.
     """
-    if bytes(data[:2]) == b"\xff\xd8":
+    if bytes(data[:2]) == SOI:
         # If simplejpeg fails, Pillow tries to decode the JPEG below, and its error is reported.
         with contextlib.suppress(ValueError, KeyError):
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
             if colorspace not in ("CMYK", "YCCK") and width * height <= _POLICY.max_pixels:
                 pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False)
                 return pixels
-    pixels = open_image(bytes(data), _POLICY).pixels
+    pixels = decode_by_pillow(bytes(data), _POLICY).pixels
     return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels

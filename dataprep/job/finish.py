@@ -35,7 +35,8 @@ from dataprep.labels import LabelSpace
 from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.output import keys, manifest
-from dataprep.output.manifest import Manifest, Receipt, Samples, TableEntry
+from dataprep.output.manifest import Manifest, TableEntry
+from dataprep.output.receipt import Receipt, Samples
 from dataprep.output.samples_table import SampleTable
 from dataprep.output.versions import informative_versions
 from dataprep.stores import Store, StoreOptions, open_store

@@ -22,7 +22,8 @@ from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order
 from dataprep.output import keys
-from dataprep.output.manifest import Manifest, Receipt, Row
+from dataprep.output.manifest import Manifest
+from dataprep.output.receipt import Receipt, Row
 from dataprep.stores import Store
 
 _STORE_THREADS = 16

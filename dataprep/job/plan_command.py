@@ -36,7 +36,7 @@ from dataprep.job.worker import ShardTask, convert_task, encode_batches
 from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
 from dataprep.output import keys
-from dataprep.output.manifest import Row
+from dataprep.output.receipt import Row
 from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore

@@ -18,7 +18,7 @@ from crc32c import crc32c
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.output import keys
 from dataprep.output.keys import MAX_SHARD_BYTES
-from dataprep.output.manifest import StoredFile, StoredShard
+from dataprep.output.receipt import StoredFile, StoredShard
 from dataprep.stores import Buffer, Store
 from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
 from dataprep.stores.protocol import Uploads

@@ -38,7 +38,7 @@ from dataprep.labels import LabelSpace
 from dataprep.labels.boxes import AnnotatedImage, BoxColumns
 from dataprep.names import CODEC, escape, escape_all, unescape_all
 from dataprep.output.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
-from dataprep.output.manifest import Row, Samples
+from dataprep.output.receipt import Row, Samples
 from dataprep.output.samples_table import number_column, read_table, text_column, to_numpy_array
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers

@@ -27,7 +27,7 @@ from dataprep.labels.boxes import convert_boxes
 from dataprep.labels.options import BoxOptions
 from dataprep.names import escape_all, to_bytes
 from dataprep.output import keys
-from dataprep.output.manifest import Receipt, RecordLocation, Row, Samples, StoredShard
+from dataprep.output.receipt import Receipt, RecordLocation, Row, Samples, StoredShard
 from dataprep.output.versions import require_versions
 from dataprep.sources import ReadsRuns, Source
 from dataprep.stores import Store

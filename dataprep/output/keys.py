@@ -11,11 +11,14 @@ LABELS = "labels.json"
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
 
+# Patterns for parts of keys: the name of a split, and the numbers of a shard and of all shards.
+_SPLIT = r"[A-Za-z0-9_]+"
+_NUMBERS = r"-\d{5,}-of-\d{5,}"
 # The files that show that a split was begun. A plan is not among them, because it is written before
 # the job file.
 _FILE_OF_BEGUN_SPLIT = re.compile(
-    r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet)"
-    r"|receipts/(?P<split_of_receipt>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
+    rf"(?P<split>{_SPLIT})\.(job\.json|manifest\.json|samples\.parquet)"
+    rf"|receipts/(?P<split_of_receipt>{_SPLIT}){_NUMBERS}\.json"
 )
 
 
@@ -54,7 +57,7 @@ def split_of_shard(name: str) -> str | None:
 
     The name is a key without its folder.
     """
-    match = re.match(r"([A-Za-z0-9_]+)-\d{5,}-of-\d{5,}", name)
+    match = re.match(rf"({_SPLIT}){_NUMBERS}", name)
     return match[1] if match else None
 
 
@@ -90,7 +93,7 @@ def manifest(split: str) -> str:
 
 def split_of_job(key: str) -> str | None:
     """Return the split whose job file has this key; None if it is not the key of a job file."""
-    match = re.fullmatch(r"([A-Za-z0-9_]+)\.job\.json", key)
+    match = re.fullmatch(rf"({_SPLIT})\.job\.json", key)
     return match[1] if match else None
 
 
@@ -122,5 +125,5 @@ def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
         return name in files
     if folder.removeprefix("index/") not in {"receipts", *format_names}:
         return False
-    pattern = rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?"
+    pattern = rf"{re.escape(split)}{_NUMBERS}(\.[^.]+)?"
     return re.fullmatch(pattern, name) is not None

@@ -24,17 +24,19 @@ from numpy.typing import NDArray
 from dataprep.errors import DatasetError, ObjectNotFound
 from dataprep.output import keys
 from dataprep.output.manifest import (
-    COLUMN_TYPES,
     OUT_OF_BOUNDS,
-    ByteInteger,
-    Count,
     FormatEntry,
     Manifest,
-    RecordLocation,
     SampleCounts,
+    out_of_bounds,
+)
+from dataprep.output.receipt import (
+    COLUMN_TYPES,
+    ByteInteger,
+    Count,
+    RecordLocation,
     Samples,
     SmallInteger,
-    out_of_bounds,
 )
 from dataprep.stores import Store, location
 
@@ -293,6 +295,7 @@ def stored_table(store: Store, manifest: Manifest) -> StoredTable:
 
 
 def _unusable(store: Store, split: str, problem: str) -> DatasetError:
+    """The error for a table of samples that is missing or damaged."""
     return DatasetError(
         f"{location(store, keys.samples(split))}: {problem}: remove {keys.manifest(split)} and run "
         f"dataprep finalize {store.uri}, which writes both again"

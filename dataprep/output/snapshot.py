@@ -145,6 +145,7 @@ class Snapshot:
         self.check()
 
     def _changed(self, reason: str) -> DatasetChanged:
+        """Return the error for a split that was made again."""
         return DatasetChanged(
             f"the data set changed: split {self._split!r} of {self.store.uri} was made again "
             f"since it was opened ({reason}). Samples read before are consistent. Open it again "
@@ -153,6 +154,7 @@ class Snapshot:
 
 
 def _read_versioned(store: Store, key: str, offset: int, length: int | None) -> Versioned:
+    """Return bytes of an object; without a version if the store has none."""
     if isinstance(store, GetVersioned):
         return store.get_versioned(key, offset, length)
     data = store.get(key) if length is None else store.get_range(key, offset, length)

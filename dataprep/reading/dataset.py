@@ -2,96 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import os
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
-from crc32c import crc32c
 
-from dataprep.errors import (
-    ConfigError,
-    CorruptRecord,
-    DatasetError,
-    FormatMissing,
-    ImageError,
-    ObjectNotFound,
-)
+from dataprep.errors import ConfigError, FormatMissing
 from dataprep.formats import Sample, get_format, preferred_format
-from dataprep.formats.protocol import Buffer, RawRecord
-from dataprep.image.output_size import Pixels
-from dataprep.image.rgb import decode_rgb
 from dataprep.labels import LabelSpace
-from dataprep.ordered import in_order
 from dataprep.output import keys
-from dataprep.output.manifest import FormatEntry, Manifest
-from dataprep.output.samples_table import StoredTable, stored_table, to_numpy_array
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.epoch_order import Integers
 from dataprep.reading.query import Query
-from dataprep.reading.ranges import Range, RecordLocations, largest_gap_bytes
 from dataprep.reading.read_counter import ReadCounter
+from dataprep.reading.sample_reader import SampleReader
+from dataprep.reading.sample_rows import OpenState, Place, Places, SampleRows
+from dataprep.reading.sequences import Images, SlicedToLists, sample_number
+from dataprep.reading.split_part import SplitPart, first_samples
 from dataprep.reading.splits import open_split
 from dataprep.reading.subset import (
     DividedSubset,
-    divided_subset,
     fingerprint,
-    sample_name,
     sorted_numbers,
+    subset_of_shares,
 )
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.protocol import Close
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Item = TypeVar("Item")
-
-_SHARDS_AHEAD = 4
-"""Shards that iteration fetches before they are needed."""
-
-_RANGES_AHEAD = 16
-"""Byte ranges that iteration over a subset fetches before they are needed."""
-
-_MAX_BYTES_AHEAD = 128 * 2**20
-"""Memory for shards or ranges that were fetched ahead, unless two shards are larger."""
-
-
-class Place(NamedTuple):
-    """The location of a record.
-
-    Attributes:
-        key: the key of the shard below the output.
-        offset: the first byte of the record in the shard.
-        length: the size of the record in bytes.
-    """
-
-    key: str
-    offset: int
-    length: int
-
-
-class Places(NamedTuple):
-    """The location and the label of each sample: int64 arrays of shape (samples,).
-
-    Attributes:
-        shards: the number of the shard, from 0, in the order of the manifest.
-        offsets: the first byte of the record in its shard.
-        lengths: the size of the record in bytes.
-        labels: the label of the sample, from 0.
-    """
-
-    shards: Integers
-    offsets: Integers
-    lengths: Integers
-    labels: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +73,7 @@ class Shard:
         return self._dataset.iterate([self])
 
 
-class _SlicedToLists(Sequence[Item]):
-    """A sequence whose slices are lists. A subclass defines ``__len__`` and ``_item``."""
-
-    @abstractmethod
-    def _item(self, number: int) -> Item:
-        """Return an item by its number, which is from 0 to ``len(self) - 1``."""
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Item]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> Item | list[Item]:
-        if isinstance(index, slice):
-            return [self._item(number) for number in range(*index.indices(len(self)))]
-        return self._item(_sample_number(index, len(self)))
-
-
-class Dataset(_SlicedToLists[Sample]):
+class Dataset(SlicedToLists[Sample]):
     """The samples of one split, in the order in which they were written.
 
     ``dataprep.open`` returns a data set. Labels count from 0. ``len(dataset)`` takes no request,
@@ -221,33 +147,28 @@ class Dataset(_SlicedToLists[Sample]):
         self.split = split
         self.format = format or preferred_format(formats)
         self.check = check
-        self._closed = False
         if self.format not in formats:
             raise FormatMissing(
                 f"split {split!r} of {store.uri} has no format {format!r}: it has "
                 + ", ".join(formats)
             )
-        self._format = get_format(self.format)
-        self._options = self.manifest.record_options(self.format)
-        self._chosen_shards = chosen_shards
-        self._selected_samples = selected_samples
-        self._queries = queries
-        # For each shard of the whole split, the number of its first sample in the whole split, and
-        # at the end the number of all samples.
-        self._first_samples = _first_samples(self.manifest.formats[self.format])
-        # The numbers in the whole split of the shards that the manifest of this data set lists.
-        self._listed_shards = tuple(range(len(self._first_samples) - 1))
-        if selected_samples is not None:
-            self._listed_shards = tuple(np.unique(self._shards_of(selected_samples)).tolist())
-        elif chosen_shards is not None:
-            self._listed_shards = chosen_shards
-        if chosen_shards is not None or selected_samples is not None:
-            self.manifest = _manifest_of_shards(self.manifest, self._listed_shards)
-        if chosen_shards is not None:
-            # A data set of chosen shards is never the share of a host.
-            self.manifest = replace(self.manifest, share=None)
+        record_format = get_format(self.format)
+        starts = first_samples(self.manifest.formats[self.format])
+        self._part = SplitPart(starts, chosen_shards, selected_samples, queries)
+        self.manifest = self._part.manifest_of(self.manifest)
         self._format_entry = self.manifest.formats[self.format]
-        self._table_in_memory: StoredTable | None = None
+        self._state = OpenState(repr(self))
+        self._rows = SampleRows(
+            self.snapshot,
+            self.manifest,
+            self.format,
+            self._part,
+            self._state,
+            reads_checksums=check and not record_format.has_checksums,
+        )
+        self._reader = SampleReader(
+            self.snapshot, record_format, self.manifest.record_options(self.format), self._rows
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (
@@ -256,9 +177,9 @@ class Dataset(_SlicedToLists[Sample]):
             self.format,
             self.snapshot,
             self.check,
-            self._chosen_shards,
-            self._selected_samples,
-            self._queries,
+            self._part.chosen_shards,
+            self._part.selected_samples,
+            self._part.queries,
         )
 
     def __enter__(self) -> Dataset:
@@ -272,7 +193,7 @@ class Dataset(_SlicedToLists[Sample]):
 
         Samples can no longer be read. Columns that were read before remain available.
         """
-        self._closed = True
+        self._state.close()
         if isinstance(self.store, Close):
             self.store.close()
 
@@ -289,27 +210,27 @@ class Dataset(_SlicedToLists[Sample]):
         return self.read_counter
 
     def __len__(self) -> int:
-        if self._selected_samples is None:
+        if self._part.selected_samples is None:
             return self._format_entry.records
-        return len(self._selected_samples)
+        return len(self._part.selected_samples)
 
     def __repr__(self) -> str:
         count = f"{len(self):,} samples"
         if self.is_subset:
-            count = f"{len(self):,} of {self._first_samples[-1]:,} samples"
+            count = f"{len(self):,} of {self._part.samples_in_split:,} samples"
         return f"<Dataset {self.store.uri} {self.split!r} {self.format}: {count}>"
 
     @property
     def is_subset(self) -> bool:
         """Whether ``where`` or ``select`` returned this data set."""
-        return self._selected_samples is not None
+        return self._part.selected_samples is not None
 
     @cached_property
     def subset(self) -> str | None:
         """The name of a subset in saved states: the SHA-256 of ``numbers``. None if no subset."""
-        if self._selected_samples is None:
+        if self._part.selected_samples is None:
             return None
-        return fingerprint(self._selected_samples)
+        return fingerprint(self._part.selected_samples)
 
     @property
     def numbers(self) -> Integers:
@@ -318,18 +239,12 @@ class Dataset(_SlicedToLists[Sample]):
         If the whole split is opened, ``dataset[i]``, ``written`` and ``dataprep inspect --record``
         use these numbers.
         """
-        if self._selected_samples is not None:
-            return self._selected_samples.copy()
-        numbers_by_shard = []
-        for shard in self._listed_shards:
-            first, following = self._first_samples[shard], self._first_samples[shard + 1]
-            numbers_by_shard.append(np.arange(first, following))
-        return np.concatenate(numbers_by_shard)
+        return self._part.numbers
 
     @cached_property
     def label_space(self) -> LabelSpace:
         """The classes, by label."""
-        self._require_open()
+        self._state.require_open()
         data = self.snapshot.get(keys.LABELS)
         return LabelSpace.from_json(data, location(self.store, keys.LABELS))
 
@@ -345,10 +260,7 @@ class Dataset(_SlicedToLists[Sample]):
         """
         if self.is_subset:
             return self.written
-        frame = self._table.frame()
-        if self._chosen_shards is None:
-            return frame
-        return frame[frame["shard"].isin(self._shard_numbers)].reset_index(drop=True)
+        return self._rows.all_sources()
 
     @cached_property
     def written(self) -> pd.DataFrame:
@@ -359,20 +271,12 @@ class Dataset(_SlicedToLists[Sample]):
         Raises:
             DatasetError: the table is missing, damaged, or belongs to another split.
         """
-        return self._written_rows()
+        return self._rows.written()
 
     @property
     def labels(self) -> Integers:
         """The label of each sample, from 0: int64 of shape (samples,)."""
         return self.places.labels
-
-    @property
-    def _table(self) -> StoredTable:
-        if self._table_in_memory is None:
-            self._require_open()
-            with self.snapshot.unchanged():
-                self._table_in_memory = stored_table(self.store, self.manifest)
-        return self._table_in_memory
 
     @cached_property
     def places(self) -> Places:
@@ -383,11 +287,7 @@ class Dataset(_SlicedToLists[Sample]):
         Raises:
             DatasetError: the table is missing, damaged, or belongs to another split.
         """
-        names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
-        places = Places(*self._integer_columns(names))
-        # The table has the numbers of shards in the whole split. A host's share and a data set of
-        # chosen shards have only some of these shards, which count from 0 here.
-        return places._replace(shards=np.searchsorted(self._shard_numbers, places.shards))
+        return self._rows.places
 
     @cached_property
     def checksums(self) -> Integers | None:
@@ -396,60 +296,7 @@ class Dataset(_SlicedToLists[Sample]):
         It is None if ``check`` is False, if the format has checksums of its own, and for outputs
         of early versions.
         """
-        if not self.check or self._format.has_checksums:
-            return None
-        # Early versions wrote a table without this column.
-        with suppress(DatasetError):
-            (checksums,) = self._integer_columns([f"{self.format}_crc32c"])
-            return checksums
-        return None
-
-    @property
-    def _shard_numbers(self) -> list[int]:
-        """The numbers of the shards in their keys and in the table of samples, ascending."""
-        return [keys.shard_number(shard.key) for shard in self._format_entry.shards]
-
-    def _integer_columns(self, names: Sequence[str]) -> list[Integers]:
-        """Return columns of the table of samples: int64 arrays of shape (samples,).
-
-        Raises:
-            DatasetError: the table is missing or damaged, or lacks a column.
-        """
-        columns = self._table.columns(names).columns
-        arrays = [to_numpy_array(column).astype(np.int64, copy=False) for column in columns]
-        rows = self._rows(len(arrays[0]))
-        if rows is None:
-            return arrays
-        return [array[rows] for array in arrays]
-
-    def _written_rows(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return these columns of the table, or all columns, with a row for each sample."""
-        frame = self._table.frame(names, written=True)
-        rows = self._rows(len(frame))
-        if rows is None:
-            return frame
-        return frame.iloc[rows].reset_index(drop=True)
-
-    def _rows(self, written_rows: int) -> Integers | None:
-        """Return the rows of these samples among the written rows of the table; None for all.
-
-        Raises:
-            DatasetError: the table has fewer written rows than the manifest has records.
-        """
-        if self._chosen_shards is None and self._selected_samples is None:
-            return None
-        records = self._first_samples[-1]
-        if written_rows < records:
-            raise DatasetError(
-                f"{location(self.store, keys.samples(self.split))}: it has {written_rows:,} "
-                f"written samples, the manifest has {records:,} records; run dataprep verify"
-            )
-        return self.numbers
-
-    def _shards_of(self, numbers: Integers) -> Integers:
-        """Return the shard of each sample. All numbers are those in the whole split."""
-        shards: Integers = np.searchsorted(self._first_samples, numbers, side="right") - 1
-        return shards
+        return self._rows.checksums
 
     @property
     def images(self) -> Images:
@@ -465,10 +312,7 @@ class Dataset(_SlicedToLists[Sample]):
         Raises:
             IndexError: the number is out of range.
         """
-        number = _sample_number(index, len(self))
-        places = self.places
-        key = self._format_entry.shards[int(places.shards[number])].key
-        return Place(key, int(places.offsets[number]), int(places.lengths[number]))
+        return self._rows.place(sample_number(index, len(self)))
 
     def read(self, key: str, offset: int, length: int) -> bytes:
         """Return part of an object of the split, by one range request.
@@ -484,7 +328,7 @@ class Dataset(_SlicedToLists[Sample]):
             DatasetChanged: the split was written again since it was opened.
             ObjectNotFound: the object is missing.
         """
-        self._require_open()
+        self._state.require_open()
         return self.snapshot.get_range(key, offset, length)
 
     def shards(self) -> tuple[Shard, ...]:
@@ -492,14 +336,10 @@ class Dataset(_SlicedToLists[Sample]):
 
         A subset has only the shards that contain its samples.
         """
-        first_samples = _first_samples(self._format_entry)
-        if self._selected_samples is not None:
-            first_in_split = [self._first_samples[shard] for shard in self._listed_shards]
-            first_in_subset = np.searchsorted(self._selected_samples, first_in_split).tolist()
-            first_samples = [*first_in_subset, len(self)]
+        samples_by_shard = self._part.samples_by_shard()
         shards = []
         for number, entry in enumerate(self._format_entry.shards):
-            samples = range(first_samples[number], first_samples[number + 1])
+            samples = samples_by_shard[number]
             shards.append(Shard(number, entry.key, entry.bytes, entry.sha256, samples, self))
         return tuple(shards)
 
@@ -536,11 +376,7 @@ class Dataset(_SlicedToLists[Sample]):
                 f"split {self.split!r} of {self.store.uri} {problem}: give of_shards at least one "
                 f"number from 0 to {count - 1}"
             )
-        shards = tuple(self._listed_shards[number] for number in chosen)
-        if self._selected_samples is None:
-            return self._restricted(shards, None, self._queries)
-        is_in_shards = np.isin(self._shards_of(self._selected_samples), shards)
-        return self._restricted(shards, self._selected_samples[is_in_shards], self._queries)
+        return self._restricted(self._part.of_shards(chosen))
 
     def where(self, query: str) -> Dataset:
         """Return the samples that match a query over the table of samples, as a subset.
@@ -565,8 +401,10 @@ class Dataset(_SlicedToLists[Sample]):
                 f"none of the {len(self):,} samples of split {self.split!r} of {self.store.uri} "
                 f"matches {query!r}: dataset.written shows the values of the columns"
             )
-        queries = None if self._queries is None else (*self._queries, query)
-        return self._restricted(self._chosen_shards, self.numbers[numbers], queries)
+        queries = self._part.queries
+        if queries is not None:
+            queries = (*queries, query)
+        return self._restricted(self._part.of_samples(numbers, queries))
 
     def matching(self, query: str) -> Integers:
         """Return the numbers of the samples that match a query, ascending.
@@ -590,8 +428,8 @@ class Dataset(_SlicedToLists[Sample]):
             >>> numbers.dtype
             dtype('int64')
         """
-        parsed = Query.parse(query, self._table.schema())
-        mask = parsed.matches(self._written_rows(parsed.columns))
+        parsed = Query.parse(query, self._rows.table.schema())
+        mask = parsed.matches(self._rows.written(parsed.columns))
         matches: Integers = np.flatnonzero(mask)
         return matches
 
@@ -617,29 +455,21 @@ class Dataset(_SlicedToLists[Sample]):
             3
         """
         selected = sorted_numbers(numbers, len(self), repr(self))
-        return self._restricted(self._chosen_shards, self.numbers[selected], None)
+        return self._restricted(self._part.of_samples(selected, None))
 
-    def _restricted(
-        self,
-        shards: tuple[int, ...] | None,
-        samples: Integers | None,
-        queries: tuple[str, ...] | None,
-    ) -> Dataset:
-        """Return a data set of some shards and samples, with the same connections and table.
-
-        The arguments are ``chosen_shards``, ``selected_samples`` and ``queries`` of ``Dataset``.
-        """
+    def _restricted(self, part: SplitPart) -> Dataset:
+        """Return a data set of a part of the split, with the same connections and table."""
         dataset = Dataset(
             self.store,
             self.split,
             self.format,
             self.snapshot,
             self.check,
-            shards,
-            samples,
-            queries,
+            part.chosen_shards,
+            part.selected_samples,
+            part.queries,
         )
-        dataset._table_in_memory = self._table_in_memory
+        dataset._rows.use_table_of(self._rows)
         return dataset
 
     def __iter__(self) -> Iterator[Sample]:
@@ -661,158 +491,20 @@ class Dataset(_SlicedToLists[Sample]):
             DatasetChanged: the split was written again since it was opened.
         """
         chosen = list(self.shards() if shards is None else shards)
-        if self.is_subset:
-            yield from self._iterate_ranges(chosen)
-            return
-        fetched = in_order(
-            self._fetch, chosen, _SHARDS_AHEAD, weight=_shard_bytes, budget=_memory_budget(chosen)
-        )
-        with closing(fetched) as contents:
-            for shard in chosen:
-                # The data set may have been closed after this shard was fetched.
-                self._require_open()
-                # Hold no reference to the bytes of a shard, so that their memory is freed early.
-                yield from self._samples_in(next(contents), shard)
+        if not self.is_subset:
+            return self._reader.samples_of_shards(chosen)
+        return self._samples_of_subset(chosen)
 
-    def _iterate_ranges(self, shards: Sequence[Shard]) -> Iterator[Sample]:
-        """Yield the samples of a subset in these shards; read only their byte ranges."""
+    def _samples_of_subset(self, shards: Sequence[Shard]) -> Iterator[Sample]:
+        """Yield the samples of a subset in these shards. Raises ConfigError for other shards."""
         own_shards = self.shards()
         for shard in shards:
             if shard.number >= len(own_shards) or shard != own_shards[shard.number]:
                 raise ConfigError(f"{shard!r} is not a shard of {self!r}: use its shards()")
-        places = self.places
-        records = RecordLocations(places.shards, places.offsets, places.lengths)
-        gap_bytes = largest_gap_bytes(self.store)
-
-        def ranges() -> Iterator[tuple[Shard, Range]]:
-            for shard in shards:
-                for byte_range in records.ranges(shard.samples, gap_bytes):
-                    yield shard, byte_range
-
-        def fetch(item: tuple[Shard, Range]) -> tuple[Shard, Range, bytes]:
-            shard, byte_range = item
-            self._require_open()
-            length = byte_range.stop - byte_range.start
-            data = self.snapshot.get_range(shard.key, byte_range.start, length)
-            return shard, byte_range, data
-
-        def range_bytes(item: tuple[Shard, Range]) -> int:
-            _, byte_range = item
-            return byte_range.stop - byte_range.start
-
-        fetched = in_order(
-            fetch, ranges(), _RANGES_AHEAD, weight=range_bytes, budget=_memory_budget(shards)
-        )
-        with closing(fetched) as contents:
-            for shard, byte_range, data in contents:
-                for position in byte_range.positions:
-                    self._require_open()
-                    number = shard.samples[position]
-                    start = int(places.offsets[number]) - byte_range.start
-                    record = memoryview(data)[start : start + int(places.lengths[number])]
-                    yield self._sample_of(record, number)
-
-    def _fetch(self, shard: Shard) -> bytes:
-        self._require_open()
-        return self.snapshot.get(shard.key)
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise DatasetError(f"{self!r} is closed: open it again")
-
-    def _samples_in(self, data: bytes, shard: Shard) -> Iterator[Sample]:
-        """Yield the samples of a shard whose bytes are ``data``."""
-        name = location(self.store, shard.key)
-        records = 0
-        for record in self._format.read(data, name):
-            records += 1
-            if records > len(shard):
-                break
-            record_name = f"{name}: record {records - 1}"
-            if self.checksums is not None:
-                encoded = memoryview(data)[record.offset : record.offset + record.length]
-                self._require_checksum(encoded, shard.samples[records - 1], record_name)
-            yield self._decoded(record, record_name, record.offset)
-        # A shard that was cut or extended at the end of a record has no damaged record.
-        if records != len(shard):
-            raise CorruptRecord(
-                f"{name}: not the {len(shard):,} records of the manifest; run dataprep verify"
-            )
+        yield from self._reader.samples_of_ranges(shards)
 
     def _item(self, number: int) -> Sample:
-        return self._sample_of(self.read(*self.place(number)), number)
-
-    def _sample_of(self, data: Buffer, number: int) -> Sample:
-        """Return the sample of an encoded record."""
-        key, offset, _ = self.place(number)
-        name = location(self.store, key)
-        sample = self._name(number)
-        records = list(self._format.read(data, f"{name} at {offset}"))
-        if len(records) != 1:
-            raise CorruptRecord(
-                f"{name}: {len(records)} records at byte {offset}, expected {sample}; "
-                "run dataprep verify"
-            )
-        self._require_checksum(data, number, f"{name}: {sample}")
-        return self._decoded(records[0], f"{name}: {sample}", offset)
-
-    def _name(self, number: int) -> str:
-        """Describe a sample for messages. For a subset, its number in the split is added."""
-        return sample_name(number, self._selected_samples)
-
-    def _require_checksum(self, record: Buffer, number: int, name: str) -> None:
-        """Raise CorruptRecord if a record does not have the checksum in the table of samples."""
-        if self.checksums is not None and crc32c(record) != self.checksums[number]:
-            raise CorruptRecord(
-                f"{name}: its CRC-32C is not the one in the table of samples; run dataprep verify"
-            )
-
-    def _decoded(self, record: RawRecord, name: str, offset: int) -> Sample:
-        """Return the sample of a record.
-
-        The sample has a copy of the image, so that it can be pickled and does not keep the bytes of
-        the shard in memory.
-        """
-        try:
-            sample = self._format.decode(record.payload, self._options)
-        except CorruptRecord as error:
-            raise CorruptRecord(f"{name} at byte {offset}: {error}", offset=offset) from None
-        return replace(sample, image=bytes(sample.image))
-
-
-class Images(_SlicedToLists[Pixels]):
-    """The decoded images of a data set: uint8 arrays of shape (height, width, 3), in RGB.
-
-    Each image has its own size. A greyscale image has three equal channels. The EXIF orientation is
-    ignored. ``images[i]`` takes one range request. Iteration reads shard after shard. If an image
-    cannot be decoded, ImageError says which one, with its shard and offset.
-
-    Example:
-        >>> pixels = dataprep.open("out").images[0]
-        >>> pixels.dtype
-        dtype('uint8')
-    """
-
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __iter__(self) -> Iterator[Pixels]:
-        for number, sample in enumerate(self._dataset):
-            yield self._pixels(number, sample)
-
-    def _item(self, number: int) -> Pixels:
-        return self._pixels(number, self._dataset[number])
-
-    def _pixels(self, number: int, sample: Sample) -> Pixels:
-        try:
-            return decode_rgb(sample.image)
-        except ImageError as error:
-            key, offset, _ = self._dataset.place(number)
-            where = f"{location(self._dataset.store, key)} at byte {offset:,}"
-            raise type(error)(f"{self._dataset._name(number)} ({where}): {error}") from None
+        return self._reader.sample(number)
 
 
 def open_dataset(
@@ -866,62 +558,8 @@ def subset_of_all_hosts(dataset: Dataset) -> DividedSubset | None:
     Raises:
         DatasetError: the table of samples of the whole split is missing or damaged.
     """
-    share, queries, store = dataset.manifest.share, dataset._queries, dataset.store
+    share, queries = dataset.manifest.share, dataset._part.queries
     if not dataset.is_subset or share is None or share.table is None or queries is None:
         return None
-    dataset._require_open()
-    key = keys.whole_samples(dataset.split)
-    content = b""
-    with dataset.snapshot.unchanged(), suppress(ObjectNotFound):
-        content = store.get(key)
-    if hashlib.sha256(content).hexdigest() != share.table.sha256:
-        raise DatasetError(
-            f"{location(store, key)}: missing or damaged: remove it, and run the same dataprep "
-            "stage again"
-        )
-    divided = divided_subset(StoredTable(store, dataset.split, content), share.shards, queries)
-    matches_in_share = divided.samples[share.number]
-    if matches_in_share != len(dataset):
-        raise DatasetError(
-            f"{location(store, key)}: {matches_in_share:,} samples of this share match "
-            f"{' and '.join(queries)!r}, and {len(dataset):,} in {keys.samples(dataset.split)}; "
-            "run dataprep verify"
-        )
-    return divided
-
-
-def _manifest_of_shards(manifest: Manifest, numbers: Sequence[int]) -> Manifest:
-    """Return the manifest with these shards only."""
-    formats = {}
-    for name, entry in manifest.formats.items():
-        shards = tuple(entry.shards[number] for number in numbers)
-        formats[name] = replace(
-            entry,
-            records=sum(shard.records for shard in shards),
-            bytes=sum(shard.bytes for shard in shards),
-            shards=shards,
-        )
-    return replace(manifest, formats=formats)
-
-
-def _first_samples(entry: FormatEntry) -> list[int]:
-    """Return the number of the first sample of each shard, then the number of all samples."""
-    return list(accumulate((shard.records for shard in entry.shards), initial=0))
-
-
-def _shard_bytes(shard: Shard) -> int:
-    return shard.bytes
-
-
-def _memory_budget(shards: Sequence[Shard]) -> int:
-    """Return how many bytes may be fetched ahead: enough for two of the largest shards."""
-    largest_bytes = max((shard.bytes for shard in shards), default=0)
-    return max(_MAX_BYTES_AHEAD, 2 * largest_bytes)
-
-
-def _sample_number(index: SupportsIndex, samples: int) -> int:
-    """Return the number of a sample, from 0, for an index that may count from the end."""
-    number = operator.index(index)
-    if not -samples <= number < samples:
-        raise IndexError(f"sample {number} of {samples}")
-    return number % samples
+    dataset._state.require_open()
+    return subset_of_shares(dataset.snapshot, dataset.split, share, queries, len(dataset))

@@ -53,6 +53,9 @@ class LoaderWorker:
     first_process: int
 
 
+_NO_WORKER = LoaderWorker(number=0, workers=0, base_seed=0, first_process=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Iteration:
     """An iteration over the data set.
@@ -119,7 +122,7 @@ class EpochCounter:
     """
 
     def __init__(self, epoch: int) -> None:
-        """Count from ``epoch``."""
+        """Begin with a table for this process, whose first iteration is ``epoch``."""
         self._descriptor = _in_memory(_empty(_Header(os.getpid(), 0, epoch, epoch, 0, 0, 0)))
         self._set_count, self._first_epoch = 0, epoch
         self._process, self._iterations_begun = os.getpid(), 0
@@ -175,27 +178,15 @@ class EpochCounter:
             iterations = self._iterations(table_start)
             if worker is not None:
                 # If this worker is late, its iteration may have begun before the epoch was set.
-                for iteration in iterations:
-                    if self._is_shared(iteration, worker, epoch):
-                        bits = iteration.begun_bits | _bit(worker)
-                        joined = replace(iteration, begun_bits=bits)
-                        self._write(table_start, joined)
-                        return joined
+                shared = self._shared_iteration(iterations, worker, epoch)
+                if shared is not None:
+                    joined = replace(shared, begun_bits=shared.begun_bits | _bit(worker))
+                    self._write(table_start, joined)
+                    return joined
             if epoch is None:
                 since_set = _since_set(iterations, set_count)
                 epoch = since_set[0].epoch + 1 if since_set else first_epoch
-            new_iteration = Iteration(
-                number=header.iterations,
-                set_count=set_count,
-                base_seed=worker.base_seed if worker else 0,
-                first_process=worker.first_process if worker else 0,
-                number_in_process=self._iterations_begun,
-                epoch=epoch,
-                first_worker=os.getpid() if worker else 0,
-                workers=worker.workers if worker else 0,
-                ended=0,
-                begun_bits=_bit(worker) if worker else 0,
-            )
+            new_iteration = self._new_iteration(header.iterations, set_count, epoch, worker)
             self._write(table_start, new_iteration)
             changed = replace(header, iterations=header.iterations + 1, samples=0)
             if set_count == header.set_count:
@@ -243,6 +234,36 @@ class EpochCounter:
             )
             self._write_header(table_start, changed)
             return is_exceeded
+
+    def _shared_iteration(
+        self, iterations: list[Iteration], worker: LoaderWorker, epoch: int | None
+    ) -> Iteration | None:
+        """Return the iteration in which a worker takes part; None if no worker has begun it."""
+        for iteration in iterations:
+            if self._is_shared(iteration, worker, epoch):
+                return iteration
+        return None
+
+    def _new_iteration(
+        self, number: int, set_count: int, epoch: int, worker: LoaderWorker | None
+    ) -> Iteration:
+        """Return an iteration that this process begins."""
+        first_worker = begun_bits = 0
+        if worker is not None:
+            first_worker, begun_bits = os.getpid(), _bit(worker)
+        reader = worker or _NO_WORKER
+        return Iteration(
+            number=number,
+            set_count=set_count,
+            base_seed=reader.base_seed,
+            first_process=reader.first_process,
+            number_in_process=self._iterations_begun,
+            epoch=epoch,
+            first_worker=first_worker,
+            workers=reader.workers,
+            ended=0,
+            begun_bits=begun_bits,
+        )
 
     def _is_shared(self, iteration: Iteration, worker: LoaderWorker, epoch: int | None) -> bool:
         """Whether ``worker`` takes part in an iteration that another worker began.
@@ -328,6 +349,7 @@ class EpochCounter:
         ]
 
     def _write(self, table_start: int, iteration: Iteration) -> None:
+        """Write an iteration into its slot of a table. It replaces an old iteration there."""
         packed = _ITERATION.pack(
             iteration.number,
             iteration.set_count,
@@ -391,6 +413,7 @@ def _unpickled(content: Any, set_count: int, first_epoch: int, process: int) -> 
 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
+    """Return the iteration with the values of ``_ITERATION``."""
     *numbers, begun_bytes = values
     fields = [*numbers, int.from_bytes(begun_bytes, "little")]
     return Iteration(*fields)
@@ -402,22 +425,23 @@ def _since_set(iterations: list[Iteration], set_count: int) -> list[Iteration]:
 
 
 def _owner(worker: LoaderWorker | None) -> int:
-    """Return the number of the training process."""
+    """Return the process id of the training process."""
     return os.getpid() if worker is None else _parent()
 
 
 def _parent() -> int:
-    """Return the number of the process that started this one, also through a fork server."""
+    """Return the process id of the process that started this one, also through a fork server."""
     parent = multiprocessing.parent_process()
     return os.getppid() if parent is None or parent.pid is None else parent.pid
 
 
 def _bit(worker: LoaderWorker) -> int:
-    """Return the bit of a worker in ``Iteration.begun``."""
+    """Return the bit of a worker in ``Iteration.begun_bits``."""
     return 1 << worker.number % _WORKER_BITS
 
 
 def _is_alive(process: int) -> bool:
+    """Whether there is a process with this id. It may belong to another user."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -20,10 +20,11 @@ from dataprep.reading.ranks import rank_of
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from dataprep.reading.augment import AnyTransform, Augmentation
+    from dataprep.reading.augment import Augmentation
     from dataprep.reading.dataset import Dataset
     from dataprep.reading.mxnet import RecordBatches
     from dataprep.reading.torch import BatchedRecords, IterableRecords, MapRecords
+    from dataprep.reading.transforms import AnyTransform
 
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
@@ -230,13 +231,7 @@ def to_torch(
         >>> images, labels = next(iter(loader))
     """
     _require_open(dataset)
-    if shuffle_buffer and start:
-        raise ConfigError(BUFFER_CANNOT_RESUME)
-    if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
-        raise ConfigError(
-            f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
-            "the sampler shuffles the map style"
-        )
+    _require_valid_buffer(shuffle_buffer, start, iterable=iterable)
     if (batch_size is not None and batch_size < 1) or prefetch < 0 or (threads or 0) < 0:
         raise ConfigError(
             f"batch_size {batch_size}, threads {threads}, prefetch {prefetch}: batch_size is at "
@@ -249,9 +244,9 @@ def to_torch(
     ranks = rank_of(rank, world_size, "to_torch", from_torch=is_divided_here)
     order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
     order = _with_global_batch(order, batch_size, global_batch)
-    from dataprep.reading.augment import as_transform
     from dataprep.reading.record_reader import Records
     from dataprep.reading.torch import BatchedRecords, IterableRecords, MapRecords
+    from dataprep.reading.transforms import as_transform
 
     records = Records(dataset, check=check)
     image_transform = None if transform is None else as_transform(transform)
@@ -460,6 +455,17 @@ def to_mxnet(
         prefetch=prefetch,
         cache_dir=cache_dir,
     )
+
+
+def _require_valid_buffer(shuffle_buffer: int, start: int, *, iterable: bool) -> None:
+    """Raise ConfigError for a shuffle buffer of ``to_torch`` that cannot be used."""
+    if shuffle_buffer and start:
+        raise ConfigError(BUFFER_CANNOT_RESUME)
+    if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
+        raise ConfigError(
+            f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
+            "the sampler shuffles the map style"
+        )
 
 
 def _with_global_batch(order: Order, batch_size: int | None, global_batch: int | None) -> Order:

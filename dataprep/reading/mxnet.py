@@ -129,6 +129,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         folder = Path(tempfile.mkdtemp(prefix="dataprep-", dir=self._cache_dir))
 
         def write(numbered_file: tuple[int, list[int]]) -> tuple[Path, int]:
+            """Write the records of some samples to a file; return its path and their number."""
             file_number, samples = numbered_file
             # ImageRecordIter also reads the files beside its file, so each file has its own folder.
             path = folder / str(file_number) / "shard.rec"
@@ -175,9 +176,9 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             raise DatasetError(f"MXNet's reader left out {remaining:,} samples of {path}")
 
 
-def _augmentation_arguments(augmentation: Augmentation) -> dict[str, Any]:
+def _augmentation_arguments(augmentation: Augmentation) -> dict[str, object]:
     """Return the arguments of ImageRecordIter, whose pixels have values from 0 to 255."""
-    arguments: dict[str, Any] = {"resize": round(augmentation.size / EVALUATION_SHARE)}
+    arguments: dict[str, object] = {"resize": round(augmentation.size / EVALUATION_SHARE)}
     if augmentation.random:
         arguments = {
             "random_resized_crop": True,

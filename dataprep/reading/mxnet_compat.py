@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ def import_mxnet() -> ModuleType:
     Raises:
         ImportError: MXNet is not installed.
     """
-    names: dict[str, Any] = dict.fromkeys(_FINANCIAL) | {
+    names: dict[str, object] = dict.fromkeys(_FINANCIAL) | {
         "bool": np.bool_,
         "PZERO": 0.0,
         "NZERO": -0.0,

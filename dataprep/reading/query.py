@@ -234,6 +234,7 @@ class _TypeCheck:
         return self._column_types[name]
 
     def _constant(self, node: ast.expr, value: object) -> _Type:
+        """Return the type of a constant. Raise ConfigError if it is no text and no number."""
         if isinstance(value, str):
             return "text"
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -121,6 +121,7 @@ class ReadCounter:
         os.write(self._descriptor, _ENTRY.pack(stream, first, second))
 
     def _read_new_entries(self) -> None:
+        """Add the entries that were appended since the last call to the totals and windows."""
         new_bytes = os.fstat(self._descriptor).st_size - self._position
         if new_bytes <= 0:
             return

@@ -38,6 +38,7 @@ from dataprep.reading.epoch_order import (
 from dataprep.reading.ranges import Range, RecordLocations, largest_gap_bytes
 from dataprep.reading.read_ahead import WINDOWS_AT_ONCE, GrowingWindows, ReadAhead, read_ahead
 from dataprep.reading.read_counter import ReadCounter, StreamReport
+from dataprep.reading.sample_rows import wrong_checksum
 from dataprep.reading.subset import DividedSubset, sample_name
 from dataprep.stores.local import LocalStore, version_of
 
@@ -109,7 +110,7 @@ class Records:
         self.counter = dataset.read_counter
         self._window_samples = 0  # the size of the windows at the end of the last stream
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Open files and the counter's memory file cannot be sent to another process.
         return {**self.__dict__, "_descriptors": {}, "counter": None, "_subset_of_share": None}
 
@@ -252,6 +253,7 @@ class Records:
             may_request_more.set()
 
         def sample_windows() -> Iterator[list[int]]:
+            """Yield the numbers of the samples in a window, each time when one is requested."""
             begin = 0
             while begin < len(numbers):
                 size = growing.next_size()
@@ -262,6 +264,7 @@ class Records:
                 may_request_more.wait()
 
         def fetch_window(window: list[int]) -> tuple[list[int], list[Buffer]]:
+            """Read the images of a window, and note how long its request took."""
             begun_s = time.monotonic()
 
             def note_arrival() -> None:
@@ -333,10 +336,7 @@ class Records:
                 start = int(self._offsets[number]) - byte_range.start
                 record = view[start : start + int(self._lengths[number])]
                 if self._checksums is not None and crc32c(record) != self._checksums[number]:
-                    raise CorruptRecord(
-                        f"{self.name(number)}: its CRC-32C is not the one in the table of samples;"
-                        " run dataprep verify"
-                    )
+                    raise wrong_checksum(self.name(number))
                 records[position] = record
         return records
 

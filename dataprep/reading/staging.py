@@ -1,10 +1,5 @@
 """Copy a complete output to a host: the whole output, or the host's share of the shards.
 
-Each shard belongs to one share. The shards are assigned by size, the largest first, each to the
-host with the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", SIAM
-Journal on Applied Mathematics 17, 1969). Every host computes the same assignment without asking the
-others.
-
 Shards and samples keep their names and numbers in the copy. The manifest of a share lists its
 shards, and the number of samples in each share. A share also has the table of samples of the whole
 split, because the ranks of all hosts must know how many samples of a subset each share has.
@@ -16,7 +11,6 @@ a copy that was killed at any point.
 from __future__ import annotations
 
 import hashlib
-import heapq
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -50,16 +44,10 @@ from dataprep.job.report import Display
 from dataprep.job.split_plan import Part
 from dataprep.ordered import in_order
 from dataprep.output import keys
-from dataprep.output.manifest import (
-    Manifest,
-    Receipt,
-    Share,
-    StoredFile,
-    StoredShard,
-    TableEntry,
-    format_entries,
-)
+from dataprep.output.manifest import Manifest, Share, TableEntry, format_entries
+from dataprep.output.receipt import Receipt, StoredFile, StoredShard
 from dataprep.output.snapshot import Snapshot
+from dataprep.reading.shares import advice_on_shares, share_of_host
 from dataprep.reading.splits import open_split, splits_in
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.local import LocalStore
@@ -67,12 +55,6 @@ from dataprep.stores.local import LocalStore
 _SHARDS_AT_ONCE = 4
 _PIECES_AT_ONCE = 4
 _PIECE_BYTES = 8 * 2**20
-
-_MAX_LEFT_OUT = 0.02
-"""Maximum share of the samples that equal steps may leave out. Above it, there is advice."""
-
-_SHARDS_PER_HOST = 50
-"""The advised number of shards for each host. One shard is then 2 % of its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,23 +161,6 @@ def stage(
             for name in splits
         ]
         return tuple(copy.run() for copy in copies)
-
-
-def assigned_shards(sizes: Sequence[int], hosts: int) -> list[list[int]]:
-    """Divide shards among hosts by their sizes in bytes.
-
-    Returns:
-        For each host, the numbers of its shards, ascending.
-    """
-    shares: list[list[int]] = [[] for _ in range(hosts)]
-    heap = [(0, host) for host in range(hosts)]
-    # sorted keeps the order of shards with equal sizes.
-    largest_first = sorted(range(len(sizes)), key=lambda number: -sizes[number])
-    for number in largest_first:
-        host_bytes, host = heap[0]
-        shares[host].append(number)
-        heapq.heapreplace(heap, (host_bytes + sizes[number], host))
-    return [sorted(share) for share in shares]
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +346,7 @@ class _Copy:
             return snapshot.get_range(file.key, start, min(_PIECE_BYTES, file.bytes - start))
 
         def verified_pieces() -> Iterator[bytes]:
+            """Yield the pieces of the object. Raise DatasetError at the end if it is damaged."""
             digest = hashlib.sha256()
             for piece in in_order(fetch, range(0, file.bytes, _PIECE_BYTES), _PIECES_AT_ONCE):
                 digest.update(piece)
@@ -446,21 +412,9 @@ def _prepared_copy(
     numbers: Sequence[int] = range(job.shards)
     share, advice = None, ""
     if host is not None:
-        if host.count > job.shards:
-            raise ConfigError(
-                f"{split} has {counted(job.shards, 'shard')}, too few for {host.count} hosts: copy "
-                "the whole split (without --host), or make smaller shards"
-            )
-        shares = assigned_shards(sizes, host.count)
-        numbers = shares[host.number]
-        share = Share(
-            number=host.number,
-            count=host.count,
-            samples=_samples_by_share(manifest, shares),
-            shards=tuple(tuple(shard_numbers) for shard_numbers in shares),
-            table=manifest.table,
-        )
-        advice = _advice(share, sum(sizes), len(job.label_offsets))
+        share = share_of_host(manifest, sizes, host)
+        numbers = share.shards[host.number]
+        advice = advice_on_shares(share, sum(sizes), len(job.label_offsets))
     return _Copy(snapshot, manifest, target, job, numbers, sizes, share, advice, display, changes)
 
 
@@ -479,23 +433,3 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
     if format is None:
         return job
     return replace(job, label_offsets={format: job.label_offsets[format]})
-
-
-def _samples_by_share(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the number of samples in each share."""
-    # All formats have the same samples in each shard.
-    first_format = next(iter(manifest.formats.values()))
-    records = [shard.records for shard in first_format.shards]
-    return tuple(sum(records[number] for number in share) for share in shares)
-
-
-def _advice(share: Share, size: int, formats: int) -> str:
-    """Return what to do if the shares differ much in size; empty if they do not."""
-    if share.left_out <= _MAX_LEFT_OUT:
-        return ""
-    shard_bytes = size / formats / (share.count * _SHARDS_PER_HOST)
-    megabytes = max(1.2, shard_bytes // 1e5 / 10)
-    return (
-        f"warning: shares differ by more than {_MAX_LEFT_OUT:.0%}, since each has few shards: "
-        f"shard with --shard-size {megabytes:g}MB for {share.count} hosts"
-    )

@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, DatasetError, ObjectNotFound
+from dataprep.output import keys
+from dataprep.output.manifest import Share
 from dataprep.output.samples_table import StoredTable
+from dataprep.output.snapshot import Snapshot
 from dataprep.reading.query import Query
+from dataprep.stores import location
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,46 @@ class DividedSubset:
     fingerprint: str
 
 
-def divided_subset(
+def subset_of_shares(
+    snapshot: Snapshot, split: str, share: Share, queries: Sequence[str], own_samples: int
+) -> DividedSubset:
+    """Return how many samples of a subset each host's share has.
+
+    They are counted in the table of samples of the whole split, which is beside the share.
+
+    Args:
+        snapshot: reads the objects of the share.
+        split: the name of the split.
+        share: the share, whose entry in the manifest has the table of the whole split.
+        queries: the conditions that select the subset, as in ``Dataset.where``.
+        own_samples: the number of samples of the subset in this share.
+
+    Raises:
+        DatasetError: the table is missing or damaged, or has another number of samples of the
+            subset in this share.
+        DatasetChanged: the split was written again since it was opened.
+    """
+    store, key = snapshot.store, keys.whole_samples(split)
+    content = b""
+    with snapshot.unchanged(), suppress(ObjectNotFound):
+        content = store.get(key)
+    if share.table is None or hashlib.sha256(content).hexdigest() != share.table.sha256:
+        raise DatasetError(
+            f"{location(store, key)}: missing or damaged: remove it, and run the same dataprep "
+            "stage again"
+        )
+    divided = _divided_subset(StoredTable(store, split, content), share.shards, queries)
+    matches = divided.samples[share.number]
+    if matches != own_samples:
+        raise DatasetError(
+            f"{location(store, key)}: {matches:,} samples of this share match "
+            f"{' and '.join(queries)!r}, and {own_samples:,} in {keys.samples(split)}; "
+            "run dataprep verify"
+        )
+    return divided
+
+
+def _divided_subset(
     table: StoredTable, shards: Sequence[Sequence[int]], queries: Sequence[str]
 ) -> DividedSubset:
     """Count the samples of each share that match all queries.

@@ -25,7 +25,6 @@ from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
 from dataprep.machine.processors import usable_processors
 from dataprep.ordered import fed_in_order, in_order
-from dataprep.reading.augment import Transform, has_write
 from dataprep.reading.epoch_order import (
     Integers,
     Order,
@@ -35,16 +34,16 @@ from dataprep.reading.epoch_order import (
 )
 from dataprep.reading.frameworks import HOW_TO_RESUME
 from dataprep.reading.reusable_memory import reusable_array
+from dataprep.reading.saved_state import SavedState, checked_state, require_no_buffer
 from dataprep.reading.torch_epochs import (
     DEFAULT_BATCH,
     EpochSamples,
     Items,
     Reading,
     Window,
-    checked_state,
-    require_no_buffer,
     worker_number,
 )
+from dataprep.reading.transforms import Transform, has_write
 
 # A thread holds Python's lock for one tenth of the time in which it prepares a float32 image, and
 # for one seventh with uint8. More than 10 or 7 threads would therefore not be faster (python -m
@@ -142,19 +141,16 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         """Return a name of the order of an epoch, by which a state of another order is refused."""
         return "by record" if self.order.shuffle else "as stored"
 
-    def state_of_sampler(self, reading: Reading) -> dict[str, Any]:
+    def state_of_sampler(self, reading: Reading) -> SavedState:
         """Return how far the iterator of a sampler is.
 
         The state is valid for the same number of ranks and the same global batch.
         """
         order = self._global_order
-        return {
-            "epoch": reading.epoch,
-            "samples": order.start if reading.epoch == order.epoch else 0,
-            **self._origin().entries(),
-            **self._settings_of_counts(),
-            "of_rank": reading.yielded,
-        }
+        samples = order.start if reading.epoch == order.epoch else 0
+        state = self._state_of_rank(reading.epoch, samples)
+        state["of_rank"] = reading.yielded
+        return state
 
     def resume_sampler(self, state: Mapping[str, Any]) -> Reading:
         """Continue from ``state_of_sampler``.
@@ -241,7 +237,7 @@ class _SamplerIterator(Iterator[int]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return how far the epoch is."""
-        return self._images.state_of_sampler(self._reading)
+        return {**self._images.state_of_sampler(self._reading)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, with the same number of ranks and the same global batch."""
@@ -269,6 +265,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         return iterator
 
     def _read(self, reading: Reading) -> Iterator[tuple[Any, int]]:
+        """Yield the samples of one iteration, and note its first sample and its end."""
         self.note_first_sample(reading)
         try:
             for number, image in self._encoded_samples(reading):
@@ -294,9 +291,9 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         Raises:
             ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
         """
-        return self.state()
+        return {**self.state()}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SavedState:
         """Return how far the epoch is. Raise ConfigError if a buffer mixes the samples."""
         require_no_buffer(self._buffer)
         return super().state()
@@ -353,7 +350,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         Raises:
             ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
         """
-        return self.samples.state()
+        return {**self.samples.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``, also with another number of ranks."""
@@ -374,6 +371,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         return iterator
 
     def _read(self, reading: Reading) -> Iterator[tuple[Any, torch.Tensor]]:
+        """Yield the batches of one iteration, and note its first sample and its end."""
         self.samples.note_first_sample(reading)
         tasks_ahead = self.prefetch * -(-self.size // _IMAGES_PER_TASK)
         # A remote store may deliver the samples of a batch long before those of the next batch.

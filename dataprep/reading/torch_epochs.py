@@ -7,7 +7,6 @@ its epoch, divides the samples of the epoch among ranks and workers, and saves a
 from __future__ import annotations
 
 import multiprocessing
-import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from torch.utils.data import get_worker_info
 
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
-from dataprep.reading.augment import Transform, sample_rng
+from dataprep.reading.augment import sample_rng
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 from dataprep.reading.epoch_order import (
     Integers,
@@ -29,8 +28,10 @@ from dataprep.reading.epoch_order import (
     order_from_start,
     samples_of_worker,
 )
-from dataprep.reading.frameworks import BUFFER_CANNOT_RESUME, HOW_TO_RESUME
+from dataprep.reading.frameworks import HOW_TO_RESUME
 from dataprep.reading.record_reader import in_windows
+from dataprep.reading.saved_state import Origin, SavedState, checked_state
+from dataprep.reading.transforms import Transform
 
 DEFAULT_BATCH = 64
 """Samples that a worker takes at a time if the batch size is unknown."""
@@ -131,28 +132,6 @@ class Reading:
         return not self.has_ended and self.iterator() is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """The samples and the order to which a state belongs.
-
-    Attributes:
-        dataset: a name of the samples.
-        subset: the name of the subset; None if the samples are no subset.
-        order: a name of the order of an epoch.
-    """
-
-    dataset: str
-    subset: str | None
-    order: str
-
-    def entries(self) -> dict[str, str]:
-        """Return the entries of a state. Earlier versions wrote the entries without a subset."""
-        entries = {"dataset": self.dataset, "order": self.order}
-        if self.subset is not None:
-            entries["subset"] = self.subset
-        return entries
-
-
 class EpochSamples:
     """The samples of a rank, epoch by epoch, with states that can be saved and loaded.
 
@@ -180,7 +159,7 @@ class EpochSamples:
         self._skipped = 0
         self._is_at_start = False
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # An iterator belongs to its process.
         return {**self.__dict__, "_reading": None}
 
@@ -203,7 +182,7 @@ class EpochSamples:
         self._reading = None
         self._is_at_start = False
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> SavedState:
         """Return how far the epoch is: its number, the seed, and the samples all ranks have read.
 
         A worker process of ``DataLoader`` knows only its own samples. The state of a worker also
@@ -222,16 +201,12 @@ class EpochSamples:
             )
         epoch = reading.epoch if reading else self._counter.next_epoch()
         samples = order.start if epoch == order.epoch else 0
-        state = {
-            "epoch": epoch,
-            "seed": order.seed,
-            "samples": samples,
-            **self._origin().entries(),
-        }
         if reading is None:
-            return state
+            return self._state_at(epoch, samples)
         if in_worker:
-            return {**state, **self._settings_of_counts(), "of_worker": reading.yielded}
+            state = self._state_of_rank(epoch, samples)
+            state["of_worker"] = reading.yielded
+            return state
         shares = self.records.samples_by_share(order)
         end = end_of_epoch(order, shares)
         # A step counts as read if at least one of its samples was taken.
@@ -241,7 +216,7 @@ class EpochSamples:
             samples = min(samples, end)  # the last step may be smaller
         if reading.has_ended and order.even == "keep":
             samples = end
-        return {**state, "samples": samples}
+        return self._state_at(epoch, samples)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, also with another number of ranks.
@@ -352,32 +327,50 @@ class EpochSamples:
             for window in in_windows(reading.numbers, size):
                 yield window, None
 
-    def _origin(self) -> _Origin:
+    def _origin(self) -> Origin:
         """Return the samples and the order to which a state belongs."""
         order = self._global_order
-        return _Origin(
+        return Origin(
             self.records.identity(order), self.records.subset_name(order), self.order_name()
         )
 
-    def _settings_of_counts(self) -> dict[str, Any]:
-        """Return the settings on which the samples of a rank or worker depend.
+    def _state_at(self, epoch: int, samples: int) -> SavedState:
+        """Return the state in which all ranks have read ``samples`` samples of an epoch."""
+        origin = self._origin()
+        state: SavedState = {
+            "epoch": epoch,
+            "seed": self._global_order.seed,
+            "samples": samples,
+            "dataset": origin.dataset,
+            "order": origin.order,
+        }
+        if origin.subset is not None:  # a state without this entry belongs to no subset
+            state["subset"] = origin.subset
+        return state
+
+    def _state_of_rank(self, epoch: int, samples: int) -> SavedState:
+        """Return ``_state_at``, with the settings on which the samples of a rank or worker depend.
 
         A state that counts the samples of one rank or worker is valid only with the same settings.
         """
-        return {
-            "seed": self._global_order.seed,
-            "world_size": self._global_order.world_size,
-            "global_batch": self._global_order.global_batch,
-            "rank_batch": self.order.rank_batch,
-        }
+        state = self._state_at(epoch, samples)
+        state["world_size"] = self._global_order.world_size
+        state["global_batch"] = self._global_order.global_batch
+        state["rank_batch"] = self.order.rank_batch
+        return state
 
     def _require_same_settings(self, state: Mapping[str, Any]) -> None:
         """Raise ConfigError if the state of a rank or worker was saved with other settings.
 
         States of earlier versions have only the seed.
         """
-        settings = self._settings_of_counts()
-        rank_batch = settings.pop("rank_batch")
+        order = self._global_order
+        settings = {
+            "seed": order.seed,
+            "world_size": order.world_size,
+            "global_batch": order.global_batch,
+        }
+        rank_batch = self.order.rank_batch
         for key, setting in settings.items():
             if state.get(key, setting) != setting:
                 raise ConfigError(
@@ -409,49 +402,6 @@ class EpochSamples:
         return self._counter.next_epoch()
 
 
-def checked_state(state: Mapping[str, Any], origin: _Origin) -> tuple[int, int, int]:
-    """Return the epoch, the seed and the number of samples of a state.
-
-    States of earlier versions do not name their samples and their order. They belong to no subset.
-
-    Raises:
-        ConfigError: it is not a state, or it belongs to other samples or to another order.
-    """
-    try:
-        epoch = operator.index(state["epoch"])
-        seed = operator.index(state["seed"])
-        samples = operator.index(state["samples"])
-    except (KeyError, TypeError):
-        raise ConfigError(
-            f"not a state of dataprep.to_torch: {state!r}; it has whole numbers for epoch, seed and"
-            " samples"
-        ) from None
-    if state.get("subset") != origin.subset:
-        raise ConfigError(
-            f"the state belongs to {_subset_name(state.get('subset'))}, the samples are those of "
-            f"{_subset_name(origin.subset)}: select the same samples by dataset.where or "
-            "dataset.select as when it was saved, or begin without the state"
-        )
-    if state.get("dataset", origin.dataset) != origin.dataset:
-        raise ConfigError(
-            "the state belongs to another data set: open the split, the share or the shards with "
-            "which it was saved"
-        )
-    if state.get("order", origin.order) != origin.order:
-        raise ConfigError(
-            f"the state belongs to samples that are read {state['order']}, these are read "
-            f"{origin.order}: use the same iterable, shuffle and format"
-        )
-    return epoch, seed, samples
-
-
-def _subset_name(subset: object) -> str:
-    """Describe a subset for messages."""
-    if subset is None:
-        return "the whole data set"
-    return f"the subset {str(subset)[:12]} (dataset.subset)"
-
-
 def worker_number() -> tuple[int, int]:
     """Return the number of this ``DataLoader`` worker and the number of workers.
 
@@ -475,9 +425,3 @@ def _loader_worker() -> LoaderWorker | None:
         base_seed=info.seed - info.id,
         first_process=process - info.id,
     )
-
-
-def require_no_buffer(buffer: int) -> None:
-    """Raise ConfigError if a shuffle buffer mixes the samples: a state cannot count them."""
-    if buffer:
-        raise ConfigError(BUFFER_CANNOT_RESUME)

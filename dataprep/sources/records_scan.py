@@ -24,7 +24,7 @@ from dataprep.formats import (
     usable_formats,
 )
 from dataprep.formats.protocol import without_location
-from dataprep.formats.shard_reader import Shard
+from dataprep.formats.shard_reader import ShardReader
 from dataprep.stores import ObjectInfo, Store
 
 TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
@@ -191,7 +191,7 @@ def scan(
     records: list[ScannedRecord] = []
     end = 0
     try:
-        shard = Shard(store, info, choose_format)
+        shard = ShardReader(store, info, choose_format)
         record_format = get_format(shard.format)
         for offset, length in shard.extents():
             (raw,) = record_format.read(shard[offset : offset + length], "record")

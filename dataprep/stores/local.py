@@ -12,7 +12,6 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.machine.processes import ProcessIdentity, this_process
@@ -47,7 +46,7 @@ class LocalStore(KeepsLocks):
         # The folders that ``prepare`` has created, the innermost folder first.
         self._created_folders: list[Path] = []
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Another process may have another working folder.
         root = self.root.absolute()
         return {**self.__dict__, "root": root, "uri": os.fspath(root)}
@@ -129,6 +128,7 @@ class LocalStore(KeepsLocks):
         """Write a file if the current one has ``version``. A lock on its folder excludes others."""
 
         def rename(temporary: Path, path: Path) -> None:
+            """Rename the file. Raise FileExistsError if the current one has another version."""
             with _open_folder(path.parent) as folder:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(folder, fcntl.LOCK_EX)

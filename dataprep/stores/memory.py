@@ -84,6 +84,7 @@ class MemoryStore(KeepsLocks):
         self._objects.pop(key, None)
 
     def _object(self, key: str) -> _Object:
+        """Return an object. Raise ObjectNotFound if there is none."""
         try:
             return self._objects[key]
         except KeyError:

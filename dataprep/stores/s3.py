@@ -134,7 +134,7 @@ class S3Store(KeepsLocks):
     def age_s(self, key: str) -> float:
         """Return the seconds from ``Last-Modified`` to ``Date`` in one answer of the server."""
         with self._bucket.translate_s3_errors(key):
-            answer = self._client().head_object(**self._bucket.object(key))
+            answer = self._client().head_object(**self._bucket.object_arguments(key))
             now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
             return (now - answer["LastModified"]).total_seconds()
 
@@ -190,13 +190,13 @@ class S3Store(KeepsLocks):
     def head(self, key: str) -> ObjectInfo:
         """Return the size and the ETag of an object."""
         with self._bucket.translate_s3_errors(key):
-            answer = self._client().head_object(**self._bucket.object(key))
+            answer = self._client().head_object(**self._bucket.object_arguments(key))
             return ObjectInfo(key, answer["ContentLength"], answer.get("ETag", "").strip('"'))
 
     def delete(self, key: str) -> None:
         """Remove an object."""
         with self._bucket.translate_s3_errors(key):
-            self._client().delete_object(**self._bucket.object(key))
+            self._client().delete_object(**self._bucket.object_arguments(key))
 
     def _client(self) -> S3Client:
         """Return the client of this process."""
@@ -252,7 +252,7 @@ class S3Store(KeepsLocks):
         file.truncate()
         begun_s = time.monotonic()
         try:
-            answer = self._client().get_object(**self._bucket.object(key), **arguments)
+            answer = self._client().get_object(**self._bucket.object_arguments(key), **arguments)
         except Exception as error:
             if error_code(error) == "InvalidRange":
                 # The range begins at or after the end of the object. The answer has no ETag.
@@ -359,7 +359,7 @@ class S3Store(KeepsLocks):
     def _send(self, upload: Upload, **conditions: str) -> str:
         """Send an object, with retries, and return its ETag."""
         arguments = {
-            **self._bucket.object(upload.key),
+            **self._bucket.object_arguments(upload.key),
             **self._bucket.put_arguments(),
             **conditions,
         }

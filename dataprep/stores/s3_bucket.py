@@ -94,7 +94,7 @@ class S3Bucket:
             session = boto3.Session(profile_name=options.profile, region_name=options.region)
             return session.client("s3", endpoint_url=options.endpoint_url, config=config)
 
-    def object(self, key: str) -> dict[str, Any]:
+    def object_arguments(self, key: str) -> dict[str, Any]:
         """Return the arguments that each request for an object has."""
         return {"Bucket": self.name, "Key": self.prefix + key, **self.payer_arguments()}
 
@@ -104,14 +104,16 @@ class S3Bucket:
             return {}
         return {"RequestPayer": "requester"}
 
-    def put_arguments(self) -> dict[str, Any]:
+    def put_arguments(self) -> dict[str, str]:
         """Return the additional arguments of requests that store objects."""
-        arguments = {
-            "StorageClass": self.options.storage_class,
-            "ServerSideEncryption": self.options.sse,
-            "SSEKMSKeyId": self.options.sse_kms_key_id,
-        }
-        return {name: value for name, value in arguments.items() if value}
+        arguments: dict[str, str] = {}
+        if self.options.storage_class:
+            arguments["StorageClass"] = self.options.storage_class
+        if self.options.sse:
+            arguments["ServerSideEncryption"] = self.options.sse
+        if self.options.sse_kms_key_id:
+            arguments["SSEKMSKeyId"] = self.options.sse_kms_key_id
+        return arguments
 
     def translate_s3_errors(self, key: str) -> contextlib.AbstractContextManager[None]:
         """Translate errors of botocore about an object into errors of this package."""

@@ -13,7 +13,7 @@ import pytest
 
 import dataprep
 from dataprep.errors import ConfigError, OutputConflict
-from dataprep.formats.shard_reader import Shard
+from dataprep.formats.shard_reader import ShardReader
 from dataprep.stores import open_store
 from iobench.clock import SystemClock
 from iobench.loaders.raw import RawLoader
@@ -72,7 +72,7 @@ def test_examples_have_no_class_fields(output: Path) -> None:
     """All other features of the layout are there."""
     store = open_store(output)
     (info,) = store.list("tfrecord/")
-    for record in Shard(store, info):
+    for record in ShardReader(store, info):
         assert CLASS_FEATURES.isdisjoint(record.features)
         assert {"image/encoded", "image/filename", "image/width"} <= record.features.keys()
 
@@ -81,7 +81,9 @@ def test_image_records_have_minus_one(output: Path) -> None:
     """So has the list beside them."""
     store = open_store(output)
     (info,) = store.list("recordio/")
-    assert [record.features["label"].values for record in Shard(store, info)] == [(-1.0,)] * 12
+    assert [record.features["label"].values for record in ShardReader(store, info)] == [
+        (-1.0,)
+    ] * 12
     (listed,) = (output / "index" / "recordio").glob("*.lst")
     assert {line.split("\t")[1] for line in listed.read_text().splitlines()} == {"-1.000000"}
 

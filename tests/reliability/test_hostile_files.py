@@ -27,7 +27,8 @@ from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.job_file import JobFile
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.output.manifest import Manifest, Receipt
+from dataprep.output.manifest import Manifest
+from dataprep.output.receipt import Receipt
 from dataprep.sources.listing_table import parse
 from dataprep.sources.options import ListingOptions
 from iobench.errors import IobenchError

@@ -198,7 +198,7 @@ class Boto3Client(S3Client):
             self._thread.buffer = memoryview(bytearray(_CHUNK_BYTES))
         buffer = self._thread.buffer
         byte_range = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
-        answer = self._client.get_object(**self._bucket.object(key), **byte_range)
+        answer = self._client.get_object(**self._bucket.object_arguments(key), **byte_range)
         with contextlib.closing(answer["Body"]) as body:
             count = body.readinto(buffer[:1])
             first_s = self._clock.now_s()
@@ -208,7 +208,7 @@ class Boto3Client(S3Client):
         return require_all(count, expected), first_s
 
     def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
-        address, arguments = self._bucket.object(key), self._bucket.put_arguments()
+        address, arguments = self._bucket.object_arguments(key), self._bucket.put_arguments()
         if part_bytes is None:
             self._client.put_object(**address, Body=data, **arguments)
         else:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dataprep
 from dataprep.checking import Depth, Fault, Verification, verify
 from dataprep.cli.main import app
-from dataprep.output.manifest import Receipt, Row
+from dataprep.output.receipt import Receipt, Row
 from dataprep.stores.memory import MemoryStore
 
 DEPTHS: tuple[Depth, ...] = ("quick", "full", "deep")

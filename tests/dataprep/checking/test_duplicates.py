@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.checking import leakage, verify
-from dataprep.checking.duplicates import between, within
+from dataprep.checking.duplicates import duplicates_between, duplicates_within
 from dataprep.errors import ConfigError, DatasetError
 from dataprep.stores.memory import MemoryStore
 from tests.dataprep.checking.conftest import command
@@ -53,7 +53,7 @@ def digests(content: Content) -> list[str]:
 @given(contents)
 def test_within(content: Content) -> None:
     """Pairs are those that comparing each sample with each other one finds."""
-    duplicates = within("train", table(content))
+    duplicates = duplicates_within("train", table(content))
     known_digests = digests(content)
     assert duplicates.pairs == sum(a == b for a, b in combinations(known_digests, 2))
     repeated = {digest: count for digest, count in Counter(known_digests).items() if count > 1}
@@ -63,7 +63,7 @@ def test_within(content: Content) -> None:
 @given(contents, contents)
 def test_between(content: Content, other: Content) -> None:
     """Pairs are those of one split with the other; repeats within either are not."""
-    duplicates = between("train", table(content), "test", table(other, "y"))
+    duplicates = duplicates_between("train", table(content), "test", table(other, "y"))
     mine, theirs = digests(content), digests(other)
     assert duplicates.pairs == sum(a == b for a, b in product(mine, theirs))
     assert {group.sha256 for group in duplicates.groups} == set(mine) & set(theirs)
@@ -77,14 +77,14 @@ def test_as_text_and_json() -> None:
     """The text has counts and an example with its labels, preferably of two labels."""
     content: Content = [("written", "a", 0), ("written", "a", 0), ("written", "b", 0)]
     content += [("written", "b", 1), ("written", "c", 0)]
-    duplicates = within("train", table(content))
+    duplicates = duplicates_within("train", table(content))
     assert str(duplicates) == (
         "4 samples in 2 groups of equal content, 1 group with more than one label, "
         "such as x2 (0) = x3 (1)"
     )
-    leak = between("train", table(content), "test", table([("written", "c", 0)], "y"))
+    leak = duplicates_between("train", table(content), "test", table([("written", "c", 0)], "y"))
     assert str(leak) == "leakage: 1 sample of train also in test, such as x4 (0) = y0 (0)"
-    assert str(between("train", table(content), "test", table([]))) == (
+    assert str(duplicates_between("train", table(content), "test", table([]))) == (
         "no leakage between train and test"
     )
     assert json.loads(json.dumps(leak.as_dict())) == {

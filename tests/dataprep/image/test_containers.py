@@ -25,7 +25,7 @@ from dataprep.errors import (
     UnsupportedImage,
 )
 from dataprep.image import convert
-from dataprep.image.containers import DecodedImage, extension_notes, open_image
+from dataprep.image.containers import DecodedImage, decode_by_pillow, extension_notes
 from dataprep.image.policy import ImagePolicy
 from tests import encodings as enc
 from tests.dataprep.image.pictures import apart, saved, turned
@@ -36,7 +36,7 @@ GREY, RGB, GREY_ALPHA, RGBA = 0, 2, 4, 6
 
 def opened(data: bytes) -> DecodedImage:
     """Open by the defaults."""
-    return open_image(data, ImagePolicy())
+    return decode_by_pillow(data, ImagePolicy())
 
 
 def png(depth: int, kind: int, row: bytes, width: int, transparent: tuple[int, ...] = ()) -> bytes:
@@ -233,9 +233,9 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(
     ):
         opened(enc.bomb_png(65500))
     with pytest.raises(ImageTooLarge, match=r"120 x 90 pixels .* max_pixels allows \(10,799\)"):
-        open_image(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_799))
+        decode_by_pillow(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_799))
     with pytest.raises(CorruptImage):
-        open_image(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_800))
+        decode_by_pillow(enc.pillow(IMAGE, "PNG"), ImagePolicy(max_pixels=10_800))
 
 
 def tiff(pixels: bytes, bits: int, photometric: int, form: int = 1) -> bytes:
@@ -307,16 +307,16 @@ def test_more_than_eight_bits_are_noticed(data: bytes) -> None:
         pytest.skip("this OpenCV has no encoder of AVIF")
     assert "depth_reduced" in opened(data).source.notes
     with pytest.raises(RefusedImage, match="more than 8 bits"):
-        open_image(data, ImagePolicy(depth="fail"))
+        decode_by_pillow(data, ImagePolicy(depth="fail"))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM", "JPEG2000", "AVIF", "BMP", "GIF", "WEBP"])
 def test_eight_bits_are_not_deep(kind: str) -> None:
     """Eight bits a sample, or one, are what every container usually has."""
     policy = ImagePolicy(depth="fail")
-    open_image(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"), policy)
+    decode_by_pillow(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"), policy)
     if kind in ("PNG", "TIFF", "PPM"):
-        open_image(enc.pillow(IMAGE, kind, "1"), policy)
+        decode_by_pillow(enc.pillow(IMAGE, kind, "1"), policy)
 
 
 SOUND_PNG = enc.pillow(draw_image(10, 40, 30, detail=0.2), "PNG")

@@ -17,7 +17,7 @@ from dataprep.job.plan_command import estimate_from_trial, seconds_with_workers
 from dataprep.job.plan_report import Cost, Estimate, Requests, SplitEstimate
 from dataprep.job.report import Understood
 from dataprep.job.split_plan import Calibration, calibration_samples, choose_evenly
-from dataprep.output.manifest import Row
+from dataprep.output.receipt import Row
 from dataprep.stores import StoreOptions
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), min_size=1, max_size=256)

@@ -16,7 +16,7 @@ from dataprep.job.job_file import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import complete_shards
 from dataprep.output import keys
-from dataprep.output.manifest import Receipt
+from dataprep.output.receipt import Receipt
 from dataprep.stores import ObjectInfo
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

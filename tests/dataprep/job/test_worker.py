@@ -26,7 +26,7 @@ from dataprep.job.shard_buffer import Records, ShardBuffer
 from dataprep.job.split_plan import PlannedSample
 from dataprep.job.worker import ShardTask, cut_into_chunks, make_shard
 from dataprep.labels import LabelSpace
-from dataprep.output.manifest import Receipt
+from dataprep.output.receipt import Receipt
 from dataprep.output.samples_table import SampleTable
 from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Listing, Located

@@ -14,20 +14,16 @@ from hypothesis import strategies as st
 
 from dataprep.errors import CorruptRecord, DatasetError, SchemaTooNew
 from dataprep.output.manifest import (
-    Count,
     FormatEntry,
     Manifest,
-    Receipt,
-    Row,
     SampleCounts,
     ShardEntry,
-    StoredFile,
-    StoredShard,
     TableEntry,
     format_entries,
     out_of_bounds,
     spread,
 )
+from dataprep.output.receipt import Count, Receipt, Row, StoredFile, StoredShard
 from dataprep.schema import malformed_as, parse, require, typed
 from tests.strategies import json_values, mutated, placed, receipt_rows, receipts
 

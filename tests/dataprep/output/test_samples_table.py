@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import dataprep
 from dataprep.errors import DatasetError
 from dataprep.output import samples_table
-from dataprep.output.manifest import FormatEntry, Row, ShardEntry
+from dataprep.output.manifest import FormatEntry, ShardEntry
+from dataprep.output.receipt import Row
 from dataprep.output.samples_table import (
     SampleTable,
     StoredTable,
@@ -311,7 +312,7 @@ def test_numbers_are_those_that_arrow_makes(
 def test_pandas_is_not_imported_to_write_a_table() -> None:
     """It takes longer to import than all else that a job does at its end."""
     script = (
-        "import sys; from dataprep.output.manifest import Row, Samples; "
+        "import sys; from dataprep.output.receipt import Row, Samples; "
         "from dataprep.output.samples_table import SampleTable; table = SampleTable(['tfrecord']); "
         "table.add(Samples.of([Row(0, 'a', 0, 'c', 'written')]), 0); table.to_parquet(); "
         "sys.exit('pandas' in sys.modules)"

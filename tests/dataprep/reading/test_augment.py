@@ -22,12 +22,12 @@ from dataprep.reading.augment import (
     Augmentation,
     Box,
     centre_crop,
-    has_write,
     random_crop,
     recolour,
     sample_rng,
 )
 from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.transforms import has_write
 from tests.dataprep.image.pictures import pillow_image, saved, turned
 
 PIXELS = np.random.default_rng(5).integers(0, 256, (80, 120, 3)).astype(np.uint8)

@@ -35,7 +35,7 @@ from dataprep.errors import (
     SchemaTooNew,
 )
 from dataprep.job.split_plan import Part
-from dataprep.reading import dataset as module
+from dataprep.reading import sample_reader as module
 from dataprep.reading.epoch_order import Order
 from dataprep.reading.record_reader import Records
 from dataprep.reading.staging import stage

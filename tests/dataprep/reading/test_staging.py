@@ -26,7 +26,8 @@ from dataprep.job.conversion import Progress
 from dataprep.job.report import Display
 from dataprep.job.split_plan import Part
 from dataprep.reading import staging
-from dataprep.reading.staging import assigned_shards, stage
+from dataprep.reading.shares import assigned_shards
+from dataprep.reading.staging import stage
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

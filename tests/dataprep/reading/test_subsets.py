@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.errors import ConfigError, CorruptRecord, DatasetChanged, DatasetError
-from dataprep.reading import dataset as module
+from dataprep.reading import sample_rows as module
 from dataprep.reading.query import Query
 from dataprep.reading.record_reader import Records
 from dataprep.stores.memory import MemoryStore

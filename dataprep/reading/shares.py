@@ -1,0 +1,92 @@
+"""Divide the shards of a split among hosts.
+
+Each shard belongs to one share. The shards are assigned by size, the largest first, each to the
+host with the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", SIAM
+Journal on Applied Mathematics 17, 1969). Every host computes the same assignment without asking the
+others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from dataprep.counted import counted
+from dataprep.errors import ConfigError
+from dataprep.job.split_plan import Part
+from dataprep.output.manifest import Manifest, Share
+
+_MAX_LEFT_OUT = 0.02
+"""Maximum share of the samples that equal steps may leave out. Above it, there is advice."""
+
+_SHARDS_PER_HOST = 50
+"""The advised number of shards for each host. One shard is then 2 % of its data."""
+
+
+def assigned_shards(sizes: Sequence[int], hosts: int) -> list[list[int]]:
+    """Divide shards among hosts by their sizes in bytes.
+
+    Returns:
+        For each host, the numbers of its shards, ascending.
+    """
+    shares: list[list[int]] = [[] for _ in range(hosts)]
+    heap = [(0, host) for host in range(hosts)]
+    # sorted keeps the order of shards with equal sizes.
+    largest_first = sorted(range(len(sizes)), key=lambda number: -sizes[number])
+    for number in largest_first:
+        host_bytes, host = heap[0]
+        shares[host].append(number)
+        heapq.heapreplace(heap, (host_bytes + sizes[number], host))
+    return [sorted(share) for share in shares]
+
+
+def share_of_host(manifest: Manifest, sizes: Sequence[int], host: Part) -> Share:
+    """Return the share of a host, which lists the shards of all hosts.
+
+    Args:
+        manifest: the manifest of the split.
+        sizes: the bytes of each shard.
+        host: the number of the host and the number of hosts.
+
+    Raises:
+        ConfigError: there are fewer shards than hosts.
+    """
+    if host.count > len(sizes):
+        raise ConfigError(
+            f"{manifest.split} has {counted(len(sizes), 'shard')}, too few for {host.count} hosts: "
+            "copy the whole split (without --host), or make smaller shards"
+        )
+    shares = assigned_shards(sizes, host.count)
+    return Share(
+        number=host.number,
+        count=host.count,
+        samples=_samples_by_share(manifest, shares),
+        shards=tuple(tuple(shard_numbers) for shard_numbers in shares),
+        table=manifest.table,
+    )
+
+
+def _samples_by_share(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the number of samples in each share."""
+    # All formats have the same samples in each shard.
+    first_format = next(iter(manifest.formats.values()))
+    records = [shard.records for shard in first_format.shards]
+    return tuple(sum(records[number] for number in share) for share in shares)
+
+
+def advice_on_shares(share: Share, size: int, formats: int) -> str:
+    """Return what to do if the shares differ much in size; empty if they do not.
+
+    Args:
+        share: the share of one host, with the number of samples in each share.
+        size: the bytes of all shards, in all formats together.
+        formats: the number of formats.
+    """
+    if share.left_out <= _MAX_LEFT_OUT:
+        return ""
+    shard_bytes = size / formats / (share.count * _SHARDS_PER_HOST)
+    megabytes = max(1.2, shard_bytes // 1e5 / 10)
+    return (
+        f"warning: shares differ by more than {_MAX_LEFT_OUT:.0%}, since each has few shards: "
+        f"shard with --shard-size {megabytes:g}MB for {share.count} hosts"
+    )
