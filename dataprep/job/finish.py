@@ -30,7 +30,8 @@ from dataprep.job.output_state import (
     read_plan,
 )
 from dataprep.job.report import Summary, ValidationShare
-from dataprep.job.split_plan import VALIDATION, SplitPlan, used_labels
+from dataprep.job.split_plan import SplitPlan, used_labels
+from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
 from dataprep.names import escape
 from dataprep.ordered import in_order

@@ -33,7 +33,7 @@ from dataprep.errors import (
     OutputConflict,
     PermissionRefused,
 )
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.machine.processes import ProcessIdentity, this_process, unknown_process
 from dataprep.names import escape
 from dataprep.output import keys

@@ -15,23 +15,17 @@ from dataprep.config.prices import read_prices, region_of
 from dataprep.config.shard_config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
+from dataprep.job.calibration import choose_evenly, choose_run_starts
 from dataprep.job.in_process import InProcess
 from dataprep.job.plan_costs import cost_on_aws, region_warnings, requests_by_location
 from dataprep.job.plan_report import Estimate, SplitEstimate, TrialEstimate
 from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
+from dataprep.job.shard_bounds import SMALLEST_TARGET
 from dataprep.job.source_notes import describe_source, preflight_warnings
-from dataprep.job.split_plan import (
-    SMALLEST_TARGET,
-    SplitPlan,
-    choose_evenly,
-    choose_run_starts,
-    label_offsets,
-    make_plans,
-    sample_rows,
-    used_labels,
-)
+from dataprep.job.split_plan import SplitPlan, used_labels
+from dataprep.job.split_planning import label_offsets, make_plans, sample_rows
 from dataprep.job.worker import ShardTask, convert_task, encode_batches
 from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors

@@ -13,7 +13,8 @@ from dataprep.job.job_file import UNREADABLE_FOLDERS, JobFile, content_of_split
 from dataprep.job.record_sizes import Convert, calibrate
 from dataprep.job.request import Request
 from dataprep.job.source_notes import describe_source, preflight_warnings
-from dataprep.job.split_plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
+from dataprep.job.split_plan import SplitPlan
+from dataprep.job.split_planning import label_offsets, labels_of, make_plans, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns

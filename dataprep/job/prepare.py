@@ -26,13 +26,15 @@ from dataprep.job.output_state import (
     read_manifest,
     read_plan,
 )
+from dataprep.job.parts import Part
 from dataprep.job.planning import bytes_to_write, not_enough_space, plan_job
 from dataprep.job.report import Understood
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.resume import refuse_leftovers, require_same_job, with_current_locations
 from dataprep.job.retry import remove_for_retry, require_limit, update_file_versions
 from dataprep.job.source_notes import describe_source
-from dataprep.job.split_plan import VALIDATION, Part, SplitPlan
+from dataprep.job.split_plan import SplitPlan
+from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest

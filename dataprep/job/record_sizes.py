@@ -8,15 +8,15 @@ from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import SourceChanged, SourceError
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
-from dataprep.job.conversion import Outcome
-from dataprep.job.shard_buffer import Records
-from dataprep.job.split_plan import (
+from dataprep.job.calibration import (
     Calibration,
     calibration_samples,
     choose_evenly,
     choose_run_starts,
-    in_source_order,
 )
+from dataprep.job.conversion import Outcome
+from dataprep.job.sample_order import in_source_order
+from dataprep.job.shard_buffer import Records
 from dataprep.names import to_bytes
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers

@@ -8,7 +8,7 @@ from typing import Any
 
 from dataprep.counted import counted
 from dataprep.job.conversion import Progress
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.output import manifest
 from dataprep.output.manifest import Manifest
 

@@ -8,13 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataprep.counted import counted
 from dataprep.job.report import Understood
 from dataprep.job.request import Request
-from dataprep.job.split_plan import (
-    VALIDATION,
-    SplitPlan,
-    clamp_target,
-    classes_in_a_shard,
-    sample_rows,
-)
+from dataprep.job.shard_bounds import clamp_target
+from dataprep.job.split_plan import SplitPlan, classes_in_a_shard
+from dataprep.job.split_planning import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.imagenet_synsets import difference_from_imagenet
 from dataprep.names import by_bytes

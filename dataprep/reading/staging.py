@@ -45,9 +45,9 @@ from dataprep.job.output_state import (
     read_manifest,
     read_plan,
 )
+from dataprep.job.parts import Part
 from dataprep.job.planning import not_enough_space
 from dataprep.job.report import Display
-from dataprep.job.split_plan import Part
 from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.output.manifest import (
