@@ -18,7 +18,7 @@ from dataprep.sources.files import FilesSource, list_files, translated_read_erro
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.local_tree import Tree, problem_of
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.splits import find_different_splits
+from dataprep.sources.split_folders import find_different_splits
 from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import BROKEN
 

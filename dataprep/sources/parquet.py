@@ -44,7 +44,7 @@ from dataprep.sources.parquet_row_groups import (
     footer,
 )
 from dataprep.sources.protocol import Listing, Located, Problem
-from dataprep.sources.splits import refuse_file_splits
+from dataprep.sources.split_files import refuse_file_splits
 from dataprep.sources.stored_file import StoredFile, changed_since_listed
 from dataprep.stores import ObjectInfo, Store, StoreOptions
 

@@ -27,7 +27,7 @@ from dataprep.sources.label_classes import (
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Located, Problem
-from dataprep.sources.splits import refuse_file_splits
+from dataprep.sources.split_files import refuse_file_splits
 from dataprep.sources.tar_index import EMPTY
 from dataprep.sources.tar_source import TarSource, interned_texts
 from dataprep.sources.webdataset_samples import (
