@@ -21,15 +21,8 @@ from dataprep.job.conversion import (
     convert_batches,
     cut_into_batches,
 )
-from dataprep.job.worker import (
-    EncodedBatch,
-    ShardResult,
-    ShardTask,
-    assemble_shard,
-    convert_task,
-    cut_into_chunks,
-    encode_batches,
-)
+from dataprep.job.shard_making import EncodedBatch, assemble_shard, convert_task, encode_batches
+from dataprep.job.shard_task import ShardResult, ShardTask, cut_into_chunks
 from dataprep.ordered import in_order
 from dataprep.sources import Located, Source
 

@@ -23,10 +23,11 @@ from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.shard_bounds import SMALLEST_TARGET
+from dataprep.job.shard_making import convert_task, encode_batches
+from dataprep.job.shard_task import ShardTask
 from dataprep.job.source_notes import describe_source, preflight_warnings
 from dataprep.job.split_plan import SplitPlan, used_labels
 from dataprep.job.split_planning import label_offsets, make_plans, sample_rows
-from dataprep.job.worker import ShardTask, convert_task, encode_batches
 from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
 from dataprep.output import keys

@@ -54,7 +54,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 # multiprocessing's spawn works in the same way, but it would import the main script again.
 _CHILD_PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from dataprep.job.isolate import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
+    "from dataprep.job.isolated_conversion import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _FAULT_SIGNALS = {
     signal.SIGSEGV,
