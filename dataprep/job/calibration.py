@@ -12,13 +12,27 @@ has to be opened.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dataprep.job.sample_order import run_starts
+from dataprep.config.shard_config import ShardConfig
+from dataprep.errors import SourceChanged, SourceError
+from dataprep.formats import Sample, get_format
+from dataprep.image import Converted
+from dataprep.job.conversion import Outcome
+from dataprep.job.sample_order import in_source_order, run_starts
+from dataprep.job.shard_buffer import Records
+from dataprep.names import to_bytes
+from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
+
+Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
+"""Converts samples, and returns their outcomes in the same order."""
+
+_INTERLEAVE_STRIDE = 16
+"""Samples that are neighbours in size are this far apart in the list of calibration samples."""
 
 _MAX_POINTS = 8
 """The maximum number of points of the function that predicts the size of records."""
@@ -26,47 +40,6 @@ _MAX_POINTS = 8
 _MIN_SLICE_SAMPLES = 16
 _MIN_CONVERSIONS = 32
 _MAX_CONVERSIONS = 128
-
-
-def calibration_samples(samples: int) -> int:
-    """Return the number of samples to convert for the calibration: a tenth, but 32 to 128."""
-    tenth = samples // 10
-    return min(samples, max(_MIN_CONVERSIONS, min(_MAX_CONVERSIONS, tenth)))
-
-
-def choose_evenly(sizes: Integers, count: int) -> Integers:
-    """Choose ``count`` rows that are evenly spread over all samples sorted by size."""
-    order = np.argsort(sizes, kind="stable")
-    # Cut the samples into equal slices, and take the middle of each slice.
-    positions = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
-    return order[positions].astype(np.int64)
-
-
-def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
-    """Choose about ``count`` rows at the start of runs that are evenly spread by size.
-
-    A run is a sequence of neighbouring samples in one container. The source reads a run only from
-    its start. The listing has the same size for all samples of a container.
-
-    Args:
-        containers: the container of each sample, in the order of the source.
-        sizes: the size of each sample.
-        count: how many samples to choose.
-
-    Returns:
-        The chosen rows, ascending.
-    """
-    starts = run_starts(containers)
-    lengths = np.diff([*starts, len(containers)])
-    proportional_runs = -(-count * len(starts) // max(len(containers), 1))
-    # Choose as many runs as there may be points, even if fewer runs have enough samples.
-    runs = min(len(starts), max(_MAX_POINTS, proportional_runs))
-    samples_per_run = -(-count // max(runs, 1))
-    rows: list[int] = []
-    for run in sorted(choose_evenly(sizes[starts], runs).tolist()):
-        start = int(starts[run])
-        rows.extend(range(start, start + min(samples_per_run, int(lengths[run]))))
-    return np.array(rows, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -132,3 +105,132 @@ class Calibration:
         anchor_record = np.where(is_above, record_1, record_0)
         predicted = anchor_record + rise * (sizes - anchor_source) // run
         return np.where(sizes > 0, np.maximum(1, predicted), 0)
+
+
+def calibrate(
+    listing: Listing, rows: Integers, config: ShardConfig, convert: Convert
+) -> Calibration:
+    """Convert a few samples, and return the function that predicts record sizes from them.
+
+    A sample that cannot be converted counts as a record of 0 bytes.
+
+    Args:
+        listing: the entries of the source.
+        rows: the rows of the samples in the listing.
+        config: the config of the job.
+        convert: converts samples.
+
+    Raises:
+        SourceError, StoreError: a sample could not be read.
+    """
+    chosen_rows = _choose_rows(listing, rows)
+    pairs = []
+    try:
+        outcomes = convert([listing.located(row) for row in chosen_rows])
+        for row, outcome in zip(chosen_rows, outcomes, strict=True):
+            record_bytes = 0
+            if isinstance(outcome.converted, Converted):
+                record_bytes = _max_record_bytes(outcome.converted, listing, row, config)
+            pairs.append((int(listing.sizes[row]), record_bytes))
+    except SourceChanged as error:
+        raise SourceError(
+            f"the source changed while the job was planned ({error}): run the same command again"
+        ) from None
+    if listing.in_runs:
+        pairs = _average_by_source_size(pairs)
+    return Calibration.fit(pairs)
+
+
+def calibration_samples(samples: int) -> int:
+    """Return the number of samples to convert for the calibration: a tenth, but 32 to 128."""
+    tenth = samples // 10
+    return min(samples, max(_MIN_CONVERSIONS, min(_MAX_CONVERSIONS, tenth)))
+
+
+def choose_evenly(sizes: Integers, count: int) -> Integers:
+    """Choose ``count`` rows that are evenly spread over all samples sorted by size."""
+    order = np.argsort(sizes, kind="stable")
+    # Cut the samples into equal slices, and take the middle of each slice.
+    positions = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
+    return order[positions].astype(np.int64)
+
+
+def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
+    """Choose about ``count`` rows at the start of runs that are evenly spread by size.
+
+    A run is a sequence of neighbouring samples in one container. The source reads a run only from
+    its start. The listing has the same size for all samples of a container.
+
+    Args:
+        containers: the container of each sample, in the order of the source.
+        sizes: the size of each sample.
+        count: how many samples to choose.
+
+    Returns:
+        The chosen rows, ascending.
+    """
+    starts = run_starts(containers)
+    lengths = np.diff([*starts, len(containers)])
+    proportional_runs = -(-count * len(starts) // max(len(containers), 1))
+    # Choose as many runs as there may be points, even if fewer runs have enough samples.
+    runs = min(len(starts), max(_MAX_POINTS, proportional_runs))
+    samples_per_run = -(-count // max(runs, 1))
+    rows: list[int] = []
+    for run in sorted(choose_evenly(sizes[starts], runs).tolist()):
+        start = int(starts[run])
+        rows.extend(range(start, start + min(samples_per_run, int(lengths[run]))))
+    return np.array(rows, dtype=np.int64)
+
+
+def _choose_rows(listing: Listing, rows: Integers) -> list[int]:
+    """Choose the samples to convert. They are evenly spread over the sizes of source files."""
+    count = calibration_samples(len(rows))
+    if listing.in_runs:
+        ordered = in_source_order(listing, rows)
+        containers = [listing.containers[row] for row in ordered.tolist()]
+        positions = choose_run_starts(containers, listing.sizes[ordered], count)
+        chosen_rows: list[int] = ordered[positions].tolist()
+        return chosen_rows
+    by_size = rows[choose_evenly(listing.sizes[rows], count)].tolist()
+    # Interleave large and small files, because each worker converts neighbours in this list.
+    interleaved = []
+    for start in range(_INTERLEAVE_STRIDE):
+        interleaved.extend(by_size[start::_INTERLEAVE_STRIDE])
+    return interleaved
+
+
+def _average_by_source_size(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Replace record bytes by their mean over all pairs with the same source bytes.
+
+    All samples of a run have the same source bytes, so that this is the mean of the run.
+    """
+    records_by_size: dict[int, list[int]] = {}
+    for source_bytes, record_bytes in pairs:
+        records_by_size.setdefault(source_bytes, []).append(record_bytes)
+    averaged = []
+    for source_bytes, _ in pairs:
+        records = records_by_size[source_bytes]
+        averaged.append((source_bytes, sum(records) // len(records)))
+    return averaged
+
+
+def _max_record_bytes(image: Converted, listing: Listing, row: int, config: ShardConfig) -> int:
+    """The size of a sample's record in the format with the largest record."""
+    class_name = to_bytes(listing.classes[row])
+    sample = Sample(
+        image=image.data,
+        label=0,
+        width=image.width,
+        height=image.height,
+        channels=image.channels,
+        colorspace=image.colorspace,
+        encoding=image.encoding,
+        filename=to_bytes(listing.names[row].rpartition("/")[2]),
+        synset=class_name,
+        text=class_name,
+    )
+    sizes = []
+    for name in config.format:
+        records = Records.of(get_format(name), config.record_options, [sample])
+        sizes.append(records.lengths[0])
+    return max(sizes)

@@ -24,7 +24,7 @@ from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
 
 
-def require_limit(
+def refuse_retry_beyond_limit(
     store: Store, failures_by_split: Mapping[str, Mapping[int, int]], limit: int | str
 ) -> None:
     """Refuse to retry if a complete split would become incomplete by the same failures.

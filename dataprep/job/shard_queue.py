@@ -175,12 +175,14 @@ class ShardQueue:
 
         chunk_samples = math.ceil(len(task.samples) / self._chunks_per_shard)
         chunks = cut_into_chunks(task, max(MIN_CHUNK_SAMPLES, chunk_samples))
+        starts = list(chunks)
+        packed_chunks = [dask_tasks.pack_task(chunk) for chunk in chunks.values()]
         futures = self._client.map(
             dask_tasks.chunk,
-            [dask_tasks.pack_task(chunk) for chunk in chunks.values()],
-            list(chunks),
+            packed_chunks,
+            starts,
             topic=self._topic,
-            key=[self._new_key("chunk", f"{task.name}.{start}") for start in chunks],
+            key=[self._new_key("chunk", f"{task.name}.{start}") for start in starts],
             pure=False,
             priority=-task.shard,
         )
