@@ -16,7 +16,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw, ImageOps
 
-from dataprep.counted import counted
 from dataprep.errors import (
     ConfigError,
     DatasetError,
@@ -37,13 +36,14 @@ from dataprep.formats.shard_reader import (
     require_record_number,
 )
 from dataprep.image.rgb import decode_rgb
-from dataprep.names import escape
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.output import keys
 from dataprep.output.samples_table import stored_table
 from dataprep.reading.dataset import Dataset
 from dataprep.reading.splits import open_split, splits_in, why_missing
 from dataprep.stores import ObjectInfo, Store, StoreOptions, location, open_store
+from dataprep.threaded_map import in_order
 
 IMAGES = 48
 """The default number of images on a contact sheet, and of each split on a page."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dataprep.checking.duplicates import Duplicates
-from dataprep.counted import counted
+from dataprep.message_text import counted
 
 Depth = Literal["quick", "full", "deep"]
 """How much a verification reads. ``verify`` describes the values."""

@@ -31,8 +31,7 @@ from dataprep.formats.protocol import Buffer, without_location
 from dataprep.image import check
 from dataprep.job.job_file import JobFile
 from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
-from dataprep.names import escape, escape_all, to_bytes, unescape
-from dataprep.ordered import in_order
+from dataprep.name_encoding import escape, escape_all, to_bytes, unescape
 from dataprep.output import keys
 from dataprep.output.manifest import (
     Manifest,
@@ -47,6 +46,7 @@ from dataprep.output.samples_table import SampleTable
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.splits import splits_in
 from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.threaded_map import in_order
 
 _MAX_FAULTS = 20
 """The maximum number of faults that are listed for one object."""

@@ -40,7 +40,7 @@ from dataprep.formats.protocol import (
     damaged,
     records_in,
 )
-from dataprep.names import escape, to_bytes, unescape
+from dataprep.name_encoding import escape, to_bytes, unescape
 
 BLOCK_BYTES = 512
 TRAILER = bytes(2 * BLOCK_BYTES)

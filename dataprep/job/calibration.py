@@ -24,7 +24,7 @@ from dataprep.image import Converted
 from dataprep.job.conversion import Outcome
 from dataprep.job.sample_order import in_source_order, run_starts
 from dataprep.job.shard_buffer import Records
-from dataprep.names import to_bytes
+from dataprep.name_encoding import to_bytes
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
 

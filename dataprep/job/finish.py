@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataprep.config.shard_config import allowed_failures
-from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
     JobError,
@@ -33,14 +32,15 @@ from dataprep.job.report import Summary, ValidationShare
 from dataprep.job.split_plan import SplitPlan, used_labels
 from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
-from dataprep.names import escape
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.output import keys, manifest
 from dataprep.output.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.output.samples_table import SampleTable
 from dataprep.output.versions import informative_versions
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
+from dataprep.threaded_map import in_order
 
 _MAX_EXAMPLES = 3
 _MAX_SHOWN_SHARDS = 10

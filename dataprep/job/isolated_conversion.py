@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from dataprep.config.shard_config import SampleLimit
-from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
 from dataprep.job.conversion import (
@@ -41,7 +40,8 @@ from dataprep.job.conversion import (
     read_files,
 )
 from dataprep.machine.process_settings import ONE_OPENCV_THREAD
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.sources import Located, Source
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)

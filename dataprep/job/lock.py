@@ -35,7 +35,7 @@ from dataprep.errors import (
 )
 from dataprep.job.parts import Part
 from dataprep.machine.processes import ProcessIdentity, this_process, unknown_process
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.output import keys
 from dataprep.schema import STRUCTURE_ERRORS, typed
 from dataprep.stores import Store

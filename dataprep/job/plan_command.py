@@ -13,7 +13,6 @@ import psutil
 
 from dataprep.config.prices import read_prices, region_of
 from dataprep.config.shard_config import ShardConfig, allowed_failures
-from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.job.calibration import calibrate, choose_evenly, choose_run_starts
 from dataprep.job.in_process import InProcess
@@ -29,6 +28,7 @@ from dataprep.job.split_plan import SplitPlan, used_labels
 from dataprep.job.split_planning import label_offsets, make_plans, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.manifest import Row
 from dataprep.output.versions import versions_that_determine_bytes

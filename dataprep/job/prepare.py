@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from dataprep.config.shard_config import ShardConfig
-from dataprep.counted import counted
 from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
@@ -36,6 +35,7 @@ from dataprep.job.source_notes import describe_source
 from dataprep.job.split_plan import SplitPlan
 from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest
 from dataprep.sources import Source

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dataprep.counted import counted
 from dataprep.job.conversion import Progress
 from dataprep.job.parts import Part
+from dataprep.message_text import counted
 from dataprep.output import manifest
 from dataprep.output.manifest import Manifest
 

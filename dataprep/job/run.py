@@ -25,7 +25,7 @@ from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.shard_task import ShardResult, ShardTask
 from dataprep.job.split_plan import SplitPlan
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 
 
 def shard(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.errors import ConfigError
-from dataprep.names import CODEC
+from dataprep.name_encoding import CODEC
 from dataprep.sources import Listing
 from dataprep.sources.protocol import Integers
 

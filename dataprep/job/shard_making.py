@@ -22,7 +22,7 @@ from dataprep.job.shard_buffer import Records, ShardBuffer
 from dataprep.job.shard_task import ShardResult, ShardTask
 from dataprep.job.split_plan import PlannedSample
 from dataprep.labels.boxes import convert_boxes
-from dataprep.names import escape_all, to_bytes
+from dataprep.name_encoding import escape_all, to_bytes
 from dataprep.output import keys
 from dataprep.output.manifest import Receipt, RecordLocation, Row, Samples, StoredShard
 from dataprep.output.versions import require_versions

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from dataprep.counted import counted
 from dataprep.job.job_file import JobFile
 from dataprep.job.output_state import StoredJobs, rows_of_shard
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.names import unescape
+from dataprep.message_text import counted
+from dataprep.name_encoding import unescape
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.stores.protocol import LEAVES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from dataprep.counted import counted
 from dataprep.job.report import Understood
 from dataprep.job.request import Request
 from dataprep.job.shard_bounds import clamp_target
@@ -13,7 +12,8 @@ from dataprep.job.split_plan import SplitPlan, classes_in_a_shard
 from dataprep.job.split_planning import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.imagenet_synsets import difference_from_imagenet
-from dataprep.names import by_bytes
+from dataprep.message_text import counted
+from dataprep.name_encoding import by_bytes
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import promises_image
 from dataprep.sources.folder_classes import NO_CLASS

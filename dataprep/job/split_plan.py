@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dataprep.errors import DatasetError
 from dataprep.labels import LabelSpace
 from dataprep.labels.boxes import AnnotatedImage, BoxColumns
-from dataprep.names import escape, escape_all, unescape_all
+from dataprep.name_encoding import escape, escape_all, unescape_all
 from dataprep.output.manifest import Row, Samples
 from dataprep.output.samples_table import number_column, read_table, text_column, to_numpy_array
 from dataprep.sources import Located

@@ -31,13 +31,13 @@ import numpy as np
 from defusedxml.ElementTree import fromstring
 from numpy.typing import NDArray
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels.boxes import SIDES, BoxColumns
 from dataprep.labels.options import BoxOptions
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.protocol import BROKEN, LEAVES
+from dataprep.threaded_map import in_order
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")

@@ -29,7 +29,6 @@ from dataprep.formats.protocol import Buffer, RawRecord
 from dataprep.image.output_size import Pixels
 from dataprep.image.rgb import decode_rgb
 from dataprep.labels import LabelSpace
-from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.output.manifest import FormatEntry, Manifest
 from dataprep.output.samples_table import StoredTable, stored_table, to_numpy_array
@@ -48,6 +47,7 @@ from dataprep.reading.subset import (
 )
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.protocol import Close
+from dataprep.threaded_map import in_order
 
 if TYPE_CHECKING:
     import pandas as pd

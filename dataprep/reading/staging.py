@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dataprep.counted import counted
 from dataprep.errors import (
     Changes,
     ConfigError,
@@ -48,7 +47,7 @@ from dataprep.job.output_state import (
 from dataprep.job.parts import Part
 from dataprep.job.planning import not_enough_space
 from dataprep.job.report import Display
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.manifest import (
     Manifest,
@@ -63,6 +62,7 @@ from dataprep.output.snapshot import Snapshot
 from dataprep.reading.splits import open_split, splits_in
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.local import LocalStore
+from dataprep.threaded_map import in_order
 
 _SHARDS_AT_ONCE = 4
 _PIECES_AT_ONCE = 4

@@ -24,7 +24,6 @@ from torch.utils.data import IterableDataset, Sampler, default_collate, get_work
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
 from dataprep.machine.processors import usable_processors
-from dataprep.ordered import fed_in_order, in_order
 from dataprep.reading.augment import Transform, has_write
 from dataprep.reading.epoch_order import (
     Integers,
@@ -45,6 +44,7 @@ from dataprep.reading.torch_epochs import (
     require_no_buffer,
     worker_number,
 )
+from dataprep.threaded_map import fed_in_order, in_order
 
 # A thread holds Python's lock for one tenth of the time in which it prepares a float32 image, and
 # for one seventh with uint8. More than 10 or 7 threads would therefore not be faster (python -m

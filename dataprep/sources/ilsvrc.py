@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataprep.counted import counted, listed
 from dataprep.errors import SourceError, SourceNotFound
-from dataprep.names import by_bytes
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import by_bytes
 from dataprep.output.samples_table import to_numpy_array
 from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
 from dataprep.sources.folder_classes import classify, unclassified

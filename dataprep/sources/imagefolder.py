@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataprep.counted import counted, listed
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import is_synset
-from dataprep.names import by_bytes
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import by_bytes
 from dataprep.sources.file_names import advice_for, promises_image
 from dataprep.sources.files import FilesSource, list_files, translated_read_error
 from dataprep.sources.folder_classes import classify, unclassified

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dataprep.errors import UnreadableImage
 from dataprep.labels import LabelSpace
-from dataprep.names import CODEC, to_bytes
+from dataprep.name_encoding import CODEC, to_bytes
 
 REMOTE_READS = 32
 """The number of reads that a worker keeps in flight from a remote store.

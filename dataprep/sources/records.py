@@ -42,8 +42,7 @@ from dataprep.formats import (
 )
 from dataprep.formats.protocol import without_location
 from dataprep.labels import LabelSpace
-from dataprep.names import unescape_all
-from dataprep.ordered import in_order
+from dataprep.name_encoding import unescape_all
 from dataprep.output import keys
 from dataprep.output.samples_table import read_table, stored_table
 from dataprep.output.snapshot import Snapshot
@@ -79,6 +78,7 @@ from dataprep.sources.records_scan import (
 )
 from dataprep.sources.stored_file import StoredFile
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
+from dataprep.threaded_map import in_order
 
 _EXTRA_BYTES = 3584
 """The usual maximum of the bytes of a record besides its image: framing, labels and names."""

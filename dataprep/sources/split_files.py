@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from dataprep.counted import listed
 from dataprep.errors import SourceError
+from dataprep.message_text import listed
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.split_names import split_of
 

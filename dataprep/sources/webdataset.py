@@ -10,11 +10,10 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from dataprep.counted import counted, listed
 from dataprep.errors import SourceError
 from dataprep.labels.space import is_number
-from dataprep.names import escape
-from dataprep.ordered import in_order
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import escape
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import EXCLUDED
 from dataprep.sources.file_names import TAR_ENDING, is_clutter
@@ -37,6 +36,7 @@ from dataprep.sources.webdataset_samples import (
     key_and_extension,
 )
 from dataprep.stores import StoreOptions
+from dataprep.threaded_map import in_order
 
 _MAX_EXTENSIONS_SHOWN = 10
 

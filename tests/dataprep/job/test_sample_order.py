@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dataprep.job.sample_order import shuffled, validation_mask
-from dataprep.names import to_bytes
+from dataprep.name_encoding import to_bytes
 from tests.strategies import distinct_names
 
 seeds = st.integers(-(2**63), 2**63 - 1)
