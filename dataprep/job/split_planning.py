@@ -27,6 +27,7 @@ from dataprep.sources import Listing
 from dataprep.sources.protocol import Integers
 
 VALIDATION = "validation"
+"""The name of the split that ``config.validation`` takes from the main split."""
 
 
 def make_plans(
