@@ -74,11 +74,11 @@ if TYPE_CHECKING:
     from dataprep.image import Converted, ImagePolicy, convert
     from dataprep.image.output_size import Geometry
     from dataprep.job.finish import finalize
+    from dataprep.job.parts import Part
     from dataprep.job.plan_command import plan
     from dataprep.job.plan_report import Estimate, SplitEstimate
     from dataprep.job.report import PartSummary, Summary, Understood, ValidationShare
     from dataprep.job.run import shard, shard_part
-    from dataprep.job.split_plan import Part
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.output.manifest import Manifest
     from dataprep.reading.augment import Augmentation
@@ -139,7 +139,7 @@ _MODULE_BY_NAME = {
     "ObjectNotFound": "dataprep.errors",
     "OutputConflict": "dataprep.errors",
     "ParquetOptions": "dataprep.sources.options",
-    "Part": "dataprep.job.split_plan",
+    "Part": "dataprep.job.parts",
     "PartSummary": "dataprep.job.report",
     "PermissionRefused": "dataprep.errors",
     "PillowTransform": "dataprep.reading.transforms",

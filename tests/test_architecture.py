@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         # Small modules that every room may use.
-        *("_version", "errors", "names", "credentials", "counted", "ordered", "registry", "schema"),
+        *("_version", "errors", "name_encoding", "credentials", "message_text"),
+        *("threaded_map", "registry", "schema"),
         "machine",
         "image",
         "stores",
@@ -49,7 +50,7 @@ ORDER = {
         *("cli", "__main__", "demo"),
     ),
 }
-PURE = {"image", "names", "counted", "schema", "credentials"}
+PURE = {"image", "name_encoding", "message_text", "schema", "credentials"}
 PURE |= {"output/keys", "output/manifest", "reading/epoch_order"}
 PURE |= {
     f"formats/{name}"

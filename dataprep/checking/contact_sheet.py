@@ -12,10 +12,10 @@ from PIL import Image, ImageDraw, ImageOps
 from dataprep.checking.record_views import format_labels, record_line
 from dataprep.checking.result import Inspection
 from dataprep.checking.split_records import SplitRecords, faults_of, read_evenly_spaced
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.shard_reader import Record, ShardReader
 from dataprep.image.rgb import decode_rgb
+from dataprep.message_text import counted
 
 # A contact sheet is a grid of cells. A cell has an image and a caption below it. Sizes in pixels.
 _CELL_WIDTH = 188

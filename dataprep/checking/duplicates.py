@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, ManifestMissing, ObjectNotFound
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.samples_table import StoredTable
 from dataprep.reading.splits import splits_in

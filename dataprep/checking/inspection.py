@@ -12,7 +12,6 @@ from dataprep.checking.record_views import list_records, show_record
 from dataprep.checking.result import Inspection
 from dataprep.checking.split_records import SplitRecords, faults_of, read_evenly_spaced
 from dataprep.checking.split_summary import summaries_of, summary_text
-from dataprep.counted import counted
 from dataprep.errors import (
     ConfigError,
     DatasetError,
@@ -21,6 +20,7 @@ from dataprep.errors import (
     StoreError,
 )
 from dataprep.formats.shard_reader import Record, ShardReader
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
 from dataprep.reading.splits import open_split

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dataprep.checking.split_summary import CompleteSplit, Distribution, SizeColumn
-from dataprep.counted import counted
 from dataprep.errors import ImageError
 from dataprep.formats.shard_reader import Record
 from dataprep.image.rgb import decode_rgb
 from dataprep.labels import Label
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.output.manifest import quirk_name
 
 _THUMBNAIL_SIDE = 176  # pixels

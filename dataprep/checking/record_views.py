@@ -11,11 +11,11 @@ from typing import Any, TypedDict
 import pandas as pd
 
 from dataprep.checking.result import Inspection
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, RecordError
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.shard_reader import ImageHeader, Record, ShardReader, read_image_header
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 
 _MAX_SHOWN_VALUES = 8  # of a feature
 _MAX_SHOWN_BYTES = 60  # of a byte string

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from dataprep.checking.duplicates import Duplicates
-from dataprep.counted import counted
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 
 Depth = Literal["quick", "full", "deep"]
 """How much a verification reads. ``verify`` describes the values."""

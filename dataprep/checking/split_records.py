@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dataprep.formats.shard_reader import Record, ShardReader, read_record, require_record_number
-from dataprep.ordered import in_order
 from dataprep.reading.dataset import Dataset
 from dataprep.stores import location
+from dataprep.threaded_map import in_order
 
 _CONCURRENT_REQUESTS = 16
 

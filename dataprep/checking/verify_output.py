@@ -27,8 +27,7 @@ from dataprep.errors import (
 from dataprep.formats import format_names
 from dataprep.job.job_file import JobFile
 from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
-from dataprep.names import escape, escape_all
-from dataprep.ordered import in_order
+from dataprep.name_encoding import escape, escape_all
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest, Share, format_entries
 from dataprep.output.receipt import Receipt, StoredFile
@@ -36,6 +35,7 @@ from dataprep.output.samples_table import SampleTable
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.splits import splits_in
 from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.threaded_map import in_order
 
 _Content = TypeVar("_Content")
 

@@ -16,7 +16,7 @@ from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, get_format
 from dataprep.formats.protocol import Buffer, without_location
 from dataprep.image import check
 from dataprep.job.job_file import JobFile
-from dataprep.names import to_bytes, unescape
+from dataprep.name_encoding import to_bytes, unescape
 from dataprep.output.receipt import Receipt, RecordLocation, Row, StoredFile
 from dataprep.stores import Store
 

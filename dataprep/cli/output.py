@@ -15,10 +15,10 @@ from typing import IO
 import typer
 
 from dataprep.cli.program import printable
-from dataprep.counted import counted
 from dataprep.errors import DataprepError, TooManyFailures
 from dataprep.job.conversion import Progress
 from dataprep.job.report import Display, PartSummary, Summary
+from dataprep.message_text import counted
 from dataprep.output.manifest import OUT_OF_BOUNDS, quirk_name
 
 _MAX_FAILURES_SHOWN = 5

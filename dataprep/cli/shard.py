@@ -57,8 +57,8 @@ def shard(
     from dataprep.cli.output import Terminal, show_splits
     from dataprep.config.shard_config import dump
     from dataprep.errors import ConfigError
+    from dataprep.job.parts import Part
     from dataprep.job.run import run_parts, run_splits
-    from dataprep.job.split_plan import Part
 
     if print_config:
         typer.echo(dump(config), nl=False)

@@ -33,7 +33,7 @@ def stage(
 ) -> None:
     """Copy an output, or a share of its shards, to this host."""
     from dataprep.cli.output import CopyProgress, show
-    from dataprep.job.split_plan import Part
+    from dataprep.job.parts import Part
     from dataprep.reading.staging import stage as copy_output
 
     copies = copy_output(

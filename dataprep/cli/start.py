@@ -28,7 +28,7 @@ def sample(
     """Generate test photos."""
     from dataprep.cli.output import show
     from dataprep.drawn import draw_ilsvrc, draw_tree
-    from dataprep.names import escape
+    from dataprep.name_encoding import escape
 
     draw = draw_ilsvrc if layout == "ilsvrc" else draw_tree
     tree = draw(dest, images=images, classes=classes, seed=seed, defects=defects)

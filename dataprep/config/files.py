@@ -18,9 +18,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from dataprep.counted import counted
 from dataprep.credentials import without_credentials
 from dataprep.errors import ConfigError
+from dataprep.message_text import counted
 from dataprep.schema import STRUCTURE_ERRORS
 
 Config = TypeVar("Config", bound=BaseModel)

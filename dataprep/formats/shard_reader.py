@@ -10,7 +10,6 @@ from typing import Any
 
 from PIL import Image
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, RecordError, TruncatedRecord
 from dataprep.formats import (
     HEAD_BYTES,
@@ -23,7 +22,8 @@ from dataprep.formats import (
 )
 from dataprep.formats.protocol import Extent, damaged, without_location
 from dataprep.image.containers import FORMATS, without_warnings
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.stores import ObjectInfo, Store, location
 
 _BLOCK_BYTES = 8 * 2**20

@@ -47,7 +47,7 @@ from dataprep.formats.tar_members import (
     has_checksum,
     member_at,
 )
-from dataprep.names import escape, to_bytes, unescape
+from dataprep.name_encoding import escape, to_bytes, unescape
 
 _EXTENSIONS = {"JPEG": b"jpg", "PNG": b"png", "WEBP": b"webp"}
 _ENCODINGS = {b"jpg": "JPEG", b"jpeg": "JPEG", b"png": "PNG", b"webp": "WEBP"}

@@ -140,10 +140,10 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
         *_as_options(job, "store"),
     ]
     client = _client(job.store)
-    common = {"jobQueue": queue, "jobDefinition": definition, "retryStrategy": _RETRY_STRATEGY}
+    job_options = {"jobQueue": queue, "jobDefinition": definition, "retryStrategy": _RETRY_STRATEGY}
     array_job = _call(
         client.submit_job,
-        **common,
+        **job_options,
         jobName=f"dataprep-{job.split}",
         arrayProperties={"size": children},
         containerOverrides={"command": shard_command},
@@ -152,7 +152,7 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
     try:
         finalize_job = _call(
             client.submit_job,
-            **common,
+            **job_options,
             jobName=f"dataprep-{job.split}-finalize",
             dependsOn=[{"jobId": array_id}],
             containerOverrides={"command": finalize_command},

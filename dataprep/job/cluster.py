@@ -35,9 +35,9 @@ from dataprep.job.fork_server import (
     start_fork_server,
 )
 from dataprep.job.in_process import InProcess, OnResult, Tally
-from dataprep.job.isolate import isolated_batches
+from dataprep.job.isolated_conversion import isolated_batches
 from dataprep.job.shard_queue import ShardQueue
-from dataprep.job.worker import ShardTask
+from dataprep.job.shard_task import ShardTask
 from dataprep.machine.process_settings import MAX_OPEN_FILES
 from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Located, Source
@@ -143,11 +143,11 @@ class Cluster:
         client = self.begin().result()
         from distributed import KilledWorker
 
-        from dataprep.job import tasks
+        from dataprep.job import dask_tasks
 
         batches = list(cut_into_batches(items, _CALIBRATION_BATCH_SAMPLES))
         futures = client.map(
-            tasks.convert_samples,
+            dask_tasks.convert_samples,
             batches,
             source=source,
             policy=policy,
@@ -181,7 +181,7 @@ class Cluster:
 
     def _wait_for_tasks(self, client: Any) -> bool:
         """Ask all workers to stop the tasks of the job. Return whether all tasks have ended."""
-        from dataprep.job import tasks
+        from dataprep.job import dask_tasks
 
         deadline_s = time.monotonic() + MAX_TASK_END_S
         is_noted = False
@@ -194,7 +194,7 @@ class Cluster:
             with suppress(OSError, TimeoutError):
                 answers = client.sync(
                     client.run,
-                    tasks.stop,
+                    dask_tasks.stop,
                     self.topic,
                     on_error="return",
                     callback_timeout=remaining_s,

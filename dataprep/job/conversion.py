@@ -21,10 +21,10 @@ from dataprep.errors import (
 )
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.machine.process_settings import ONE_OPENCV_THREAD
-from dataprep.ordered import in_order
 from dataprep.output.keys import MAX_SHARD_BYTES
 from dataprep.sources import Located, OnDisk, ReadsRuns, Source
 from dataprep.sources.file_names import promises_image
+from dataprep.threaded_map import in_order
 
 READ_AHEAD_BYTES = 256 * 2**20
 """The maximum total size of the files that are being read or wait to be converted."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataprep.config.shard_config import allowed_failures
-from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
     JobError,
@@ -30,10 +29,11 @@ from dataprep.job.output_state import (
     read_plan,
 )
 from dataprep.job.report import Summary, ValidationShare
-from dataprep.job.split_plan import VALIDATION, SplitPlan, used_labels
+from dataprep.job.split_plan import SplitPlan, used_labels
+from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
-from dataprep.names import escape
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.output import keys, manifest
 from dataprep.output.manifest import Manifest, TableEntry
 from dataprep.output.receipt import Receipt, Samples
@@ -41,6 +41,7 @@ from dataprep.output.samples_table import SampleTable
 from dataprep.output.versions import informative_versions
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
+from dataprep.threaded_map import in_order
 
 _MAX_EXAMPLES = 3
 _MAX_SHOWN_SHARDS = 10
@@ -182,6 +183,7 @@ def summarize(
     split = finished.manifest.split
     table = finished.table
     missing_labels = sorted(used_labels(plans.values()) - table.written_labels - {-1})
+    missing_classes = [escape(label_space.synset_of(label)) for label in missing_labels]
     requested_share = finished.manifest.config.get("validation")
     validation = None
     if requested_share and split == VALIDATION and len(plans) > 1:
@@ -197,7 +199,7 @@ def summarize(
         images_per_s=made_samples / max(seconds, 1e-9),
         failures=tuple(table.failures),
         skips=dict(table.skip_reasons.most_common()),
-        missing_classes=tuple(escape(label_space.synset_of(label)) for label in missing_labels),
+        missing_classes=tuple(missing_classes),
         validation=validation,
     )
 
@@ -326,15 +328,16 @@ def _shards_missing_error(
     store: Store, job: JobFile, missing_shards: Sequence[int], parts: int | None
 ) -> ShardsMissing:
     """The error that names the missing shards, and the parts that must make them."""
-    numbers_text = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
+    shards_text = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
     if len(missing_shards) > _MAX_SHOWN_SHARDS:
-        numbers_text += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
+        shards_text += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
     if parts:
-        numbers = sorted({shard % parts for shard in missing_shards})[:_MAX_SHOWN_SHARDS]
-        numbers_text += f" (parts {', '.join(f'{number}/{parts}' for number in numbers)})"
+        part_numbers = sorted({shard % parts for shard in missing_shards})[:_MAX_SHOWN_SHARDS]
+        parts_text = ", ".join(f"{number}/{parts}" for number in part_numbers)
+        shards_text += f" (parts {parts_text})"
     return ShardsMissing(
         f"{job.split}: {len(missing_shards):,} of {counted(job.shards, 'shard')} are missing in "
-        f"{store.uri}: number {numbers_text}. Wait for these parts, or run them again: "
+        f"{store.uri}: number {shards_text}. Wait for these parts, or run them again: "
         "complete shards are kept"
     )
 

@@ -22,7 +22,7 @@ also with the settings of Dask, it spends a quarter of its time on page faults. 
 arena keeps freed memory, which costs a few megabytes. Blocks above 4 MiB are mapped separately.
 """
 
-_MODULES = ("distributed.nanny", "distributed.worker", "dataprep.job.tasks")
+_MODULES = ("distributed.nanny", "distributed.worker", "dataprep.job.dask_tasks")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 with contextlib.suppress(ValueError):

@@ -21,17 +21,10 @@ from dataprep.job.conversion import (
     convert_batches,
     cut_into_batches,
 )
-from dataprep.job.worker import (
-    EncodedBatch,
-    ShardResult,
-    ShardTask,
-    assemble_shard,
-    convert_task,
-    cut_into_chunks,
-    encode_batches,
-)
-from dataprep.ordered import in_order
+from dataprep.job.shard_making import EncodedBatch, assemble_shard, convert_task, encode_batches
+from dataprep.job.shard_task import ShardResult, ShardTask, cut_into_chunks
 from dataprep.sources import Located, Source
+from dataprep.threaded_map import in_order
 
 OnResult = Callable[[ShardResult], None]
 """Called in the driver for each finished shard. It may raise an error to stop the job."""

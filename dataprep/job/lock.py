@@ -33,9 +33,9 @@ from dataprep.errors import (
     OutputConflict,
     PermissionRefused,
 )
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.machine.processes import ProcessIdentity, this_process, unknown_process
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.output import keys
 from dataprep.schema import STRUCTURE_ERRORS, typed
 from dataprep.stores import Store

@@ -20,11 +20,11 @@ from dataprep.formats import get_format
 from dataprep.job.job_file import JobFile
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest
 from dataprep.output.receipt import Receipt, Row
 from dataprep.stores import Store
+from dataprep.threaded_map import in_order
 
 _STORE_THREADS = 16
 

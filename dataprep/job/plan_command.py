@@ -13,28 +13,22 @@ import psutil
 
 from dataprep.config.prices import read_prices, region_of
 from dataprep.config.shard_config import ShardConfig, allowed_failures
-from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
+from dataprep.job.calibration import calibrate, choose_evenly, choose_run_starts
 from dataprep.job.in_process import InProcess
 from dataprep.job.plan_costs import cost_on_aws, region_warnings, requests_by_location
 from dataprep.job.plan_report import Estimate, SplitEstimate, TrialEstimate
 from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
-from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
+from dataprep.job.shard_bounds import SMALLEST_TARGET
+from dataprep.job.shard_making import convert_task, encode_batches
+from dataprep.job.shard_task import ShardTask
 from dataprep.job.source_notes import describe_source, preflight_warnings
-from dataprep.job.split_plan import (
-    SMALLEST_TARGET,
-    SplitPlan,
-    choose_evenly,
-    choose_run_starts,
-    label_offsets,
-    make_plans,
-    sample_rows,
-    used_labels,
-)
-from dataprep.job.worker import ShardTask, convert_task, encode_batches
+from dataprep.job.split_plan import SplitPlan, used_labels
+from dataprep.job.split_planning import label_offsets, make_plans, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.receipt import Row
 from dataprep.output.versions import versions_that_determine_bytes
@@ -104,19 +98,22 @@ def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> E
     if cost is not None and cost.machine is None and config.plan.instance:
         region = region_of(prices, config.store)
         warnings.append(f"the price file has no price for {config.plan.instance} in {region}")
-    problems = request.listing.problems.values()
+    refused: Counter[str] = Counter()
+    for problem in request.listing.problems.values():
+        refused[f"{problem.status}: {problem.reason}"] += 1
+    two_shards_bytes = 2 * stored_bytes // max(shards, 1)
     return Estimate(
         source=request.source.uri,
         output=open_store(config.output, config.store).uri,
         entries=len(request.listing),
-        refused=dict(Counter(f"{problem.status}: {problem.reason}" for problem in problems)),
+        refused=dict(refused),
         classes=len(label_space.labels),
         splits=splits,
         label_offsets=label_offsets(config, label_space),
         outcome=trial.estimate,
         workers=workers,
         duration=duration,
-        memory_bytes=workers * (_WORKER_BYTES + 2 * stored_bytes // max(shards, 1)),
+        memory_bytes=workers * (_WORKER_BYTES + two_shards_bytes),
         machine_bytes=psutil.virtual_memory().total,
         requests=requests,
         cost=cost,
@@ -251,13 +248,15 @@ def estimate_from_trial(
         """Scale a count of the trial to all samples, rounded to the nearest whole number."""
         return (2 * count * samples + trial_samples) // (2 * trial_samples)
 
+    bytes_by_format = {}
+    for name, size_bytes in record_bytes.items():
+        bytes_by_format[name] = size_bytes * samples // trial_samples
+    unchanged = actions["passthrough"] + actions["retagged"]
     return TrialEstimate(
         samples=samples,
         trial=trial_samples,
-        bytes_by_format={
-            name: size * samples // trial_samples for name, size in record_bytes.items()
-        },
-        passthrough=(actions["passthrough"] + actions["retagged"]) / trial_samples,
+        bytes_by_format=bytes_by_format,
+        passthrough=unchanged / trial_samples,
         reencoded=actions["reencoded"] / trial_samples,
         failed=scale(statuses["failed"]),
         skipped=scale(statuses["skipped"]),
@@ -333,10 +332,11 @@ def _problem_warnings(
         yield f"shard would refuse: {space_error}"
     for split in splits:
         if split.failures > split.allowed:
+            sufficient_percent = 100 * split.failures // split.entries + 1
             yield (
                 f"{split.split}: shard would stop: {split.failures:,} of {split.entries:,} fail, "
                 f"--max-failures {config.max_failures} allows {split.allowed:,}; give "
-                f"--max-failures {100 * split.failures // split.entries + 1}%"
+                f"--max-failures {sufficient_percent}%"
             )
         readers = config.plan.readers or _MIN_READERS
         if split.shards >= readers:

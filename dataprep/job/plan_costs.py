@@ -17,9 +17,10 @@ from dataprep.config.prices import (
 from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import StoreError
 from dataprep.formats import get_format
+from dataprep.job.calibration import calibration_samples
 from dataprep.job.plan_report import Cost, Requests
 from dataprep.job.request import Request
-from dataprep.job.split_plan import SplitPlan, calibration_samples
+from dataprep.job.split_plan import SplitPlan
 
 _KEYS_PER_LIST = 1_000
 _OBJECTS_PER_SPLIT = 6

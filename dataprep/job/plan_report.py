@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
-from dataprep.counted import counted
 from dataprep.job.report import Understood
+from dataprep.message_text import counted
 from dataprep.output.manifest import quirk_name
 
 _MIN_SHOWN_S = 0.05

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError, StoreFull, nothing_written
 from dataprep.formats import get_format
+from dataprep.job.calibration import Convert, calibrate
 from dataprep.job.job_file import UNREADABLE_FOLDERS, JobFile, content_of_split
-from dataprep.job.record_sizes import Convert, calibrate
 from dataprep.job.request import Request
 from dataprep.job.source_notes import describe_source, preflight_warnings
-from dataprep.job.split_plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
+from dataprep.job.split_plan import SplitPlan
+from dataprep.job.split_planning import label_offsets, labels_of, make_plans, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
@@ -72,14 +73,13 @@ def plan_job(
     }
     if listing.unread:
         source[UNREADABLE_FOLDERS] = len(listing.unread)
+    versions = versions_that_determine_bytes(same_everywhere=config.image.same_everywhere)
     jobs = {}
     for split, plan in plans.items():
         jobs[split] = JobFile(
             split=split,
             config=content_of_split(config, split),
-            versions=dict(
-                versions_that_determine_bytes(same_everywhere=config.image.same_everywhere)
-            ),
+            versions=dict(versions),
             source=source,
             calibration=calibration.points,
             label_offsets=dict(label_offsets(config, label_space)),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from dataprep.config.shard_config import ShardConfig
-from dataprep.counted import counted
 from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
@@ -26,14 +25,17 @@ from dataprep.job.output_state import (
     read_manifest,
     read_plan,
 )
-from dataprep.job.planning import bytes_to_write, not_enough_space, plan_job
+from dataprep.job.parts import Part
+from dataprep.job.planning import JobPlan, bytes_to_write, not_enough_space, plan_job
 from dataprep.job.report import Understood
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.resume import refuse_leftovers, require_same_job, with_current_locations
-from dataprep.job.retry import remove_for_retry, require_limit, update_file_versions
+from dataprep.job.retry import refuse_retry_beyond_limit, remove_for_retry, update_file_versions
 from dataprep.job.source_notes import describe_source
-from dataprep.job.split_plan import VALIDATION, Part, SplitPlan
+from dataprep.job.split_plan import SplitPlan
+from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest
 from dataprep.sources import Source
@@ -113,13 +115,14 @@ def prepare(
     outlives_driver = config.dask.is_external
     locks = cleanup.enter_context(Locks(store, part, note, takeover, outlives_driver))
     locks.take(request.splits)
+    run = _Run(request, store, locks, changes, note)
     for _ in range(_MAX_ATTEMPTS):
         try:
             if not overwrite:
-                resumed = _resume(request, store, locks, changes, note, retry_failed)
+                resumed = _resume(run, retry_failed)
                 if resumed is not None:
                     return resumed
-            return _create(request, store, locks, changes, note, overwrite, engine)
+            return _create(run, overwrite, engine)
         except AnotherJobCreated:
             note(f"another run has just created a job in {store.uri}: trying to resume that job")
             overwrite = False
@@ -129,15 +132,28 @@ def prepare(
     )
 
 
-def _resume(
-    request: Request,
-    store: Store,
-    locks: Locks,
-    changes: Changes,
-    note: Note,
-    retry_failed: bool,
-) -> Prepared | None:
+@dataclass(frozen=True)
+class _Run:
+    """A run that is being prepared.
+
+    Attributes:
+        request: the checked config and its source.
+        store: the output.
+        locks: the locks of this run.
+        changes: whether this run has changed the output yet.
+        note: called with messages for the user.
+    """
+
+    request: Request
+    store: Store
+    locks: Locks
+    changes: Changes
+    note: Note
+
+
+def _resume(run: _Run, retry_failed: bool) -> Prepared | None:
     """Return the stored job, ready to continue; None if the output lacks one of its splits."""
+    request, store = run.request, run.store
     jobs = _read_jobs(request, store, retry_failed)
     if not jobs:
         return None
@@ -153,15 +169,15 @@ def _resume(
         if job.source["sha256"] != digest:
             plans[split] = with_current_locations(plans[split], request.listing)
     if retry_failed:
-        jobs = _begin_retry(request, store, jobs, plans, locks, changes, note)
+        jobs = _begin_retry(run, jobs, plans)
     manifests = {}
     for split in request.splits:
         manifest = read_manifest(store, split, jobs[split])
         if manifest is not None:
             manifests[split] = manifest
     understood = describe_source(request, label_space, plans)
-    note(understood.line)
-    note(f"resuming {store.uri}: same config, same source")
+    run.note(understood.line)
+    run.note(f"resuming {store.uri}: same config, same source")
     return Prepared(
         config=request.config,
         source=request.source,
@@ -170,9 +186,9 @@ def _resume(
         jobs=jobs,
         plans=plans,
         manifests=manifests,
-        locks=locks,
+        locks=run.locks,
         understood=understood,
-        changes=changes,
+        changes=run.changes,
     )
 
 
@@ -199,40 +215,26 @@ def _read_jobs(request: Request, store: Store, retry_failed: bool) -> dict[str, 
 
 
 def _begin_retry(
-    request: Request,
-    store: Store,
-    jobs: Mapping[str, JobFile],
-    plans: Mapping[str, SplitPlan],
-    locks: Locks,
-    changes: Changes,
-    note: Note,
+    run: _Run, jobs: Mapping[str, JobFile], plans: Mapping[str, SplitPlan]
 ) -> dict[str, JobFile]:
     """Remove the receipts of shards with failed samples. Return the updated job files."""
+    request, store, changes, check_lock = run.request, run.store, run.changes, run.locks.check
     failures = {split: failures_by_shard(store, job) for split, job in jobs.items()}
-    require_limit(store, failures, request.config.max_failures)
+    refuse_retry_beyond_limit(store, failures, request.config.max_failures)
     updated_jobs = {}
     for split, job in jobs.items():
-        remove_for_retry(store, job, plans[split], failures[split], changes, note, locks.check)
-        updated_jobs[split] = update_file_versions(
-            store, job, request.listing, changes, locks.check
-        )
+        remove_for_retry(store, job, plans[split], failures[split], changes, run.note, check_lock)
+        updated_jobs[split] = update_file_versions(store, job, request.listing, changes, check_lock)
     return updated_jobs
 
 
-def _create(
-    request: Request,
-    store: Store,
-    locks: Locks,
-    changes: Changes,
-    note: Note,
-    overwrite: bool,
-    engine: Engine,
-) -> Prepared:
+def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
     """Plan a new job, remove the splits that it overwrites, then write its files."""
+    request, store = run.request, run.store
     splits_to_remove: list[str] = []
     if overwrite:
         splits_to_remove = _splits_to_remove(store, request.splits)
-        locks.take(splits_to_remove)
+        run.locks.take(splits_to_remove)
     else:
         for split in request.splits:
             if read_job(store, split) is None:
@@ -241,34 +243,22 @@ def _create(
     engine.begin()  # worker processes start in the background
     config = request.config
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
-    planned = plan_job(request, label_space, note, convert)
-    needed_bytes = bytes_to_write(planned.plans, config)
-    space_error = not_enough_space(store, needed_bytes)
-    if space_error is not None:
-        raise space_error
-    shards = sum(plan.shard_count for plan in planned.plans.values())
-    note(
-        f"plan: {counted(shards, 'shard')} per format, about "
-        f"{needed_bytes / len(config.format) / shards / 1e6:,.1f} MB each, "
-        f"{needed_bytes / 1e6:,.0f} MB in all"
-    )
-    stored_splits: set[str] = set()
-    if splits_to_remove:
-        stored_splits = keys.splits(info.key for info in store.list())
-    for split in sorted(stored_splits.intersection(splits_to_remove)):
-        note(f"--overwrite removes split {split!r} of {store.uri}")
-    locks.check()
+    planned = plan_job(request, label_space, run.note, convert)
+    _require_space(run, planned)
+    _note_removed_splits(run, splits_to_remove)
+    run.locks.check()
+    job_files = {split: job.to_json() for split, job in planned.jobs.items()}
     with nothing_written():  # the first write shows whether the store allows writing
         for split in splits_to_remove:
-            _remove_split(store, split, changes, locks.check)
+            _remove_split(store, split, run.changes, run.locks.check)
         create_job(
             store,
             planned.labels_json,
             planned.encoded_plans,
-            {split: job.to_json() for split, job in planned.jobs.items()},
+            job_files,
             0.0 if overwrite else JOB_FILE_WAIT_S,
-            locks.check,
-            changes,
+            run.locks.check,
+            run.changes,
         )
     return Prepared(
         config=config,
@@ -278,10 +268,38 @@ def _create(
         jobs=planned.jobs,
         plans=planned.plans,
         manifests={},
-        locks=locks,
+        locks=run.locks,
         understood=describe_source(request, label_space, planned.plans),
-        changes=changes,
+        changes=run.changes,
     )
+
+
+def _require_space(run: _Run, planned: JobPlan) -> None:
+    """Tell the user the size of the planned shards.
+
+    Raises:
+        StoreFull: the output has not enough free space for them.
+    """
+    config = run.request.config
+    needed_bytes = bytes_to_write(planned.plans, config)
+    space_error = not_enough_space(run.store, needed_bytes)
+    if space_error is not None:
+        raise space_error
+    shards = sum(plan.shard_count for plan in planned.plans.values())
+    shard_megabytes = needed_bytes / len(config.format) / shards / 1e6
+    run.note(
+        f"plan: {counted(shards, 'shard')} per format, about {shard_megabytes:,.1f} MB each, "
+        f"{needed_bytes / 1e6:,.0f} MB in all"
+    )
+
+
+def _note_removed_splits(run: _Run, splits_to_remove: Sequence[str]) -> None:
+    """Tell the user which of these splits are in the output, before they are removed."""
+    if not splits_to_remove:
+        return
+    stored_splits = keys.splits(info.key for info in run.store.list())
+    for split in sorted(stored_splits.intersection(splits_to_remove)):
+        run.note(f"--overwrite removes split {split!r} of {run.store.uri}")
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:

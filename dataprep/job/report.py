@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dataprep.counted import counted
 from dataprep.job.conversion import Progress
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
+from dataprep.message_text import counted
 from dataprep.output import manifest
 from dataprep.output.manifest import Manifest
 
@@ -132,20 +132,19 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary as ``--json`` prints it."""
-        counts = self.manifest.samples
+        formats = {}
+        for name, entry in self.manifest.formats.items():
+            formats[name] = {
+                "shards": len(entry.shards),
+                "records": entry.records,
+                "bytes": entry.bytes,
+                "label_offset": entry.label_offset,
+            }
         return {
             "split": self.split,
             "output": self.output,
-            "samples": asdict(counts),
-            "formats": {
-                name: {
-                    "shards": len(entry.shards),
-                    "records": entry.records,
-                    "bytes": entry.bytes,
-                    "label_offset": entry.label_offset,
-                }
-                for name, entry in self.manifest.formats.items()
-            },
+            "samples": asdict(self.manifest.samples),
+            "formats": formats,
             "warnings": dict(self.manifest.warnings),
             "spread": round(manifest.spread(self.manifest.formats), 4),
             "made_shards": self.made_shards,
@@ -153,7 +152,7 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "images_per_s": round(self.images_per_s, 1),
             "fingerprint": self.manifest.fingerprint,
-            "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
+            "failures": _failures_as_json(self.failures),
             "skips": dict(self.skips),
             "missing_classes": list(self.missing_classes),
             "validation": None if self.validation is None else asdict(self.validation),
@@ -196,11 +195,14 @@ class PartSummary:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary as ``--json`` prints it."""
-        content = {
-            **asdict(self),
-            "part": str(self.part),
-            "seconds": round(self.seconds, 3),
-            "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
-        }
+        content = asdict(self)
+        content["part"] = str(self.part)
+        content["seconds"] = round(self.seconds, 3)
+        content["failures"] = _failures_as_json(self.failures)
         del content["understood"]  # --json prints it once, for all splits
         return content
+
+
+def _failures_as_json(failures: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """The name and the reason of each failed sample, as objects."""
+    return [{"source": name, "reason": reason} for name, reason in failures]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict, SourceNotFound
 from dataprep.formats import format_names
-from dataprep.job.split_plan import VALIDATION, sample_rows
+from dataprep.job.split_planning import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_shared_classes
 from dataprep.output import keys

@@ -47,10 +47,11 @@ def require_same_job(
     """
     versions = dict(versions_that_determine_bytes(same_everywhere=config.image.same_everywhere))
     for split, job in stored_jobs.jobs.items():
-        if other := resizer_difference(job.versions):
+        difference = resizer_difference(job.versions)
+        if difference:
             raise OutputConflict(
-                f"{config.output}: its job for split {split!r} was {other}, or start again with "
-                "another --output or with --overwrite"
+                f"{config.output}: its job for split {split!r} was {difference}, or start again "
+                "with another --output or with --overwrite"
             )
         # Jobs of earlier versions do not name their resizer.
         planned_versions = {"resizer": versions.get("resizer"), **job.versions}

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dataprep.config.shard_config import allowed_failures
-from dataprep.counted import counted
 from dataprep.errors import Changes, DatasetError, ObjectNotFound, TooManyFailures
 from dataprep.job.job_file import JobFile
 from dataprep.job.source_changes import replaced_files
 from dataprep.job.split_plan import SplitPlan
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest
 from dataprep.sources import Listing
@@ -24,7 +24,7 @@ from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
 
 
-def require_limit(
+def refuse_retry_beyond_limit(
     store: Store, failures_by_split: Mapping[str, Mapping[int, int]], limit: int | str
 ) -> None:
     """Refuse to retry if a complete split would become incomplete by the same failures.

@@ -20,11 +20,12 @@ from dataprep.job.finish import (
 )
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import complete_shards, shards_with_receipt
+from dataprep.job.parts import Part
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.job.split_plan import Part, SplitPlan
-from dataprep.job.worker import ShardResult, ShardTask
-from dataprep.names import escape
+from dataprep.job.shard_task import ShardResult, ShardTask
+from dataprep.job.split_plan import SplitPlan
+from dataprep.name_encoding import escape
 
 
 def shard(

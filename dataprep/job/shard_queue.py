@@ -13,7 +13,7 @@ from typing import Any, cast
 from dataprep.config.shard_config import DaskOptions
 from dataprep.errors import DataprepError, JobError, StoreError, WorkerLost
 from dataprep.job.in_process import OnResult, can_be_repeated, repetition_message
-from dataprep.job.worker import ShardResult, ShardTask, cut_into_chunks
+from dataprep.job.shard_task import ShardResult, ShardTask, cut_into_chunks
 
 MAX_S_WITHOUT_WORKERS = 60.0
 """The job fails if its cluster has had no worker for this time."""
@@ -161,37 +161,39 @@ class ShardQueue:
 
     def _submit(self, task: ShardTask) -> list[Any]:
         """Submit a shard, also if it was submitted before. Return its futures."""
-        from dataprep.job import tasks
+        from dataprep.job import dask_tasks
 
         if task.name in self._isolated_shards:
-            return [self._submit_shard(task, tasks.isolated_shard)]
+            return [self._submit_shard(task, dask_tasks.isolated_shard)]
         if task.name in self._split_shards:
             return self._submit_chunks(task)
-        return [self._submit_shard(task, tasks.whole_shard)]
+        return [self._submit_shard(task, dask_tasks.whole_shard)]
 
     def _submit_chunks(self, task: ShardTask) -> list[Any]:
         """Submit a task for each chunk of a shard, and a task that assembles the chunks."""
-        from dataprep.job import tasks
+        from dataprep.job import dask_tasks
 
         chunk_samples = math.ceil(len(task.samples) / self._chunks_per_shard)
         chunks = cut_into_chunks(task, max(MIN_CHUNK_SAMPLES, chunk_samples))
+        starts = list(chunks)
+        packed_chunks = [dask_tasks.pack_task(chunk) for chunk in chunks.values()]
         futures = self._client.map(
-            tasks.chunk,
-            [tasks.pack_task(chunk) for chunk in chunks.values()],
-            list(chunks),
+            dask_tasks.chunk,
+            packed_chunks,
+            starts,
             topic=self._topic,
-            key=[self._new_key("chunk", f"{task.name}.{start}") for start in chunks],
+            key=[self._new_key("chunk", f"{task.name}.{start}") for start in starts],
             pure=False,
             priority=-task.shard,
         )
         self._chunk_keys.update(future.key for future in futures)
-        return [*futures, self._submit_shard(task, tasks.assembled_shard, futures)]
+        return [*futures, self._submit_shard(task, dask_tasks.assembled_shard, futures)]
 
     def _submit_shard(
         self, task: ShardTask, function: Callable[..., Any], chunks: Sequence[Any] = ()
     ) -> Any:
         """Submit the task that stores a shard. ``chunks`` are the futures of its chunks."""
-        from dataprep.job import tasks
+        from dataprep.job import dask_tasks
 
         key = self._new_key(function.__name__, task.name)
         self._task_by_key[key] = task
@@ -199,7 +201,7 @@ class ShardQueue:
             task = replace(task, samples=())
         return self._client.submit(
             function,
-            tasks.pack_task(task),
+            dask_tasks.pack_task(task),
             self._options.max_concurrent_uploads,
             self._topic,
             *chunks,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from dataprep.counted import counted
 from dataprep.job.job_file import JobFile
 from dataprep.job.output_state import StoredJobs, rows_of_shard
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.names import unescape
+from dataprep.message_text import counted
+from dataprep.name_encoding import unescape
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.stores.protocol import LEAVES
@@ -109,7 +109,7 @@ def _differing_names(
     sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     classes = dict(zip(listing.names, listing.classes, strict=True))
     samples = {name for row, name in enumerate(listing.names) if row not in listing.problems}
-    groups = _names_skipped_only_once(listing, samples, planned_labels.keys(), plans)
+    groups = _names_skipped_now_or_before(listing, samples, planned_labels.keys(), plans)
     linked_names = _names_behind_failed_links(samples, plans)
     if linked_names:
         groups["behind links that earlier versions did not follow"] = linked_names
@@ -123,13 +123,13 @@ def _differing_names(
     return groups
 
 
-def _names_skipped_only_once(
+def _names_skipped_now_or_before(
     listing: Listing,
     samples: Set[str],
     planned_samples: Set[str],
     plans: Mapping[str, SplitPlan],
 ) -> dict[str, set[str]]:
-    """Find files that are skipped now but not in the plan, or the reverse. Group them by reason.
+    """Find files that are skipped now and were samples before, or the reverse, by the reason.
 
     A listing may have a name twice, as a sample and as a skipped row.
 

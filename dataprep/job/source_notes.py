@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from dataprep.counted import counted
 from dataprep.job.report import Understood
 from dataprep.job.request import Request
-from dataprep.job.split_plan import (
-    VALIDATION,
-    SplitPlan,
-    clamp_target,
-    classes_in_a_shard,
-    sample_rows,
-)
+from dataprep.job.shard_bounds import clamp_target
+from dataprep.job.split_plan import SplitPlan, classes_in_a_shard
+from dataprep.job.split_planning import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.imagenet_synsets import difference_from_imagenet
-from dataprep.names import by_bytes
+from dataprep.message_text import counted
+from dataprep.name_encoding import by_bytes
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import promises_image
 from dataprep.sources.folder_classes import NO_CLASS
@@ -76,18 +72,20 @@ def describe_source(
     if config.unlabelled:  # the output may have classes, but the samples of this job have none
         label_space = LabelSpace(())
     is_folder = config.kind in ("imagefolder", "flat") or os.path.isdir(config.source)  # noqa: PTH112
+    source = config.source
+    if is_folder:
+        source = f"{source.rstrip('/')}/"
+    notes = [*listing.notes]
+    notes += _numeric_order_notes(label_space)
+    notes += _class_level_notes(request)
+    notes += _source_order_notes(request, plans or {})
     return Understood(
-        source=f"{config.source.rstrip('/')}/" if is_folder else config.source,
+        source=source,
         kind=listing.form or config.kind,
         classes=len(label_space.labels),
         images=len(sample_rows(listing)),
         label_order=_label_order(request, label_space),
-        notes=(
-            *listing.notes,
-            *_numeric_order_notes(label_space),
-            *_class_level_notes(request),
-            *_source_order_notes(request, plans or {}),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -105,10 +103,10 @@ def _source_order_notes(request: Request, plans: Mapping[str, SplitPlan]) -> Ite
             )
     if VALIDATION in plans and request.config.validation is not None:
         validation = plans[VALIDATION]
-        row_groups = set(validation.containers)
+        row_groups = counted(len(set(validation.containers)), "row group")
         share = validation.samples / sum(plan.samples for plan in plans.values())
         yield (
-            f"{VALIDATION} has {counted(len(row_groups), 'row group')} with {share:.1%} of the "
+            f"{VALIDATION} has {row_groups} with {share:.1%} of the "
             f"samples, for --validation {request.config.validation}: the samples of a row group "
             "are not divided between splits, so that its classes may differ from those of "
             f"{request.config.split}"

@@ -31,13 +31,13 @@ import numpy as np
 from defusedxml.ElementTree import fromstring
 from numpy.typing import NDArray
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels.boxes import SIDES, BoxColumns
 from dataprep.labels.options import BoxOptions
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.protocol import BROKEN, LEAVES
+from dataprep.threaded_map import in_order
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
@@ -101,43 +101,24 @@ def find_boxes(
         SourceError, StoreError: the boxes cannot be read.
     """
     annotations = read_annotations(options, store, list_files)
-    annotations_by_key: dict[str, list[Annotation]] = {}
-    for path, annotation in annotations:
-        annotations_by_key.setdefault(_match_key(path, options), []).append(annotation)
+    annotation_by_row = _match(names, annotations, options)
     ends = [0]
     sides: list[tuple[float, ...]] = []
     sizes: list[tuple[int, int]] = []
     box_labels: list[int] = []
-    matched_keys: set[str] = set()
-    for name, label in zip(names, labels.tolist(), strict=True):
-        annotation = _NO_BOXES
-        key = _match_key(name or "", options)
-        if name and key in annotations_by_key:
-            annotation = annotations_by_key[key][0]
-            if len(annotations_by_key[key]) > 1 or key in matched_keys:
-                raise ConfigError(
-                    f"several images or annotations have the name {key!r}: give boxes.key=path to "
-                    "distinguish them by their folders"
-                )
-            matched_keys.add(key)
+    for annotation, label in zip(annotation_by_row, labels.tolist(), strict=True):
         for class_name, box_sides in annotation.boxes:
             has_own_class = options.labels == "own" and class_name
             box_labels.append(classes.get(class_name, -1) if has_own_class else label)
             sides.append(box_sides)
         ends.append(len(sides))
         sizes.append((annotation.width, annotation.height))
-    images = [name for name in names if name]
-    if not matched_keys:
-        raise ConfigError(
-            f"no image has boxes at {options.source!r}: its annotations have names such as "
-            f"{next(iter(annotations_by_key))!r}, images such as {images[0]!r} (boxes.key is "
-            f"{options.key!r})"
-        )
+    image_count = sum(bool(name) for name in names)
     # The end of an image without boxes is the same as the end of the image before it.
     images_with_boxes = len(set(ends)) - 1
     note(
         f"{options.source}: {counted(len(annotations), 'annotation')} read; "
-        f"{images_with_boxes:,} of {counted(len(images), 'image')} have "
+        f"{images_with_boxes:,} of {counted(image_count, 'image')} have "
         f"{counted(len(sides), 'box')}"
     )
     unknown_classes = box_labels.count(-1)
@@ -147,6 +128,46 @@ def find_boxes(
             "the label of their image"
         )
     return BoxColumns.from_lists(ends, sides, box_labels, sizes)
+
+
+def _match(
+    names: Sequence[str | None], annotations: Annotations, options: BoxOptions
+) -> list[Annotation]:
+    """The annotation of each row; ``_NO_BOXES`` for a row without an annotation.
+
+    Args:
+        names: the name of the image of each row; None for a row without an image.
+        annotations: all annotations.
+        options: how annotations are matched to images.
+
+    Raises:
+        ConfigError: no image has an annotation, or a match is ambiguous.
+    """
+    annotations_by_key: dict[str, list[Annotation]] = {}
+    for path, annotation in annotations:
+        annotations_by_key.setdefault(_match_key(path, options), []).append(annotation)
+    matched: list[Annotation] = []
+    matched_keys: set[str] = set()
+    for name in names:
+        key = _match_key(name or "", options)
+        if not name or key not in annotations_by_key:
+            matched.append(_NO_BOXES)
+            continue
+        if len(annotations_by_key[key]) > 1 or key in matched_keys:
+            raise ConfigError(
+                f"several images or annotations have the name {key!r}: give boxes.key=path to "
+                "distinguish them by their folders"
+            )
+        matched_keys.add(key)
+        matched.append(annotations_by_key[key][0])
+    if not matched_keys:
+        annotation_name = next(iter(annotations_by_key))
+        image_name = next(name for name in names if name)
+        raise ConfigError(
+            f"no image has boxes at {options.source!r}: its annotations have names such as "
+            f"{annotation_name!r}, images such as {image_name!r} (boxes.key is {options.key!r})"
+        )
+    return matched
 
 
 def _match_key(name: str, options: BoxOptions) -> str:

@@ -43,9 +43,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError
 from dataprep.labels.space import Label, LabelSpace, is_synset
+from dataprep.message_text import counted
 
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"

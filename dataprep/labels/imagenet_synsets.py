@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from dataprep.counted import counted
 from dataprep.labels.class_files import read_class_list
 from dataprep.labels.space import is_synset
+from dataprep.message_text import counted
 
 ILSVRC2012 = "ilsvrc2012"
 """The value of ``labels.classes`` that selects these synsets."""

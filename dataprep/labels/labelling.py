@@ -11,7 +11,6 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict
 from dataprep.labels.class_files import (
     GROUND_TRUTH,
@@ -27,7 +26,8 @@ from dataprep.labels.class_files import (
 from dataprep.labels.imagenet_synsets import ILSVRC2012, imagenet_synsets
 from dataprep.labels.options import LabelOptions
 from dataprep.labels.space import LabelSpace, are_whole, is_number
-from dataprep.names import by_bytes
+from dataprep.message_text import counted
+from dataprep.name_encoding import by_bytes
 from dataprep.stores import StoreOptions, open_store
 
 _TWO_COLUMNS = "expected two columns in each line with a tab, a comma or a semicolon between them"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dataprep.errors import DatasetError
-from dataprep.names import by_bytes, escape, unescape
+from dataprep.name_encoding import by_bytes, escape, unescape
 from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1

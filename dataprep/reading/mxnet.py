@@ -14,12 +14,12 @@ import numpy as np
 
 from dataprep.errors import DatasetError
 from dataprep.formats.recordio import label_count
-from dataprep.ordered import in_order
 from dataprep.reading.augment import AREA, ASPECT, EVALUATION_SHARE, Augmentation
 from dataprep.reading.epoch_order import Order, framework_seed, order_from_start
 from dataprep.reading.frameworks import import_framework
 from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from dataprep.reading.record_reader import LOCAL_FILE_BYTES, Records, in_windows
+from dataprep.threaded_map import in_order
 
 mx: Any = import_framework("mxnet")
 

@@ -24,7 +24,6 @@ from crc32c import crc32c
 from dataprep.errors import ConfigError, CorruptRecord
 from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
-from dataprep.ordered import in_order
 from dataprep.output.keys import shard_number
 from dataprep.reading.dataset import Dataset, subset_of_all_hosts
 from dataprep.reading.epoch_order import (
@@ -41,6 +40,7 @@ from dataprep.reading.read_counter import ReadCounter, StreamReport
 from dataprep.reading.sample_rows import wrong_checksum
 from dataprep.reading.subset import DividedSubset, sample_name
 from dataprep.stores.local import LocalStore, version_of
+from dataprep.threaded_map import in_order
 
 LOCAL_FILE_BYTES = 64 * 10**6
 """Size of the local files that MXNet's ImageRecordIter reads."""

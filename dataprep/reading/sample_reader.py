@@ -12,12 +12,12 @@ from crc32c import crc32c
 from dataprep.errors import CorruptRecord
 from dataprep.formats import RecordFormat, RecordOptions, Sample
 from dataprep.formats.protocol import Buffer, RawRecord
-from dataprep.ordered import in_order
 from dataprep.output.snapshot import Snapshot
 from dataprep.reading.ranges import Range, RecordLocations, largest_gap_bytes
 from dataprep.reading.sample_rows import SampleRows, wrong_checksum
 from dataprep.reading.subset import sample_name
 from dataprep.stores import location
+from dataprep.threaded_map import in_order
 
 if TYPE_CHECKING:
     from dataprep.reading.dataset import Shard

@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
+from dataprep.message_text import counted
 from dataprep.output.manifest import Manifest, Share
 
 _MAX_LEFT_OUT = 0.02

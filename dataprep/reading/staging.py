@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from dataprep.counted import counted
 from dataprep.errors import (
     Changes,
     ConfigError,
@@ -39,10 +38,10 @@ from dataprep.job.output_state import (
     read_manifest,
     read_plan,
 )
+from dataprep.job.parts import Part
 from dataprep.job.planning import not_enough_space
 from dataprep.job.report import Display
-from dataprep.job.split_plan import Part
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
 from dataprep.output import keys
 from dataprep.output.manifest import Manifest, Share, TableEntry, format_entries
 from dataprep.output.receipt import Receipt, StoredFile, StoredShard
@@ -51,6 +50,7 @@ from dataprep.reading.shares import advice_on_shares, share_of_host
 from dataprep.reading.splits import open_split, splits_in
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.local import LocalStore
+from dataprep.threaded_map import in_order
 
 _SHARDS_AT_ONCE = 4
 _PIECES_AT_ONCE = 4

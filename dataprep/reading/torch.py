@@ -24,7 +24,6 @@ from torch.utils.data import IterableDataset, Sampler, default_collate, get_work
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
 from dataprep.machine.processors import usable_processors
-from dataprep.ordered import fed_in_order, in_order
 from dataprep.reading.epoch_order import (
     Integers,
     Order,
@@ -44,6 +43,7 @@ from dataprep.reading.torch_epochs import (
     worker_number,
 )
 from dataprep.reading.transforms import Transform, has_write
+from dataprep.threaded_map import fed_in_order, in_order
 
 # A thread holds Python's lock for one tenth of the time in which it prepares a float32 image, and
 # for one seventh with uint8. More than 10 or 7 threads would therefore not be faster (python -m

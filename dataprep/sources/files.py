@@ -21,7 +21,6 @@ from dataprep.errors import (
     SourceNotFound,
     UnreadableImage,
 )
-from dataprep.ordered import in_order
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import is_clutter
 from dataprep.sources.local_tree import Tree, list_tree, problem_of
@@ -29,6 +28,7 @@ from dataprep.sources.protocol import REMOTE_READS, Problem
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
+from dataprep.threaded_map import in_order
 
 MISSING = "not there"
 """The reason in place of the size of a file that does not exist."""

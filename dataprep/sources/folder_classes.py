@@ -10,7 +10,7 @@ from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.sources.file_names import advice_for, lacks_extension, promises_image
 from dataprep.sources.protocol import Problem, Problems
-from dataprep.sources.splits import find_splits
+from dataprep.sources.split_folders import find_splits
 
 NO_CLASS = "in no class folder"
 """The reason why a file outside all class folders is not a sample."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataprep.counted import counted, listed
 from dataprep.errors import SourceError, SourceNotFound
-from dataprep.names import by_bytes
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import by_bytes
 from dataprep.output.samples_table import to_numpy_array
 from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
 from dataprep.sources.folder_classes import classify, unclassified
@@ -36,7 +36,7 @@ from dataprep.sources.label_classes import Classes
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Problem, Problems
-from dataprep.sources.splits import is_not_a_class
+from dataprep.sources.split_names import is_not_a_class
 from dataprep.sources.tar_index import EMPTY, leaves_archive
 from dataprep.sources.tar_source import TarSource, interned_texts
 from dataprep.stores import StoreOptions
@@ -49,15 +49,22 @@ class _TarUse:
     """Which tars of a source contain samples.
 
     Attributes:
-        with_samples: tars that contain samples, or images that failed. Their names have no
-            extension.
-        without_images: tars that contain neither samples nor failed images.
-        unreadable: why files with names of tars could not be read, by their name.
+        folders_with_samples: the tars that contain samples, or images that failed. Each is given as
+            the folder that it would be unpacked into.
+        without_images: the paths of tars that contain neither samples nor failed images.
+        unreadable: why files with names of tars could not be read, by their paths.
     """
 
-    with_samples: set[str] = field(default_factory=set)
+    folders_with_samples: set[str] = field(default_factory=set)
     without_images: set[str] = field(default_factory=set)
     unreadable: dict[str, str] = field(default_factory=dict)
+
+    def has_samples(self, tar: str) -> bool:
+        """Whether samples are in the folder that a tar would be unpacked into.
+
+        Another tar may be unpacked into the same folder, such as ``cat.tar.gz`` beside ``cat.tar``.
+        """
+        return _unpacked_folder(tar) in self.folders_with_samples
 
 
 class ILSVRC(TarSource):
@@ -65,8 +72,8 @@ class ILSVRC(TarSource):
 
     ``uri`` is an archive or a folder of archives. Examples of an archive are ILSVRC2012's tar of
     tars for training, and its flat tar for validation. An image in ``n01440764.tar`` is called
-    ``n01440764/NAME``, as if the tar had been unpacked into a folder. Its class is found as in
-    class folders. Images that are not in a folder have no classes.
+    ``n01440764/NAME``, as if the tar had been unpacked into a folder. Its class is found in the
+    same way as in a tree of folders. Images that are not in a folder have no class.
     """
 
     kind = "ilsvrc"
@@ -112,12 +119,18 @@ class ILSVRC(TarSource):
         )
 
     def _classes(self, names: Sequence[str], tars: Sequence[str], problems: Problems) -> Classes:
-        """The class of each member. Members that are not samples are added to ``problems``.
+        """The class of each member. Members without a class may be added to ``problems``.
+
+        Args:
+            names: the name of each member.
+            tars: the tar of each member.
+            problems: the members that are not samples.
 
         Raises:
+            SourceNotFound: no member is a sample.
             SourceError: the source can be read in two ways.
         """
-        # The folders of a member whose path is refused must not count.
+        # A member whose path leaves the archive is not a sample, so that its folders do not count.
         paths = ["" if leaves_archive(name) else name for name in names]
         members = Members(self.uri, paths, tars, problems)
         paths_in_tars = [members.path_in_tar(row) for row in range(len(names))]
@@ -139,8 +152,8 @@ class ILSVRC(TarSource):
             notes = (note_of_volumes(volumes),)
             if not has_class_folders(members):
                 return Classes(unclassified(paths, problems), notes=notes)
-            in_each_tar = any(tars)
-            classes = self._by_folders(paths_in_tars, problems, in_each_tar=in_each_tar)
+            are_several_tars = any(tars)
+            classes = self._by_folders(paths_in_tars, problems, in_each_tar=are_several_tars)
             return Classes(classes, notes=notes)
         refuse_folders_in_tars(members)
         return Classes(self._by_folders(paths, problems))
@@ -153,13 +166,13 @@ class ILSVRC(TarSource):
         splits_are_classes: bool = False,
         in_each_tar: bool = False,
     ) -> Sequence[str]:
-        """The class of each path by its folders, or no classes if there are no class folders.
+        """The class of each path by its folders; empty texts if there are no class folders.
 
         Args:
             paths: the paths of the members.
             problems: members that are not samples. More members are added to it.
             splits_are_classes: whether folders that look like splits are read as classes.
-            in_each_tar: whether there are several tars that may have the same folders.
+            in_each_tar: whether the paths belong to several tars, which may have the same folders.
 
         Raises:
             SourceNotFound, SourceError: as ``classify``.
@@ -170,25 +183,25 @@ class ILSVRC(TarSource):
             if row not in problems and promises_image(path):
                 folders.add(path.rpartition("/")[0])
         if len(folders) == 1:
-            (folder,) = folders
-            name = folder.rpartition("/")[2]
+            (only_folder,) = folders
+            name = only_folder.rpartition("/")[2]
             if not name or (is_not_a_class(name) and not splits_are_classes):
                 return unclassified(paths, problems)
         no_samples_message = (
             f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         )
-        all_options = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
-        above = (self._section.folder or "").strip("/")
+        source_options = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
+        source_folder = (self._section.folder or "").strip("/")
 
         def advise(folder: str) -> str:
             if in_each_tar and folder:
                 exclude = _exclude_siblings(folder, folders)
                 # The remaining folder looks like a split, and must be read as a class.
-                return f"{all_options}{exclude} --set labels.split_folders=classes"
-            path = posixpath.join(above, folder)
+                return f"{source_options}{exclude} --set labels.split_folders=classes"
+            path = posixpath.join(source_folder, folder)
             if not path:
-                return all_options
-            return f"{all_options} --set ilsvrc.folder={shlex.quote(path)}"
+                return source_options
+            return f"{source_options} --set ilsvrc.folder={shlex.quote(path)}"
 
         return classify(
             paths,
@@ -200,7 +213,12 @@ class ILSVRC(TarSource):
         )
 
     def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
-        """The members that are not samples, regardless of their classes."""
+        """The members that are not samples, regardless of their classes.
+
+        Args:
+            names: the name of each member, sorted, so that members of the same name are neighbours.
+            table: the index of the members, a row for each name.
+        """
         statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
         problems = {}
         for row, name in enumerate(names):
@@ -227,35 +245,32 @@ class ILSVRC(TarSource):
         """Refuse a source in which some tars are classes, and another tar cannot be read.
 
         Args:
-            names: the name of each member, or of a file that is not an archive.
-            tars: the tar of each member.
+            names: the name of each member. A tar without members, or a file that is not a tar, is
+                listed by its own name.
+            tars: the tar of each member; empty for a name that is not a member of an inner tar.
             problems_before_classes: the members that are not samples, regardless of their classes.
             problems: all members that are not samples.
 
         Returns:
-            A note about tars without images. Like empty class folders, they become no classes.
+            The notes: at most one, about tars without images. Like empty class folders, they
+            become no classes.
 
         Raises:
             SourceError: a tar cannot be read.
         """
         use = self._tar_use(names, tars, problems_before_classes, problems)
-        if not use.with_samples:
+        if not use.folders_with_samples:
             return ()
-        lost = [
-            tar for tar in sorted(use.unreadable) if TAR_ENDING.sub("", tar) not in use.with_samples
-        ]
-        if lost:
-            others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
+        unreadable = [tar for tar in sorted(use.unreadable) if not use.has_samples(tar)]
+        if unreadable:
+            first = unreadable[0]
+            others = f" (and {len(unreadable) - 1:,} more)" if len(unreadable) > 1 else ""
             raise SourceError(
-                f"{self.uri}: {lost[0]}: {use.unreadable[lost[0]]}{others}. A class would be "
+                f"{self.uri}: {first}: {use.unreadable[first]}{others}. A class would be "
                 "missing without it: fetch it again; if it is no class, move it elsewhere (within "
                 "a tar: tar --delete)"
             )
-        empty = [
-            tar
-            for tar in by_bytes(use.without_images)
-            if TAR_ENDING.sub("", tar) not in use.with_samples
-        ]
+        empty = [tar for tar in by_bytes(use.without_images) if not use.has_samples(tar)]
         if not empty:
             return ()
         archives = counted(len(empty), "archive")
@@ -276,7 +291,7 @@ class ILSVRC(TarSource):
             problem_before_classes = problems_before_classes.get(row)
             if tar:
                 if row not in problems or problems[row].status == "failed":
-                    use.with_samples.add(TAR_ENDING.sub("", tar))
+                    use.folders_with_samples.add(_unpacked_folder(tar))
                 else:
                     use.without_images.add(tar)
             elif problem_before_classes and problem_before_classes.reason == EMPTY:
@@ -301,8 +316,14 @@ def _tar_below(tar: str, prefix: str) -> str:
         tar: the path of the tar; empty for the outer archive.
         prefix: the folder with a slash at the end; empty for the root.
     """
-    folder_of_tar = f"{TAR_ENDING.sub('', tar)}/"
-    return "" if prefix.startswith(folder_of_tar) else tar.removeprefix(prefix)
+    if prefix.startswith(f"{_unpacked_folder(tar)}/"):
+        return ""
+    return tar.removeprefix(prefix)
+
+
+def _unpacked_folder(tar: str) -> str:
+    """The folder that a tar would be unpacked into: its path without the extension."""
+    return TAR_ENDING.sub("", tar)
 
 
 def _exclude_siblings(folder: str, folders: set[str]) -> str:

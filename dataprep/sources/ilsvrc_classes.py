@@ -18,7 +18,8 @@ from dataprep.errors import SourceError
 from dataprep.labels import is_synset
 from dataprep.sources.file_names import TAR_ENDING, promises_image
 from dataprep.sources.protocol import Problem, Problems
-from dataprep.sources.splits import find_splits, split_of
+from dataprep.sources.split_folders import find_splits
+from dataprep.sources.split_names import split_of
 from dataprep.sources.tar_index import is_sidecar
 from dataprep.sources.webdataset_samples import key_and_extension
 

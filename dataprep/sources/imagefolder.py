@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataprep.counted import counted, listed
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import is_synset
-from dataprep.names import by_bytes
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import by_bytes
 from dataprep.sources.file_names import advice_for, promises_image
 from dataprep.sources.files import FilesSource, list_files, translated_read_error
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.local_tree import Tree, problem_of
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.splits import find_different_splits
+from dataprep.sources.split_folders import find_different_splits
 from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import BROKEN
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dataprep.errors import SourceError
 from dataprep.labels import Label, LabelSpace
-from dataprep.names import by_bytes
+from dataprep.name_encoding import by_bytes
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 
 LabelType = TypeVar("LabelType")

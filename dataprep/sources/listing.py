@@ -22,7 +22,7 @@ from dataprep.errors import (
     SourceError,
     SourceNotFound,
 )
-from dataprep.names import by_bytes, escape
+from dataprep.name_encoding import by_bytes, escape
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.file_names import CLUTTER, advice_for, is_system
 from dataprep.sources.files import (

@@ -3,7 +3,7 @@
 Text tables follow RFC 4180: a field in double quotes may contain delimiters, line ends and doubled
 quotes. Paths are bytes and need not be UTF-8; class names must be. A ``.lst`` file has a line
 ``index TAB label[ TAB label...] TAB path`` for each image (MXNet, ``tools/im2rec.py``). If this
-program wrote it, names are escaped as in ``dataprep.names``; im2rec escapes nothing.
+program wrote it, names are escaped as in ``dataprep.name_encoding``; im2rec escapes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep.errors import SourceError
-from dataprep.names import CODEC, by_bytes, escape, unescape
+from dataprep.name_encoding import CODEC, by_bytes, escape, unescape
 from dataprep.output.samples_table import readable
 from dataprep.sources.file_names import begins_as_image
 from dataprep.sources.options import ListingOptions

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dataprep.counted import counted, listed
-from dataprep.names import by_bytes, to_bytes
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import by_bytes, to_bytes
 from dataprep.sources.protocol import Problem
 from dataprep.stores import ObjectInfo
 from dataprep.stores.local import PARTIAL, LocalStore, translate_os_errors

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataprep.counted import counted, listed
 from dataprep.errors import (
     DataprepError,
     PermissionRefused,
@@ -21,7 +20,7 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.labels import LabelSpace
-from dataprep.ordered import in_order
+from dataprep.message_text import counted, listed
 from dataprep.sources.class_names import label_space_of, read_class_names
 from dataprep.sources.file_names import PARQUET_ENDING, advice_for
 from dataprep.sources.files import FilesSource
@@ -44,9 +43,10 @@ from dataprep.sources.parquet_row_groups import (
     footer,
 )
 from dataprep.sources.protocol import Listing, Located, Problem
-from dataprep.sources.splits import refuse_file_splits
+from dataprep.sources.split_files import refuse_file_splits
 from dataprep.sources.stored_file import StoredFile, changed_since_listed
 from dataprep.stores import ObjectInfo, Store, StoreOptions
+from dataprep.threaded_map import in_order
 
 NO_PARQUET = "no Parquet file by its name (.parquet, .pq)"
 NO_ROWS = "a Parquet file without rows"

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from dataprep.counted import listed
 from dataprep.errors import SourceError
-from dataprep.names import escape
+from dataprep.message_text import listed
+from dataprep.name_encoding import escape
 from dataprep.sources.options import ParquetOptions
 
 IMAGE_COLUMNS = (

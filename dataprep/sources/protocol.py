@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dataprep.errors import UnreadableImage
 from dataprep.labels import LabelSpace
-from dataprep.names import CODEC, to_bytes
+from dataprep.name_encoding import CODEC, to_bytes
 
 REMOTE_READS = 32
 """The number of reads that a worker keeps in flight from a remote store.
@@ -115,6 +115,10 @@ class Listing:
         sizes: Sequence[int],
         classes: Sequence[str],
         problems: Problems,
+        *,
+        containers: Sequence[str] = (),
+        offsets: Sequence[int] | Integers = (),
+        values: NDArray[np.float32] | None = None,
         **attributes: Any,
     ) -> Listing:
         """Sort entries, which are in the order of the source, into a listing.
@@ -126,23 +130,30 @@ class Listing:
             names: the name of each entry.
             sizes: the size of each entry in bytes.
             classes: the class of each entry.
-            problems: why entries are not samples, by their index in these columns.
-            **attributes: further attributes of the listing. Columns are sorted, too.
+            problems: why entries are not samples, by their index in these columns. The class of
+                such an entry is ignored.
+            containers: the container of each entry; none if entries are files.
+            offsets: the first byte of each entry within its container; none if entries are files.
+            values: all labels of each entry; None if samples have one label.
+            **attributes: further attributes of the listing, which are not columns.
         """
-        order = sorted(range(len(names)), key=lambda row: to_bytes(names[row]))
-        row_of = np.argsort(np.array(order, dtype=np.int64), kind="stable").astype(np.int64)
-        for name in ("values", "offsets"):
-            if attributes.get(name) is not None:
-                attributes[name] = np.asarray(attributes[name])[order]
-        containers = attributes.get("containers")
-        if containers:
-            attributes["containers"] = [containers[index] for index in order]
+        order = sorted(range(len(names)), key=lambda index: to_bytes(names[index]))
+        row_by_index = np.argsort(np.array(order, dtype=np.int64), kind="stable").astype(np.int64)
+        sorted_problems = {}
+        for index in sorted(problems):
+            sorted_problems[int(row_by_index[index])] = problems[index]
+        sorted_offsets = np.array(offsets, dtype=np.int64)
+        if len(sorted_offsets):
+            sorted_offsets = sorted_offsets[order]
         return cls(
             names=[names[index] for index in order],
             sizes=np.array([sizes[index] for index in order], dtype=np.int64),
             classes=["" if index in problems else classes[index] for index in order],
-            problems={int(row_of[index]): problems[index] for index in sorted(problems)},
-            order=row_of,
+            problems=sorted_problems,
+            containers=[containers[index] for index in order] if containers else (),
+            offsets=sorted_offsets,
+            values=None if values is None else values[order],
+            order=row_by_index,
             **attributes,
         )
 

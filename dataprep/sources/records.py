@@ -42,8 +42,7 @@ from dataprep.formats import (
 )
 from dataprep.formats.protocol import without_location
 from dataprep.labels import LabelSpace
-from dataprep.names import unescape_all
-from dataprep.ordered import in_order
+from dataprep.name_encoding import unescape_all
 from dataprep.output import keys
 from dataprep.output.samples_table import read_table, stored_table
 from dataprep.output.snapshot import Snapshot
@@ -79,6 +78,7 @@ from dataprep.sources.records_scan import (
 )
 from dataprep.sources.stored_file import StoredFile
 from dataprep.stores import ObjectInfo, StoreOptions, open_store
+from dataprep.threaded_map import in_order
 
 _EXTRA_BYTES = 3584
 """The usual maximum of the bytes of a record besides its image: framing, labels and names."""
@@ -277,13 +277,14 @@ class RecordsSource:
         table = samples.columns(columns).to_pydict()
         plan = read_table(self._store.get(keys.plan(split)))
         has_boxes = manifest.config.get("boxes") is not None
+        synsets = [synset or "" for synset in table["synset"]]
         listing = Listing.sorted(
             unescape_all(table["source"]),
             table[size_column],
-            unescape_all([synset or "" for synset in table["synset"]]),
+            unescape_all(synsets),
             {},
             containers=[shard_keys[number] for number in table["shard"]],
-            offsets=np.array(table[offset_column], dtype=np.int64),
+            offsets=table[offset_column],
             values=_planned_values(plan, table["source"], table["label"]),
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
             notes=(_BOXES_NOTE,) if has_boxes else (),
@@ -347,7 +348,9 @@ class RecordsSource:
             raise SourceError(f"{shards[0].key}: no record can be read: {problems[0]}")
         for row in identity_rows:
             problems[row] = _IDENTITY
-        labels = [() if row in problems else record.labels for row, record in enumerate(records)]
+        labels: list[Sequence[float]] = []
+        for row, record in enumerate(records):
+            labels.append(() if row in problems else record.labels)
         refuse_detection(labels, shards[0].key)
         numbers, values = class_numbers(labels, problems)
         offset, offset_notes = self._label_offset(records, numbers)
@@ -368,7 +371,7 @@ class RecordsSource:
             classes.names,
             listing_problems,
             containers=[record.shard for record in records],
-            offsets=np.array([record.offset for record in records], dtype=np.int64),
+            offsets=[record.offset for record in records],
             values=values,
             label_space=classes.space,
             notes=(*offset_notes, *classes.notes, *boxes_notes),

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep.errors import CorruptArchive, NotAnArchive, SourceError, TruncatedArchive
-from dataprep.names import CODEC
-from dataprep.ordered import in_order
+from dataprep.name_encoding import CODEC
 from dataprep.output.samples_table import readable
 from dataprep.sources.file_names import TAR_ENDING
 from dataprep.sources.tar_archive import Archive, GzipContent, decompressing
 from dataprep.stores.local import LocalStore
+from dataprep.threaded_map import in_order
 
 INDEX = pa.schema(
     {

@@ -20,7 +20,6 @@ from dataprep.errors import (
     SourceError,
     SourceNotFound,
 )
-from dataprep.ordered import in_order
 from dataprep.sources.file_names import advice_for
 from dataprep.sources.files import FilesSource
 from dataprep.sources.local_tree import Tree
@@ -28,6 +27,7 @@ from dataprep.sources.protocol import Located
 from dataprep.sources.tar_archive import Archive, GzipContent, container_of
 from dataprep.sources.tar_index import index_tar, index_without_members
 from dataprep.stores import ObjectInfo, Store, StoreOptions
+from dataprep.threaded_map import in_order
 
 Result = TypeVar("Result")
 

@@ -10,11 +10,10 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from dataprep.counted import counted, listed
 from dataprep.errors import SourceError
 from dataprep.labels.space import is_number
-from dataprep.names import escape
-from dataprep.ordered import in_order
+from dataprep.message_text import counted, listed
+from dataprep.name_encoding import escape
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import EXCLUDED
 from dataprep.sources.file_names import TAR_ENDING, is_clutter
@@ -27,7 +26,7 @@ from dataprep.sources.label_classes import (
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Located, Problem
-from dataprep.sources.splits import refuse_file_splits
+from dataprep.sources.split_files import refuse_file_splits
 from dataprep.sources.tar_index import EMPTY
 from dataprep.sources.tar_source import TarSource, interned_texts
 from dataprep.sources.webdataset_samples import (
@@ -37,6 +36,7 @@ from dataprep.sources.webdataset_samples import (
     key_and_extension,
 )
 from dataprep.stores import StoreOptions
+from dataprep.threaded_map import in_order
 
 _MAX_EXTENSIONS_SHOWN = 10
 
@@ -81,9 +81,10 @@ class WebDataset(TarSource):
             refuse_file_splits(self.uri, self.kind, "tars", TAR_ENDING, entries.tars)
         self._refuse_equal_names(entries)
         classes = self._classes(entries, reader)
+        notes = [*classes.notes, *_notes_of(reader, entries), *tree.notes()]
         return entries.listing(
             classes,
-            notes=(*classes.notes, *_notes_of(reader, entries), *tree.notes()),
+            notes=tuple(notes),
             form="WebDataset tars",
             unread=tuple(tree.unread),
             file_versions=self._versions,
@@ -168,19 +169,27 @@ class WebDataset(TarSource):
             SourceError: some samples have numbers as classes, and others have names.
         """
         names, problems = entries.names, entries.problems
-        labels = ["" if row in problems else label for row, label in enumerate(entries.labels)]
-        numbers = {row: int(label) for row, label in enumerate(labels) if is_number(label)}
-        rows_with_names = [row for row, label in enumerate(labels) if label and row not in numbers]
+        labels = [*entries.labels]
+        for row in problems:
+            labels[row] = ""
+        numbers: dict[int, int] = {}
+        rows_with_names = []
+        for row, label in enumerate(labels):
+            if is_number(label):
+                numbers[row] = int(label)
+            elif label:
+                rows_with_names.append(row)
         if not (numbers or rows_with_names):
             return Classes(labels, notes=_advice(reader))
         member = ".json" if self._section.label else ".cls"
         if numbers and rows_with_names:
-            row, other_row = next(iter(numbers)), rows_with_names[0]
+            number_row, name_row = min(numbers), rows_with_names[0]
             raise SourceError(
-                f"{self.uri}: {names[row]!r} has the number {labels[row]} for its class and "
-                f"{names[other_row]!r} the name {labels[other_row]!r}, so that labels would be "
-                f"guessed: use only numbers or only names in all {member}, or leave them out with "
-                f"--exclude '*{member}' and give the classes with --set labels.ground_truth=FILE"
+                f"{self.uri}: {names[number_row]!r} has the number {labels[number_row]} for its "
+                f"class and {names[name_row]!r} the name {labels[name_row]!r}, so that labels "
+                f"would be guessed: use only numbers or only names in all {member}, or leave them "
+                f"out with --exclude '*{member}' and give the classes with --set "
+                "labels.ground_truth=FILE"
             )
         for row, label in enumerate(labels):
             if not label and row not in problems:

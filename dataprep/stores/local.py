@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.machine.processes import ProcessIdentity, this_process
-from dataprep.names import by_bytes
+from dataprep.name_encoding import by_bytes
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import BROKEN, LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 

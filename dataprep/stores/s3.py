@@ -22,8 +22,8 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
+from dataprep.message_text import counted
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Upload, Versioned
 from dataprep.stores.s3_bucket import S3Bucket, error_code, translate_s3_errors

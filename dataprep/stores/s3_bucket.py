@@ -16,7 +16,7 @@ from dataprep.errors import (
     StoreFull,
     StoreUnreachable,
 )
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.stores.options import StoreOptions
 
 if TYPE_CHECKING:

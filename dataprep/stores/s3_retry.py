@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from dataprep.counted import counted
 from dataprep.errors import StoreError
+from dataprep.message_text import counted
 from dataprep.stores.protocol import Upload
 from dataprep.stores.s3_bucket import error_code, is_temporary, one_line
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis import run_verdict
 from iobench.analysis.bandwidth_limits import beyond_limit_findings
 from iobench.analysis.capacity import Capacities, capacities

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dataprep.counted import counted
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from iobench.analysis.analyse import analyse
 from iobench.analysis.environment_differences import (
     Difference,

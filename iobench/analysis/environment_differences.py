@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from iobench.results.numbers import size
 
 Sort = Literal["machine", "software", "config", "untold"]

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
 from iobench.analysis.recommendations import advice_on

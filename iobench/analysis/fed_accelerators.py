@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.finding_rules import RULES
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.sizing import FeedsRow

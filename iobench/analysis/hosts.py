@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number

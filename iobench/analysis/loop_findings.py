@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis import recommendations
 from iobench.analysis.capacity import Capacities, setting_of
 from iobench.analysis.finding_rules import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, make_finding
 from iobench.analysis.loops import Loop, is_scattered
 from iobench.analysis.recommendations import advice_on

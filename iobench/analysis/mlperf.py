@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import is_number, median_of, metric_values
 from iobench.consumers.accelerators import RATES, StorageWorkload

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.results.numbers import duration, precise_number, size
 from iobench.results.statistics import (
     SIGNIFICANCE,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, FINE_SHARE
 from iobench.analysis.input_cost import (
     UNKNOWN_RATE,

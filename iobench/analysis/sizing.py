@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.bandwidth_limits import network_limit, target_limit
 from iobench.analysis.capacity import Capacities, StorageRead, setting_of
 from iobench.analysis.epoch_cost import money

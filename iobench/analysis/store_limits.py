@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
 from dataprep.reading.record_reader import RANGES_AT_ONCE
 from iobench.analysis.repeats import by_settings, estimate_of

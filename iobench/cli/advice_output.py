@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from dataprep.errors import ConfigError
 from dataprep.formats import DEFAULT_FORMAT
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from iobench.analysis.analyse import Analysis, analyse, how_words, prediction_accuracy_words
 from iobench.analysis.recommendation_choice import gain_words
 from iobench.analysis.recommendations import Recommendation

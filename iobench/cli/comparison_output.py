@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.config.shard_config import parse_share
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, StoreError
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from iobench.analysis.comparison import (
     Comparison,
     LabelledRun,

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dataprep.errors import DatasetError, PermissionRefused, StoreFull
-from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
 from dataprep.stores import ObjectInfo, Store, open_store
 from dataprep.stores import location as location_text
 from dataprep.stores.protocol import Close, GetTo
+from dataprep.threaded_map import in_order
 from iobench.results.numbers import size
 from iobench.results.trial import Location
 

@@ -19,9 +19,9 @@ from dataprep.drawn import draw_tree
 from dataprep.errors import ConfigError, StoreError
 from dataprep.image.policy import ImagePolicy
 from dataprep.job.run import shard
-from dataprep.ordered import in_order
 from dataprep.reading.dataset import open_dataset
 from dataprep.sources.imagefolder import ImageFolder
+from dataprep.threaded_map import in_order
 from iobench.data.copying import AT_ONCE, Selection, copy_data, disk_bytes, require_space
 from iobench.data.existing import expand_home
 from iobench.data.pixel_shards import write_pixel_shards

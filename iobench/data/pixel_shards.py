@@ -16,11 +16,11 @@ from dataprep.formats import get_format
 from dataprep.formats.record_file import RecordFile
 from dataprep.image.rgb import decode_rgb
 from dataprep.machine.processors import usable_processors
-from dataprep.ordered import in_order
 from dataprep.output import keys
 from dataprep.output.manifest import FormatEntry, ShardEntry
 from dataprep.output.samples_table import read_table, stored_table, to_numpy_array
 from dataprep.reading.dataset import Dataset, Shard
+from dataprep.threaded_map import in_order
 from iobench.data.copying import AT_ONCE, require_space
 from iobench.data.data_summary import open_shards
 from iobench.data.pixels import CHANNELS, packed

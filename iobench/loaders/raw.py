@@ -11,10 +11,10 @@ import numpy as np
 
 from dataprep.errors import ConfigError
 from dataprep.formats import Buffer
-from dataprep.ordered import in_order
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from dataprep.reading.record_reader import Records
 from dataprep.sources import open_source
+from dataprep.threaded_map import in_order
 from iobench.clock import Clock
 from iobench.data.data_summary import image_files, open_shards, summarize_data
 from iobench.loaders.capabilities import Capabilities

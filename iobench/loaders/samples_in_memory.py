@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dataprep.formats import Buffer
 from dataprep.image.rgb import decode_rgb
 from dataprep.machine.processors import usable_processors
-from dataprep.ordered import in_order
 from dataprep.reading.frameworks import import_framework
+from dataprep.threaded_map import in_order
 from iobench.data.pixels import packed
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, MemoryRung

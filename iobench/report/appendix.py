@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.epoch_cost import cost_lines, epoch_cost
 from iobench.analysis.hosts import on_all_hosts

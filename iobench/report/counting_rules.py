@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.repeats import Repeats, by_settings, is_number, median_of, rate_bounds
 from iobench.report.tables import Table
 from iobench.results.numbers import number, precise_percent, size

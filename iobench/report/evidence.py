@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.hosts import on_all_hosts
 from iobench.analysis.loops import Loop, costliest_rung

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis, how_words, prediction_accuracy_words
 from iobench.analysis.hosts import leading_point
 from iobench.analysis.input_cost import entry_median

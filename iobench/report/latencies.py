@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.repeats import Repeats, by_settings, median_of
 from iobench.report.tables import Table
 from iobench.results.numbers import duration, number

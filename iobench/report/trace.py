@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.results.result import Result
 from iobench.results.trial import Span, Trial, TrialSpec

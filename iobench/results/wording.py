@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dataprep.counted import counted
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from iobench.results import badges
 from iobench.results.host_sums import main_rate
 from iobench.results.numbers import exact_size, percent, precise_number, rate_with_unit

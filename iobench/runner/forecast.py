@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dataprep.config.prices import Price, read_prices, storage_price
-from dataprep.counted import counted
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.reading.record_reader import RANGES_AT_ONCE
 from dataprep.stores import StoreOptions
 from iobench.analysis.store_limits import connections_of

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import IO
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.clock import Clock, SystemClock
 from iobench.results.numbers import rate_with_unit
 from iobench.results.trial import Trial, TrialSpec

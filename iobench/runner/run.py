@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dataprep.counted import counted
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from iobench.analysis.analyse import summarised
 from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import (

@@ -21,8 +21,8 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 from pydantic import ValidationError
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, StoreError
+from dataprep.message_text import counted
 from iobench.analysis.analyse import summarised
 from iobench.config.benchmark import BOUNDS, BenchConfig, dump
 from iobench.errors import ResultError, RunConflict

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.clock import Clock, Pauses, SystemClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer

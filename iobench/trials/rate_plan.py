@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.data.data_summary import DataSummary
 from iobench.errors import TrialFailed
 from iobench.loaders import CountsBatches, CountsReads, Loader, LoaderSettings, ReadPattern

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
 from iobench.consumers.accelerators import RATES
 from iobench.data.settings import check_name

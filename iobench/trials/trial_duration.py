@@ -21,7 +21,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.consumers.accelerators import RATES
 from iobench.data.data_summary import DataSummary
 from iobench.loaders.access import DIRECT

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from iobench.machine.processes import starting
 from iobench.results.trial import Location, TrialSpec
 

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from dataprep.errors import DataprepError
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.schema import typed
 from iobench.machine.sampling import Samples, SamplingSettings, sampling_beside
 from iobench.watching.session import END, WatchedLoader, WatchSettings, print_line, release_folder

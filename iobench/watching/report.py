@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dataprep.counted import counted
+from dataprep.message_text import counted
 from iobench.analysis.analyse import summarised
 from iobench.clock import since_1970_s
 from iobench.errors import Unavailable

@@ -18,7 +18,7 @@ import pytest
 from dataprep.errors import LeaseLost, OutputConflict
 from dataprep.job import lock
 from dataprep.job.lock import Locks
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.stores import Store, StoreOptions, open_store
 
 HAVING = """

@@ -13,7 +13,7 @@ import pytest
 from dataprep.errors import SourceChanged, SourceNotFound
 from dataprep.formats import RecordOptions, Sample, get_format
 from dataprep.formats.recordio import MAGIC
-from dataprep.names import escape, to_bytes
+from dataprep.name_encoding import escape, to_bytes
 from dataprep.sources import Listing, Located, Source, open_source
 from dataprep.sources.options import (
     ListingOptions,

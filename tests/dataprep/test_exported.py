@@ -162,7 +162,7 @@ def test_help_is_light(program: str, arguments: list[str]) -> None:
 
 def test_a_worker_is_light() -> None:
     """What makes shards brings neither pandas nor dask.distributed."""
-    assert loaded("import dataprep.job.worker").isdisjoint({"pandas", "distributed", "boto3"})
+    assert loaded("import dataprep.job.shard_making").isdisjoint({"pandas", "distributed", "boto3"})
 
 
 def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:

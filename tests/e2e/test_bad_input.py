@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from dataprep.drawn import SampleTree, draw_tree
-from dataprep.names import escape, unescape
+from dataprep.name_encoding import escape, unescape
 from iobench.servers.moto_server import MotoServer
 from tests import commandline
 from tests.commandline import Finished, files, in_process

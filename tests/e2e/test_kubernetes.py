@@ -15,7 +15,7 @@ from distributed.cli.dask_scheduler import main as dask_scheduler
 from distributed.cli.dask_worker import main as dask_worker
 
 from dataprep.errors import ConfigError
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from tests.commandline import comparable, in_process, objects
 from tests.e2e.test_docs import APPS, BLOCKS
 

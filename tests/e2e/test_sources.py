@@ -19,7 +19,7 @@ from dataprep.errors import OutputConflict
 from dataprep.job.conversion import read_files
 from dataprep.job.in_process import InProcess
 from dataprep.job.prepare import prepare
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.sources import open_source
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store

@@ -15,7 +15,7 @@ from dataprep.checking import verify
 from dataprep.checking.inspection import inspect
 from dataprep.errors import DatasetError, OutputConflict, RecordError, SchemaTooNew
 from dataprep.job.finish import finalize
-from dataprep.names import to_bytes
+from dataprep.name_encoding import to_bytes
 from tests.golden.make_datasets import CLASSES, CONFIGS, source, unpack
 
 DATASETS = Path(__file__).parent / "datasets"
@@ -55,7 +55,7 @@ def test_it_is_read(golden: Path, form: str) -> None:
             assert sample.label == dataset.labels[number] == row["label"]
             assert dataset[number] == sample
             assert min(dataset.images[number].shape[:2]) in (12, 18)
-            base = to_bytes(dataprep.names.unescape(row["source"])).rpartition(b"/")[2]
+            base = to_bytes(dataprep.name_encoding.unescape(row["source"])).rpartition(b"/")[2]
             folder = files[base].partition(b"/")[0].decode()
             numbered = golden.name == "listing"
             names = ["0", "1", "2"] if numbered else sorted(CLASSES)

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataprep.config.shard_config import ShardConfig
-from dataprep.job.split_plan import Calibration, make_plans
+from dataprep.job.calibration import Calibration
+from dataprep.job.split_planning import make_plans
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Problem
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from dataprep.counted import counted
 from dataprep.errors import ConfigError
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from iobench.cli.commands.options import RunFolder
 
 

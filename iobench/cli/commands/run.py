@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from dataprep.errors import ConfigError
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from iobench.cli.commands.options import Json
 
 if TYPE_CHECKING:

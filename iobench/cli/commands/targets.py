@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from iobench.cli.commands.options import Json
 
 

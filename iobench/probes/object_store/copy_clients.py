@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dataprep.errors import ObjectNotFound, StoreUnreachable
-from dataprep.ordered import in_order
 from dataprep.stores import Store, open_store
 from dataprep.stores.s3_bucket import S3Bucket
+from dataprep.threaded_map import in_order
 from iobench.errors import Unavailable
 from iobench.results.trial import Location
 

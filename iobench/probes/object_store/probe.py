@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from dataprep.counted import counted
 from dataprep.errors import DataprepError, StoreError
-from dataprep.ordered import in_order
+from dataprep.message_text import counted
 from dataprep.schema import typed
 from dataprep.stores import Store
 from dataprep.stores.s3_bucket import without_advice
+from dataprep.threaded_map import in_order
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.plug_ins import create

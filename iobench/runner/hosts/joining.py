@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dataprep._version import __version__
-from dataprep.counted import counted
 from dataprep.errors import ConfigError
+from dataprep.message_text import counted
 from dataprep.schema import typed
 from iobench.config.benchmark import BenchConfig
 from iobench.errors import NothingRan

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dataprep.counted import counted
 from dataprep.errors import INTERRUPTED, DataprepError
+from dataprep.message_text import counted
 from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import location_names, trials
 from iobench.errors import NothingRan

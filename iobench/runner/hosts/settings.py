@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dataprep.config.files import parse_settings
 from dataprep.config.shard_config import store_options
 from dataprep.errors import ConfigError
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.stores import StoreOptions
 
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from dataprep.cli.output import Terminal, show, show_splits, split_text, splits_json
-from dataprep.counted import counted
 from dataprep.errors import ConfigError, DataprepError, StoreError, TooManyFailures
 from dataprep.job.conversion import Progress
+from dataprep.job.parts import Part
 from dataprep.job.report import PartSummary, Summary
-from dataprep.job.split_plan import Part
+from dataprep.message_text import counted
 from dataprep.output.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))

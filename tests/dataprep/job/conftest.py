@@ -9,7 +9,7 @@ import pytest
 
 from dataprep.drawn import draw_tree
 from dataprep.errors import DataprepError
-from dataprep.job.worker import make_shard
+from dataprep.job.shard_making import make_shard
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
 from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks, shards

@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from dataprep.config.shard_config import ShardConfig
-from dataprep.job.split_plan import Calibration, SplitPlan, make_plans
+from dataprep.job.calibration import Calibration
+from dataprep.job.split_plan import SplitPlan
+from dataprep.job.split_planning import make_plans
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing
 

@@ -13,8 +13,8 @@ from distributed import LocalCluster
 
 from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
+from dataprep.job.shard_task import ShardTask
 from dataprep.job.split_plan import PlannedSample
-from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
 from dataprep.output.versions import versions_that_determine_bytes
 from dataprep.sources import Listing, Located

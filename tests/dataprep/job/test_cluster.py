@@ -42,7 +42,7 @@ from dataprep.job.conversion import Progress
 from dataprep.job.dask_connection import require_reachable
 from dataprep.job.in_process import InProcess
 from dataprep.job.report import Display
-from dataprep.job.worker import ShardResult, ShardTask
+from dataprep.job.shard_task import ShardResult, ShardTask
 from dataprep.machine.processes import this_process
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore

@@ -13,10 +13,10 @@ from dataprep.config.prices import Price, read_prices, storage_price
 from dataprep.drawn.drawing import draw_photo
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy, convert
+from dataprep.job.calibration import Calibration, calibration_samples, choose_evenly
 from dataprep.job.plan_command import estimate_from_trial, seconds_with_workers
 from dataprep.job.plan_report import Cost, Estimate, Requests, SplitEstimate
 from dataprep.job.report import Understood
-from dataprep.job.split_plan import Calibration, calibration_samples, choose_evenly
 from dataprep.output.receipt import Row
 from dataprep.stores import StoreOptions
 

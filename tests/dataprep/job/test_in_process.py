@@ -19,7 +19,7 @@ from dataprep.errors import (
 )
 from dataprep.job.conversion import Progress
 from dataprep.job.in_process import InProcess
-from dataprep.job.worker import ShardResult, ShardTask
+from dataprep.job.shard_task import ShardResult, ShardTask
 from dataprep.stores.local import LocalStore
 from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks, shards
 

@@ -32,7 +32,7 @@ from dataprep.errors import (
 )
 from dataprep.job import lock
 from dataprep.job.lock import Locks
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.stores import Buffer
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 
 
 @given(shards=st.integers(0, 300), count=st.integers(1, 20))

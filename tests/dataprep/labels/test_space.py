@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataprep.errors import DatasetError, SchemaTooNew
 from dataprep.labels import Label, LabelSpace, are_whole, is_synset
 from dataprep.labels.imagenet_synsets import difference_from_imagenet, imagenet_synsets
-from dataprep.names import to_bytes
+from dataprep.name_encoding import to_bytes
 from tests.strategies import distinct_names, json_values
 
 

@@ -34,7 +34,7 @@ from dataprep.errors import (
     ObjectNotFound,
     SchemaTooNew,
 )
-from dataprep.job.split_plan import Part
+from dataprep.job.parts import Part
 from dataprep.reading import sample_reader as module
 from dataprep.reading.epoch_order import Order
 from dataprep.reading.record_reader import Records

@@ -9,8 +9,8 @@ import pytest
 
 from dataprep.errors import ImageTooLarge, SourceChanged, StoreUnreachable, UnreadableImage
 from dataprep.job.conversion import read_files
-from dataprep.ordered import fed_in_order, in_order
 from dataprep.sources import Listing, Located
+from dataprep.threaded_map import fed_in_order, in_order
 
 ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
 

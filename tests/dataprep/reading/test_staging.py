@@ -23,8 +23,8 @@ from dataprep.errors import (
 )
 from dataprep.job import aws_batch
 from dataprep.job.conversion import Progress
+from dataprep.job.parts import Part
 from dataprep.job.report import Display
-from dataprep.job.split_plan import Part
 from dataprep.reading import staging
 from dataprep.reading.shares import assigned_shards
 from dataprep.reading.staging import stage

@@ -22,7 +22,7 @@ from dataprep.errors import JobError, SourceError, SourceNotFound
 from dataprep.formats.protocol import IndexEntry
 from dataprep.formats.recordio import RecordIOFormat
 from dataprep.job.conversion import require_visible_source
-from dataprep.names import escape
+from dataprep.name_encoding import escape
 from dataprep.sources import Listing, Located, OnDisk, Problem, open_source
 from dataprep.sources.listing import LEAVES_ROOT, sample_name, split_name
 from dataprep.sources.listing_table import parse

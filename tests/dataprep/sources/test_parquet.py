@@ -17,7 +17,8 @@ from pydantic import ByteSize
 
 import dataprep as library
 from dataprep.errors import SourceChanged, SourceError, SourceNotFound, UnreadableImage
-from dataprep.job.split_plan import Calibration, make_plans
+from dataprep.job.calibration import Calibration
+from dataprep.job.split_planning import make_plans
 from dataprep.labels import LabelSpace
 from dataprep.sources import parquet_row_groups
 from dataprep.sources.options import ParquetOptions

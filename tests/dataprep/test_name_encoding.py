@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.names import escape, to_bytes, unescape
+from dataprep.name_encoding import escape, to_bytes, unescape
 from dataprep.output import keys
 from tests.strategies import distinct_names, file_names
 

@@ -36,17 +36,16 @@ from dataprep.job.conversion import (
     convert_batches,
     require_visible_source,
 )
-from dataprep.job.isolate import isolated_batches
-from dataprep.job.split_plan import PlannedSample
-from dataprep.job.worker import (
+from dataprep.job.isolated_conversion import isolated_batches
+from dataprep.job.shard_making import (
     EncodedBatch,
-    ShardResult,
-    ShardTask,
     assemble_shard,
     convert_task,
     encode_batches,
     make_shard,
 )
+from dataprep.job.shard_task import ShardResult, ShardTask
+from dataprep.job.split_plan import PlannedSample
 from dataprep.output.versions import require_versions
 from dataprep.sources import Located, Source
 

@@ -23,8 +23,9 @@ from dataprep.job import shard_buffer
 from dataprep.job.conversion import Progress, Report
 from dataprep.job.in_process import InProcess
 from dataprep.job.shard_buffer import Records, ShardBuffer
+from dataprep.job.shard_making import make_shard
+from dataprep.job.shard_task import ShardTask, cut_into_chunks
 from dataprep.job.split_plan import PlannedSample
-from dataprep.job.worker import ShardTask, cut_into_chunks, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.output.receipt import Receipt
 from dataprep.output.samples_table import SampleTable

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from dataprep.config.shard_config import SampleLimit
-from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
 from dataprep.job.conversion import (
@@ -41,7 +40,8 @@ from dataprep.job.conversion import (
     read_files,
 )
 from dataprep.machine.process_settings import ONE_OPENCV_THREAD
-from dataprep.names import escape
+from dataprep.message_text import counted
+from dataprep.name_encoding import escape
 from dataprep.sources import Located, Source
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -54,7 +54,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 # multiprocessing's spawn works in the same way, but it would import the main script again.
 _CHILD_PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from dataprep.job.isolate import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
+    "from dataprep.job.isolated_conversion import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _FAULT_SIGNALS = {
     signal.SIGSEGV,

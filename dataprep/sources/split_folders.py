@@ -1,9 +1,8 @@
-"""PURE. Find folders and files that look like splits of a data set, not like classes.
+"""PURE. Find folders that look like splits of a data set, not like classes.
 
 If folders such as ``train`` and ``val`` were read as class folders, they would become classes.
 Therefore the source is refused, and the error has a command for each way to read it. The same holds
-for folders that are named after the kind of their files, such as ``images`` and ``masks``, and for
-archives or Parquet files of different splits in one folder.
+for folders that are named after the kind of their files, such as ``images`` and ``masks``.
 """
 
 from __future__ import annotations
@@ -12,54 +11,22 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
-from dataprep.counted import listed
-from dataprep.errors import SourceError
 from dataprep.labels import is_synset
-from dataprep.sources.exclusion import Exclusion
-
-_SPLIT_BY_WORD = {
-    "train": "train",
-    "training": "train",
-    "trainval": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "test": "test",
-    "testing": "test",
-    "dev": "dev",
-    "eval": "eval",
-    "evaluation": "eval",
-    "holdout": "holdout",
-    "trn": "train",
-    "tst": "test",
-}
-"""The split that each word stands for, with the name for ``--split``."""
-
-_split_into_words = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
-_split_word = re.compile(
-    rf"({'|'.join(_SPLIT_BY_WORD)})(?:set|data|images|imgs)?\d*", re.IGNORECASE
+from dataprep.sources.split_names import (
+    is_named_after_files,
+    is_not_a_class,
+    is_one_split_word,
+    names_of_splits,
+    split_of,
 )
 
-_FILE_KINDS = frozenset(
-    {
-        *("data", "dataset", "file", "files", "image", "images", "img", "imgs", "jpegimages"),
-        *("jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "photo", "photos", "pic", "pics"),
-        *("picture", "pictures", "annotation", "annotations", "label", "labels", "mask", "masks"),
-        *("segmentation", "segmentations", "segmentationclass", "segmentationobject", "trimaps"),
-        *("groundtruth", "gt", "bboxes", "boundingboxes"),
-    }
-)
-"""Names of folders that describe the files, not what the images show. They have only letters."""
+_MAX_SIBLINGS_SHOWN = 5
 
-_is_revision = re.compile(r"[0-9a-f]{40}").fullmatch
-"""Whether a folder is named by the revision of a repository, as in a download cache."""
-
-_MAX_OTHERS_SHOWN = 5
-
-_PathBelow = tuple[str, ...]
+_PathBelow: TypeAlias = tuple[str, ...]
 """A path from a folder down to an image: the names of the folders below that folder."""
 
 
@@ -117,37 +84,42 @@ class SplitFolders:
         names = ", ".join(repr(folder.name) for folder in self.folders)
         beside = ""
         if self.siblings:
-            siblings = ", ".join(repr(name) for name in self.siblings[:_MAX_OTHERS_SHOWN])
+            siblings = ", ".join(repr(name) for name in self.siblings[:_MAX_SIBLINGS_SHOWN])
             beside = f" (beside {siblings})"
         lines = [f"{uri!r} has folders that {self.predicate}: {names}{beside}."]
-        are_splits = any(folder.split for folder in self.folders)
-        if are_splits:
+        if self._are_splits:
             lines.append("To shard them, one split at a time:")
         else:
             lines.append("To shard one at a time:")
-        lines.extend(
-            f"  dataprep shard {_options(folder, advise, has_classes)}" for folder in self.folders
-        )
+        options = [_options(folder, advise, has_classes) for folder in self.folders]
+        lines.extend(f"  dataprep shard {text}" for text in options)
         if not has_classes or any(folder.is_flat for folder in self.folders):
             lines.append(
                 "If a file gives the classes of images, write --set labels.ground_truth=FILE in "
                 "place of --unlabelled."
             )
-        is_inside = len(self.folders) == 1 and not self.siblings and are_splits
-        if self.folders[0].exclude:
-            class_folders = "the folders above them"
-        elif is_inside:
-            class_folders = "the folders in it"
-        else:
-            class_folders = "these folders"
         if has_classes:
-            lines.append(f"If {class_folders} are the classes:")
+            lines.append(f"If {self._possible_classes()} are the classes:")
         else:
             lines.append("To read all as one split:")
         lines.append(
             f"  dataprep shard {advise('')} --set labels.split_folders=classes --output OUTPUT"
         )
         return "\n".join(lines)
+
+    @property
+    def _are_splits(self) -> bool:
+        """Whether at least one of the folders looks like a split."""
+        return any(folder.split for folder in self.folders)
+
+    def _possible_classes(self) -> str:
+        """The folders that become the classes if the user wants so, in the words of the message."""
+        if self.folders[0].exclude:
+            return "the folders above them"
+        is_single = len(self.folders) == 1 and not self.siblings
+        if is_single and self._are_splits:
+            return "the folders in it"
+        return "these folders"
 
 
 def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: bool) -> str:
@@ -162,30 +134,6 @@ def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: boo
     if folder.split:
         options = f"{options} --split {folder.split}"
     return f"{options} --output OUTPUT"
-
-
-def split_of(name: str) -> str:
-    """The split that a folder looks like, with the name for ``--split``; empty for other folders.
-
-    A folder looks like a split if its name, or a word of its name, is for instance ``train``,
-    ``Validation`` or ``test2017``.
-    """
-    for word in _split_into_words(name):
-        match = _split_word.fullmatch(word)
-        if match:
-            return _SPLIT_BY_WORD[match[1].lower()]
-    return ""
-
-
-def is_named_after_files(name: str) -> bool:
-    """Whether a folder is named after the kind of its files, such as ``images``, ``JPEGImages``."""
-    letters = re.sub("[^a-z]+", "", name.lower())
-    return letters in _FILE_KINDS or bool(_is_revision(name))
-
-
-def is_not_a_class(name: str) -> bool:
-    """Whether a folder has the name of a split, or is named after the kind of its files."""
-    return bool(split_of(name)) or is_named_after_files(name)
 
 
 def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
@@ -206,35 +154,58 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     paths = sorted(folders - {()})
     depth = 0
     while paths:
-        paths_by_folder: dict[str, set[_PathBelow]] = {}
-        for names in paths:
-            paths_by_folder.setdefault(names[depth], set()).add(names[depth + 1 :])
-        above = "".join(f"{name}/" for name in paths[0][:depth])
-        splits = {name: paths_by_folder[name] for name in _names_of_splits(paths_by_folder)}
-        siblings = {name: paths_by_folder[name] for name in paths_by_folder if name not in splits}
-        only_name = next(iter(paths_by_folder))
-        if all(is_named_after_files(name) for name in siblings):
-            if splits:
-                return SplitFolders(depth, _split_folders(above, paths_by_folder), ())
-            if len(paths_by_folder) > 1 or paths_by_folder[only_name] == {()}:
-                predicate = "are named after the kind of their files, not after classes"
-                return SplitFolders(depth, _split_folders(above, paths_by_folder), (), predicate)
-        elif splits and _are_above_classes(splits, siblings):
-            return SplitFolders(depth, _split_folders(above, splits), tuple(siblings))
-        if len(paths_by_folder) > 1:
-            return _splits_in_each(depth, above, paths_by_folder)
-        if () in paths_by_folder[only_name] or is_synset(only_name):
+        level = _level_at(depth, paths)
+        splits = _splits_among(level)
+        if splits is not None:
+            return splits
+        if len(level.paths_by_folder) > 1:
+            return _splits_in_each(level)
+        ((name, paths_below),) = level.paths_by_folder.items()
+        if () in paths_below or is_synset(name):
             return None
         depth += 1
     return None
 
 
-def _names_of_splits(names: Collection[str]) -> list[str]:
-    """The names that look like splits."""
-    # There may be a million names. One search can show that no name contains the word for a split.
-    if not _split_word.search("\n".join(names)):
-        return []
-    return [name for name in names if split_of(name)]
+class _Level(NamedTuple):
+    """The folders at one depth. All of them are in the same folder.
+
+    Attributes:
+        depth: the number of folders above them in a path.
+        above: the path of the folder that contains them, with a slash at the end, or empty.
+        paths_by_folder: the paths from each folder down to its images.
+    """
+
+    depth: int
+    above: str
+    paths_by_folder: Mapping[str, Set[_PathBelow]]
+
+
+def _level_at(depth: int, paths: Sequence[tuple[str, ...]]) -> _Level:
+    """The folders at a depth. All paths must have the same folders above this depth."""
+    paths_by_folder: dict[str, set[_PathBelow]] = {}
+    for names in paths:
+        paths_by_folder.setdefault(names[depth], set()).add(names[depth + 1 :])
+    above = "".join(f"{name}/" for name in paths[0][:depth])
+    return _Level(depth, above, paths_by_folder)
+
+
+def _splits_among(level: _Level) -> SplitFolders | None:
+    """Find splits or kinds of files among the folders of one level; None if there are none."""
+    depth, above, paths_by_folder = level
+    splits = {name: paths_by_folder[name] for name in names_of_splits(paths_by_folder)}
+    siblings = {name: paths_by_folder[name] for name in paths_by_folder if name not in splits}
+    if all(is_named_after_files(name) for name in siblings):
+        if splits:
+            return SplitFolders(depth, _split_folders(above, paths_by_folder), ())
+        are_several = len(paths_by_folder) > 1
+        if are_several or [*paths_by_folder.values()] == [{()}]:
+            predicate = "are named after the kind of their files, not after classes"
+            return SplitFolders(depth, _split_folders(above, paths_by_folder), (), predicate)
+        return None
+    if splits and _contents_confirm_splits(splits, siblings):
+        return SplitFolders(depth, _split_folders(above, splits), tuple(siblings))
+    return None
 
 
 def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
@@ -248,6 +219,7 @@ def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     """
     splits = find_splits(folders)
     if splits is None:
+        # Look again, without the other folders at the first depth at which paths differ.
         shared = len(os.path.commonprefix([*folders - {()}]))  # noqa: RUF071  they are tuples
         like_splits = set()
         for names in folders:
@@ -259,14 +231,13 @@ def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     return splits
 
 
-def _splits_in_each(
-    depth: int, above: str, paths_by_folder: Mapping[str, Set[_PathBelow]]
-) -> SplitFolders | None:
+def _splits_in_each(level: _Level) -> SplitFolders | None:
     """Find splits inside sibling folders, such as ``cat/train`` and ``dog/train``, or return None.
 
     Each sibling must contain only folders, and at least one of these must look like a split. All
     siblings together must have two different splits.
     """
+    depth, above, paths_by_folder = level
     names = set()
     for paths_below in paths_by_folder.values():
         if () in paths_below:
@@ -288,7 +259,7 @@ def _splits_in_each(
     return SplitFolders(depth, tuple(folders), (), predicate)
 
 
-def _are_above_classes(
+def _contents_confirm_splits(
     splits: Mapping[str, Set[_PathBelow]], siblings: Mapping[str, Set[_PathBelow]]
 ) -> bool:
     """Whether the content of folders that look like splits confirms that they are splits.
@@ -296,22 +267,31 @@ def _are_above_classes(
     There are other folders beside them. If there are different splits, they must have a class in
     common, or contain synsets. A single split must contain class folders, and its siblings must
     contain no folders.
+
+    Args:
+        splits: the paths below each folder that looks like a split.
+        siblings: the paths below each other folder.
     """
-    contents = {name: _without_wrappers(name, paths)[1] for name, paths in splits.items()}
+    contents = {}
     classes = {}
-    for name, paths in contents.items():
-        classes[name] = {path_below[0] for path_below in paths if path_below}
-    if len({split_of(name) for name in splits if classes[name]}) > 1:
-        counts = Counter(group for groups in classes.values() for group in groups)
-        return any(count > 1 or is_synset(group) for group, count in counts.items())
+    for name, paths_below in splits.items():
+        _, contents[name] = _without_wrappers(name, paths_below)
+        classes[name] = {path_below[0] for path_below in contents[name] if path_below}
+    splits_with_classes = {split_of(name) for name in splits if classes[name]}
+    if len(splits_with_classes) > 1:
+        counts: Counter[str] = Counter()
+        for class_names in classes.values():
+            counts.update(class_names)
+        return any(count > 1 or is_synset(name) for name, count in counts.items())
     if len(splits) > 1:
         return False
-    (name,) = splits
-    has_only_folders = bool(classes[name]) and () not in contents[name]
-    has_synsets = any(is_synset(group) for group in classes[name])
-    siblings_have_folders = any(path_below for paths in siblings.values() for path_below in paths)
-    is_split = _split_word.fullmatch(name) is not None
-    return is_split and has_only_folders and not has_synsets and not siblings_have_folders
+    (split,) = splits
+    if not is_one_split_word(split):
+        return False
+    has_only_folders = bool(classes[split]) and () not in contents[split]
+    has_synsets = any(is_synset(name) for name in classes[split])
+    siblings_have_folders = any(any(paths_below) for paths_below in siblings.values())
+    return has_only_folders and not has_synsets and not siblings_have_folders
 
 
 def _split_folders(
@@ -319,8 +299,9 @@ def _split_folders(
 ) -> tuple[SplitFolder, ...]:
     """Describe folders that are refused. Folders of the split ``train`` come first.
 
-    Each folder gets a different name of a split. All names are empty if no folder looks like a
-    split.
+    A folder gets the name of the split that it looks like. If it looks like no split, or another
+    folder looks like the same split, it gets its own name, with underscores where ``--split``
+    allows no other character. All names are empty if no folder looks like a split.
 
     Args:
         above: the path of the folder that contains them, with a slash at the end, or empty.
@@ -341,7 +322,7 @@ def _split_folders(
 
 
 def _without_wrappers(name: str, paths: Set[_PathBelow]) -> tuple[str, Set[_PathBelow]]:
-    """The path and the content of a split, inside folders that only wrap it.
+    """The path and the content of a split, without folders that only wrap it.
 
     A wrapper contains only one folder. This folder has the name of the wrapper, the name of a
     split, or a name after the kind of its files.
@@ -356,60 +337,3 @@ def _without_wrappers(name: str, paths: Set[_PathBelow]) -> tuple[str, Set[_Path
             return path, paths
         path, last = f"{path}/{inner}", inner
         paths = {path_inside[1:] for path_inside in paths}
-
-
-def refuse_file_splits(
-    uri: str, kind: str, noun: str, ending: re.Pattern[str], keys: Sequence[str]
-) -> None:
-    """Refuse the files of a folder if their names show that they belong to different splits.
-
-    Args:
-        uri: the address of the source.
-        kind: the kind of the source.
-        noun: the kind of the files, in the plural.
-        ending: a pattern of the file extension.
-        keys: the keys of the files. The folders in a key count, too.
-
-    Raises:
-        SourceError: there are two or more splits. The message has a command for each split.
-    """
-    files_by_split: dict[str, list[str]] = {}
-    for key in keys:
-        splits = {split_of(name) for name in ending.sub("", key).split("/")} - {""}
-        split = splits.pop() if len(splits) == 1 else ""
-        files_by_split.setdefault(split, []).append(key)
-    splits_in_order = sorted(
-        (split for split in files_by_split if split), key=lambda split: (split != "train", split)
-    )
-    if len(splits_in_order) < 2:
-        return
-    examples = [files_by_split[split][0] for split in splits_in_order]
-    source = f"--source {shlex.quote(uri)} --kind {kind}"
-    lines = [
-        f"{uri!r} has {noun} of different splits: {listed(examples, len(examples))}.",
-        "To shard them, one split at a time:",
-    ]
-    for split in splits_in_order:
-        other_files = []
-        for other_split, files in files_by_split.items():
-            if other_split not in ("", split):
-                other_files.extend(files)
-        globs = _globs(other_files, files_by_split[split])
-        options = [source, *(f"--exclude {shlex.quote(glob)}" for glob in globs)]
-        lines.append(f"  dataprep shard {' '.join(options)} --split {split} --output OUTPUT")
-    lines.append("To read all as one split:")
-    lines.append(f"  dataprep shard {source} --set labels.split_folders=classes --output OUTPUT")
-    raise SourceError("\n".join(lines))
-
-
-def _globs(excluded: Sequence[str], included: Sequence[str]) -> Sequence[str]:
-    """Globs that match the excluded files and none of the included ones.
-
-    Numbers are replaced by stars, so that one glob matches many files. If such globs would match an
-    included file, the names of the excluded files are the globs.
-    """
-    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", file) for file in excluded))
-    exclusion = Exclusion(globs)
-    if any(exclusion.by_glob(file) for file in included):
-        return excluded
-    return globs

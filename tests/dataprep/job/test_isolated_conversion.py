@@ -19,9 +19,9 @@ from dataprep.errors import (
 )
 from dataprep.image import Converted, ImagePolicy
 from dataprep.job.conversion import Outcome, Progress, convert_batches
-from dataprep.job.isolate import Ending, ending_of, error_of_ending, isolated_batches
+from dataprep.job.isolated_conversion import Ending, ending_of, error_of_ending, isolated_batches
 from dataprep.sources import Located
-from tests.dataprep.job.test_worker import Files, jpeg
+from tests.dataprep.job.test_shard_making import Files, jpeg
 
 
 def comparable(outcome: Outcome) -> tuple[object, str]:

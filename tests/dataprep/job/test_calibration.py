@@ -14,10 +14,10 @@ from PIL import Image
 
 from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import SourceError
+from dataprep.job.calibration import Calibration, calibrate
 from dataprep.job.in_process import InProcess
-from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, open_request
-from dataprep.job.split_plan import Calibration, sample_rows
+from dataprep.job.split_planning import sample_rows
 from tests.parquet_files import parquet_of
 
 
