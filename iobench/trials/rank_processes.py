@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -78,6 +79,12 @@ def run_ranks(
             ranks[failed].end(_GRACE_S)
         reason = message.get("failed") or ranks[failed].ending
         raise TrialFailed(f"rank {failed} of {count}: {reason}")
+
+
+def notes_of_ranks(notes: Sequence[Sequence[str]]) -> list[str]:
+    """PURE. The notes of all ranks in their order, each text once."""
+    all_notes = itertools.chain.from_iterable(notes)
+    return list(dict.fromkeys(all_notes))
 
 
 def first_failed_rank(messages: Mapping[int, Message]) -> int | None:
