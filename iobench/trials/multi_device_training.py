@@ -17,8 +17,9 @@ from dataprep.machine.processors import usable_processors
 from iobench.consumers import requirements
 from iobench.data.data_summary import DataSummary
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders.access import downloaded, sum_of_totals
+from iobench.loaders.access import downloaded
 from iobench.loaders.frameworks import need_framework
+from iobench.loaders.store_requests import sum_of_totals
 from iobench.machine.hardware import gpus
 from iobench.results.trial import Cold, Context, Location, Outcome, TrialSpec
 from iobench.trials.epoch_cache import EpochCache, shared_epochs

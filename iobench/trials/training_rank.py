@@ -18,8 +18,8 @@ from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.data.data_summary import DataSummary
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch
-from iobench.loaders.access import RequestTotals, counting_requests
 from iobench.loaders.protocol import WorkerBatch
+from iobench.loaders.store_requests import RequestTotals, counting_requests
 from iobench.results.trial import Context, Metrics, Outcome, TrialSpec
 from iobench.trials.epoch_cache import EpochCache, RankCacheEpoch, SharedCache
 from iobench.trials.epoch_loop import run_epoch
