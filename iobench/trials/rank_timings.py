@@ -42,6 +42,7 @@ class _FirstBatch(NamedTuple):
 
 
 def _first_batch(loops: Sequence[LoopTimings]) -> _FirstBatch:
+    """The first batch of loops that ran at the same time, by the same clock."""
     requested_s = min(loop.requested_s for loop in loops)
     all_arrived_s = max(loop.requested_s + loop.time_to_first_batch_s for loop in loops)
     return _FirstBatch(requested_s, all_arrived_s - requested_s)

@@ -12,8 +12,9 @@ from itertools import repeat
 from typing import Protocol
 
 from dataprep.schema import typed
+from iobench.clock import Clock
 from iobench.consumers.paced import PacedConsumer
-from iobench.consumers.protocol import Consumer
+from iobench.consumers.protocol import Consumer, ConsumerSettings
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.data.data_summary import DataSummary
 from iobench.errors import TrialFailed
@@ -48,12 +49,14 @@ class RankGroup(Protocol):
 class PacedRank(PacedConsumer):
     """An emulated accelerator that ends each step at the same time as all other accelerators."""
 
-    group: RankGroup
+    def __init__(self, settings: ConsumerSettings, clock: Clock, group: RankGroup) -> None:
+        super().__init__(settings, clock)
+        self._group = group
 
     def step(self, batch: Batch) -> None:
         """Compute, then wait for the other ranks as if gradients were averaged."""
         super().step(batch)
-        self.group.wait()
+        self._group.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,12 @@ class RankReport:
     @classmethod
     def from_metrics(cls, metrics: Metrics) -> RankReport:
         """The report whose ``as_metrics`` has passed through JSON."""
-        requests = metrics["fetched"]
+        requests = None
+        if metrics["fetched"] is not None:
+            requests = RequestTotals(*metrics["fetched"])
         return cls(
             epochs=[LoopTimings.from_json(timings) for timings in metrics["times"]],
-            requests=RequestTotals(*requests) if requests is not None else None,
+            requests=requests,
             cache=typed(list[RankCacheEpoch], metrics["cache"]),
             fingerprint=metrics["fingerprint"],
             device=metrics["device"],
@@ -121,7 +126,8 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     ``epochs`` epochs. In each epoch, the first ``left_out`` steps do not count, and the next
     ``steps`` steps count.
 
-    Its metrics are its report, which ``run`` combines with the reports of the other ranks.
+    Its metrics are its report. ``iobench.trials.multi_device_training`` combines it with the
+    reports of the other ranks.
     """
     params = spec.params
     trial = TrainingTrial.model_validate(params)
@@ -150,11 +156,12 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         batches = last_batches(reopened.worker_batches(), trial.world_size)
     finally:
         reopened.loader.close()
+    fingerprint = consumer.fingerprint() if isinstance(consumer, TorchConsumer) else ""
     report = RankReport(
         epochs=epochs,
         requests=requests,
         cache=shared.epochs,
-        fingerprint=consumer.fingerprint() if isinstance(consumer, TorchConsumer) else "",
+        fingerprint=fingerprint,
         device=consumer.device,
         precision=consumer.precision,
         consumer_notes=list(consumer.notes),
@@ -223,9 +230,7 @@ def _join_group(trial: TrainingTrial, meeting: str, context: Context) -> tuple[R
     """Join the group of ranks. Returns the group, and the consumer of this rank."""
     if trial.accelerators is not None:
         barrier = RankBarrier(meeting, trial.world_size, _BARRIER_LOOK_S)
-        accelerator = PacedRank(trial, context.clock)
-        accelerator.group = barrier
-        return barrier, accelerator
+        return barrier, PacedRank(trial, context.clock, barrier)
     on_gpu = trial.device == "gpu"
     group = TorchGroup(trial.rank, trial.world_size, meeting, on_gpu=on_gpu)
     return group, TorchConsumer(trial, context.clock, group)
