@@ -77,7 +77,6 @@ class TorchConsumer(TrainingConsumer):
 
     framework: Framework = "torch"
     arrays = "torch tensors"
-    notes: list[str]
 
     def __init__(
         self, settings: ConsumerSettings, clock: Clock, group: TorchGroup | None = None
@@ -88,16 +87,17 @@ class TorchConsumer(TrainingConsumer):
         on_gpu = requirements.takes_gpu(settings.device, has_gpu, build)
         super().__init__(settings, clock, on_gpu=on_gpu)
         self._array = torch.Tensor
-        self.notes = [f"{build}, eager"]
+        notes = [f"{build}, eager"]
         if group is not None:
-            self.notes.append(
+            notes.append(
                 f"{group.world_size} ranks, a process each; gradients averaged in each step "
                 f"(DistributedDataParallel, {group.backend})"
             )
         if on_gpu:
-            self._use_gpu(group.rank if group is not None else 0)
+            notes += self._use_gpu(group.rank if group is not None else 0)
         else:
-            self._use_cpu()
+            notes += self._use_cpu()
+        self.notes = notes
         # Channels last is faster on GPUs and CPUs: on two Zen 4 cores 1.4 times as fast for the
         # residual networks, and 1.2 to 2.6 times for LeNet.
         self._layout = torch.channels_last
@@ -123,8 +123,8 @@ class TorchConsumer(TrainingConsumer):
         # Convolutions take images of this type.
         self._dtype = getattr(torch, self.precision)
 
-    def _use_gpu(self, number: int) -> None:
-        """Choose the GPU with this number, and the precision of its computations."""
+    def _use_gpu(self, number: int) -> list[str]:
+        """Choose the GPU with this number and the precision of its computations. Return notes."""
         torch = self._torch
         self._device = torch.device("cuda", number)
         capability = torch.cuda.get_device_capability(self._device)
@@ -134,18 +134,18 @@ class TorchConsumer(TrainingConsumer):
         self.device = str(torch.cuda.get_device_name(self._device))
         convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
         products = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
-        self.notes += [
+        return [
             "compute is the time between CUDA events around a step, after the copy",
             QUEUED,
             f"TF32: convolutions {convolutions}, matrix products {products}",
         ]
 
-    def _use_cpu(self) -> None:
-        """Choose the processor, and the precision of its computations."""
+    def _use_cpu(self) -> list[str]:
+        """Choose the processor and the precision of its computations. Return notes."""
         self._device = self._torch.device("cpu")
         self.precision = requirements.cpu_precision(self._settings.precision)
         self.device = requirements.describe_cpu(self._torch.get_num_threads())
-        self.notes.append("compute shares its cores with the loader's workers")
+        return ["compute shares its cores with the loader's workers"]
 
     def fingerprint(self) -> int:
         """Return the CRC-32 of all parameters, which is equal for ranks that trained together."""

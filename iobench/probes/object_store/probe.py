@@ -85,13 +85,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             lambda: client_class(location, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
-            if trial.operation != "get":
-                raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
-            objects = probe_objects.whole_objects(trial.object_bytes, trial.pool_bytes)
-            probe_objects.put_missing(store, objects)
-            context.begin()
-            figures = copy_objects(client, objects, trial, context.clock, context.progress)
-            return Outcome(figures, cold=_SERVER_CACHE)
+            return Outcome(_measure_copies(trial, client, store, context), cold=_SERVER_CACHE)
         with contextlib.closing(client):
             figures = _measure(trial, client, store, location, context)
         return Outcome(figures, cold=_SERVER_CACHE if trial.reads else None)
@@ -100,6 +94,18 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             raise
         message = without_advice(str(error)).rstrip(".")
         raise TrialFailed(f"{message}: {probe_objects.OVERLOADED}") from None
+
+
+def _measure_copies(
+    trial: ObjectTrial, client: CopyClient, store: Store, context: Context
+) -> Metrics:
+    """Put missing objects into the store, copy all objects, and return the figures."""
+    if trial.operation != "get":
+        raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
+    objects = probe_objects.whole_objects(trial.object_bytes, trial.pool_bytes)
+    probe_objects.put_missing(store, objects)
+    context.begin()
+    return copy_objects(client, objects, trial, context.clock, context.progress)
 
 
 def _measure(
