@@ -210,10 +210,12 @@ def _groups(config: BenchConfig) -> Iterator[Sequence[Point]]:
     if config.object_store is not None:
         yield [("object", dict(params)) for params in plan_objects(config.object_store)]
     yield [
-        ("loader", params) for grid in config.loaders for params in loader_grid.loader_points(grid)
+        ("loader", dict(params))
+        for grid in config.loaders
+        for params in loader_grid.loader_points(grid)
     ]
     for loop in config.training:
-        yield [("train", params) for params in training_settings.training_points(loop)]
+        yield [("train", dict(params)) for params in training_settings.training_points(loop)]
 
 
 def _with_drop_caches(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.consumers.training import (
     NOMINAL,
     QUEUED,
+    Convolution,
     TrainingConsumer,
     residual_blocks,
     shortcut,
@@ -120,11 +121,11 @@ def network(gluon: Any, model: Model, classes: int) -> Any:
     class Residual(gluon.HybridBlock):  # type: ignore[misc]
         """``relu(body(x) + shortcut(x))``."""
 
-        def __init__(self, block: list[tuple[int, int, int, int]]) -> None:
+        def __init__(self, block: list[Convolution]) -> None:
             super().__init__()
             self.body = chain()
-            for conv in block[:-1]:
-                self.body.add(*conv_norm(*conv), nn.Activation("relu"))
+            for convolution in block[:-1]:
+                self.body.add(*conv_norm(*convolution), nn.Activation("relu"))
             self.body.add(*conv_norm(*block[-1], gamma="zeros"))
             projection = shortcut(block)
             self.shortcut = chain(*conv_norm(*projection)) if projection else None
@@ -146,7 +147,7 @@ def network(gluon: Any, model: Model, classes: int) -> Any:
             nn.Dense(classes, in_units=84),
         )
     blocks = list(residual_blocks(model))
-    last_filters = blocks[-1][-1][1]
+    last_filters = blocks[-1][-1].filters
     return chain(
         *conv_norm(3, 64, 7, 2),
         nn.Activation("relu"),

@@ -13,6 +13,7 @@ from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.consumers.training import (
     NOMINAL,
     QUEUED,
+    Convolution,
     TrainingConsumer,
     residual_blocks,
     shortcut,
@@ -136,25 +137,23 @@ def _lenet(layers: Any, x: Any) -> Any:
 
 
 def _resnet(layers: Any, x: Any, model: Model) -> Any:
-    x = layers.ReLU()(_conv_norm(layers, x, 64, 7, 2))
+    x = layers.ReLU()(_conv_norm(layers, x, Convolution(3, 64, 7, 2)))
     x = layers.MaxPool2D(3, 2)(layers.ZeroPadding2D(1)(x))
     for block in residual_blocks(model):
         body = x
-        for _, filters, kernel, stride in block[:-1]:
-            body = layers.ReLU()(_conv_norm(layers, body, filters, kernel, stride))
-        _, filters, kernel, stride = block[-1]
-        body = _conv_norm(layers, body, filters, kernel, stride, gamma="zeros")
+        for convolution in block[:-1]:
+            body = layers.ReLU()(_conv_norm(layers, body, convolution))
+        body = _conv_norm(layers, body, block[-1], gamma="zeros")
         projection = shortcut(block)
         if projection is not None:
-            _, filters, kernel, stride = projection
-            x = _conv_norm(layers, x, filters, kernel, stride)
+            x = _conv_norm(layers, x, projection)
         x = layers.ReLU()(layers.Add()([body, x]))
     return layers.GlobalAveragePooling2D()(x)
 
 
-def _conv_norm(
-    layers: Any, x: Any, filters: int, kernel: int, stride: int, gamma: str = "ones"
-) -> Any:
+def _conv_norm(layers: Any, x: Any, convolution: Convolution, gamma: str = "ones") -> Any:
+    """Apply a convolution and a batch norm. ``gamma`` is the initial scale of the batch norm."""
+    _, filters, kernel, stride = convolution
     if kernel > 1:
         # Padding is explicit, because "same" pads unevenly at stride 2.
         x = layers.ZeroPadding2D(kernel // 2)(x)

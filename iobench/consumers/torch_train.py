@@ -16,6 +16,7 @@ from iobench.consumers import requirements
 from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.consumers.training import (
     QUEUED,
+    Convolution,
     TrainingConsumer,
     residual_blocks,
     shortcut,
@@ -86,31 +87,17 @@ class TorchConsumer(TrainingConsumer):
         on_gpu = requirements.takes_gpu(settings.device, has_gpu, build)
         super().__init__(settings, clock, on_gpu=on_gpu)
         self._array = torch.Tensor
-        self.notes = [f"{build}, eager"]
+        notes = [f"{build}, eager"]
         if group is not None:
-            self.notes.append(
+            notes.append(
                 f"{group.world_size} ranks, a process each; gradients averaged in each step "
                 f"(DistributedDataParallel, {group.backend})"
             )
-        self._device = torch.device("cpu")
         if on_gpu:
-            self._device = torch.device("cuda", group.rank if group else 0)
-            capability = torch.cuda.get_device_capability(self._device)
-            self.precision = requirements.gpu_precision(
-                settings.precision, capability, prefers_bfloat16=True
-            )
-            self.device = str(torch.cuda.get_device_name(self._device))
-            convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
-            products = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
-            self.notes += [
-                "compute is the time between CUDA events around a step, after the copy",
-                QUEUED,
-                f"TF32: convolutions {convolutions}, matrix products {products}",
-            ]
+            notes += self._use_gpu(group.rank if group is not None else 0)
         else:
-            self.precision = requirements.cpu_precision(settings.precision)
-            self.device = requirements.describe_cpu(torch.get_num_threads())
-            self.notes.append("compute shares its cores with the loader's workers")
+            notes += self._use_cpu()
+        self.notes = notes
         # Channels last is faster on GPUs and CPUs: on two Zen 4 cores 1.4 times as fast for the
         # residual networks, and 1.2 to 2.6 times for LeNet.
         self._layout = torch.channels_last
@@ -135,6 +122,30 @@ class TorchConsumer(TrainingConsumer):
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=needs_scale)
         # Convolutions take images of this type.
         self._dtype = getattr(torch, self.precision)
+
+    def _use_gpu(self, number: int) -> list[str]:
+        """Choose the GPU with this number and the precision of its computations. Return notes."""
+        torch = self._torch
+        self._device = torch.device("cuda", number)
+        capability = torch.cuda.get_device_capability(self._device)
+        self.precision = requirements.gpu_precision(
+            self._settings.precision, capability, prefers_bfloat16=True
+        )
+        self.device = str(torch.cuda.get_device_name(self._device))
+        convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
+        products = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
+        return [
+            "compute is the time between CUDA events around a step, after the copy",
+            QUEUED,
+            f"TF32: convolutions {convolutions}, matrix products {products}",
+        ]
+
+    def _use_cpu(self) -> list[str]:
+        """Choose the processor and the precision of its computations. Return notes."""
+        self._device = self._torch.device("cpu")
+        self.precision = requirements.cpu_precision(self._settings.precision)
+        self.device = requirements.describe_cpu(self._torch.get_num_threads())
+        return ["compute shares its cores with the loader's workers"]
 
     def fingerprint(self) -> int:
         """Return the CRC-32 of all parameters, which is equal for ranks that trained together."""
@@ -226,11 +237,11 @@ def network(torch: Any, model: Model, classes: int) -> Any:
     class Residual(nn.Module):  # type: ignore[misc, name-defined]
         """``relu(body(x) + shortcut(x))``."""
 
-        def __init__(self, block: list[tuple[int, int, int, int]]) -> None:
+        def __init__(self, block: list[Convolution]) -> None:
             super().__init__()
             layers: list[Any] = []
-            for conv in block:
-                layers += [*conv_norm(*conv), nn.ReLU(inplace=True)]
+            for convolution in block:
+                layers += [*conv_norm(*convolution), nn.ReLU(inplace=True)]
             self.body = nn.Sequential(*layers[:-1])
             nn.init.zeros_(self.body[-1].weight)
             projection = shortcut(block)
@@ -242,7 +253,7 @@ def network(torch: Any, model: Model, classes: int) -> Any:
             return torch.relu_(self.body(x) + self.shortcut(x))
 
     blocks = list(residual_blocks(model))
-    last_filters = blocks[-1][-1][1]
+    last_filters = blocks[-1][-1].filters
     return nn.Sequential(
         *conv_norm(3, 64, 7, 2),
         nn.ReLU(inplace=True),

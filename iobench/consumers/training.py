@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,10 +186,24 @@ class TrainingConsumer(ABC):
                     )
 
 
-def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
-    """Yield the convolutions of each block of a residual network.
+class Convolution(NamedTuple):
+    """A convolution of a residual network.
 
-    A convolution is its number of input channels, number of filters, kernel size and stride.
+    Attributes:
+        channels: the number of channels of its input.
+        filters: the number of channels of its output.
+        kernel: the side of its square kernel.
+        stride: its stride, in both directions.
+    """
+
+    channels: int
+    filters: int
+    kernel: int
+    stride: int
+
+
+def residual_blocks(model: Model) -> Iterator[list[Convolution]]:
+    """Yield the convolutions of each block of a residual network.
 
     The networks are those of He et al., "Deep residual learning for image recognition" (CVPR
     2016), in the form called v1.5, whose bottleneck has its stride in the 3x3 convolution. A
@@ -206,20 +220,20 @@ def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
             stride = 2 if stage > 0 and position == 0 else 1
             if model == "resnet50":
                 block = [
-                    (channels, width, 1, 1),
-                    (width, width, 3, stride),
-                    (width, 4 * width, 1, 1),
+                    Convolution(channels, width, 1, 1),
+                    Convolution(width, width, 3, stride),
+                    Convolution(width, 4 * width, 1, 1),
                 ]
             else:
-                block = [(channels, width, 3, stride), (width, width, 3, 1)]
+                block = [Convolution(channels, width, 3, stride), Convolution(width, width, 3, 1)]
             yield block
-            channels = block[-1][1]
+            channels = block[-1].filters
 
 
-def shortcut(block: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int, int] | None:
+def shortcut(block: Sequence[Convolution]) -> Convolution | None:
     """Return the projection beside a block; None if its input has the shape of its output."""
-    channels, filters = block[0][0], block[-1][1]
-    stride = max(stride for *_, stride in block)
+    channels, filters = block[0].channels, block[-1].filters
+    stride = max(convolution.stride for convolution in block)
     if stride == 1 and channels == filters:
         return None
-    return channels, filters, 1, stride
+    return Convolution(channels, filters, 1, stride)

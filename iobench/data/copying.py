@@ -110,13 +110,11 @@ def copy_data(
         target_store = stack.enter_context(_opened_store(target))
         target_store.prepare()
         existing_sizes = {info.key: info.bytes for info in target_store.list()}
-        missing = [
-            info
-            for info in source_store.list()
-            if info.problem is None
-            and selection.contains(info.key, source.split)
-            and existing_sizes.get(info.key) != info.bytes
-        ]
+        missing = []
+        for info in source_store.list():
+            is_selected = info.problem is None and selection.contains(info.key, source.split)
+            if is_selected and existing_sizes.get(info.key) != info.bytes:
+                missing.append(info)
         require_space(target, name, disk_bytes(info.bytes for info in missing), remedy)
         copy_object: Callable[[ObjectInfo], None]
         if target.is_remote:

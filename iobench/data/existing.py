@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dataprep.errors import (
     ConfigError,
@@ -54,12 +53,12 @@ def local_folders(settings: DataSettings) -> dict[str, Path]:
     return folders
 
 
-def folder_key(name: str, folders: Mapping[str, Any]) -> str:
+def folder_key(name: str, folders: Container[str]) -> str:
     """Return the key of the local folder that holds data.
 
     Args:
         name: the data, as trials name them (``shards@disk``).
-        folders: the folders of ``local_folders``, by key.
+        folders: the keys of ``local_folders``.
     """
     keys_of_name = {"photos@disk": ("source",), "shards@disk": ("mount", "shards")}
     for key in keys_of_name.get(name, ()):

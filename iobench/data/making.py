@@ -104,9 +104,8 @@ class DataMaker:
         draw = partial(
             draw_tree, images=settings.images, classes=settings.classes, seed=settings.seed
         )
-        return str(
-            self._make_once(settings.drawn_folder, f"drawing {settings.images:,} images", draw)
-        )
+        note = f"drawing {settings.images:,} images"
+        return str(self._make_once(settings.drawn_folder, note, draw))
 
     def _rewritten(
         self, form: str, record_format: str, write: Callable[[Location, Path], None]
@@ -209,12 +208,7 @@ class DataMaker:
         folder = self._folder / key
         with open_dataset(location.uri, location.split, options=location.store) as dataset:
             formats = selection.in_dataset(dataset).formats
-        if formats is None:
-            needed_markers = ["complete"]
-        elif formats:
-            needed_markers = [f"{name}.complete" for name in sorted(formats)]
-        else:
-            needed_markers = ["tables.complete"]
+        needed_markers = _markers(formats)
         local = Location(str(folder), "shards", split=location.split)
         with self._locked(key):
             if not folder.exists():
@@ -293,6 +287,19 @@ def write_image_files(source: Location, folder: Path) -> None:
 
         for _ in in_order(write, range(len(dataset)), AT_ONCE):
             pass
+
+
+def _markers(formats: Collection[str] | None) -> list[str]:
+    """Return the ends of the names of the marker files for a copy of shards of these formats.
+
+    Args:
+        formats: the formats; None for all formats, and empty if only the tables are copied.
+    """
+    if formats is None:
+        return ["complete"]
+    if not formats:
+        return ["tables.complete"]
+    return [f"{name}.complete" for name in sorted(formats)]
 
 
 def _edition(location: Location) -> str:

@@ -17,8 +17,13 @@ from dataprep.formats.record_file import RecordFile
 from dataprep.image.rgb import decode_rgb
 from dataprep.machine.processors import usable_processors
 from dataprep.output import keys
-from dataprep.output.manifest import FormatEntry, ShardEntry
-from dataprep.output.samples_table import read_table, stored_table, to_numpy_array
+from dataprep.output.manifest import FormatEntry, Manifest, ShardEntry
+from dataprep.output.samples_table import (
+    StoredTable,
+    read_table,
+    stored_table,
+    to_numpy_array,
+)
 from dataprep.reading.dataset import Dataset, Shard
 from dataprep.threaded_map import in_order
 from iobench.data.copying import AT_ONCE, require_space
@@ -58,10 +63,7 @@ def write_pixel_shards(source: Location, folder: Path, remedy: str = "free some 
     """
     with open_shards(source, "tfrecord") as dataset:
         rows = stored_table(dataset.store, dataset.manifest)
-        sides = rows.columns(["width", "height"], written=True)
-        widths, heights = (to_numpy_array(column).astype(np.int64) for column in sides.columns)
-        pixels = int(np.sum(widths * heights))
-        needed_bytes = pixels * CHANNELS + len(dataset) * _MAX_FEATURE_BYTES
+        needed_bytes = _pixels(rows) * CHANNELS + len(dataset) * _MAX_FEATURE_BYTES
         require_space(Location(str(folder), "empty"), "pixels", needed_bytes, remedy)
         shards = dataset.shards()
         for shard_folder in {(folder / shard.key).parent for shard in shards}:
@@ -73,17 +75,33 @@ def write_pixel_shards(source: Location, folder: Path, remedy: str = "free some 
         spans = [span for shard in written_shards for span in shard.spans]
         table = _with_spans(read_table(rows.content), spans)
         pq.write_table(table, folder / keys.samples(source.split))
-        entries = tuple(shard.entry for shard in written_shards)
-        format_entry = FormatEntry(
-            label_offset=dataset.manifest.formats["tfrecord"].label_offset,
-            records=len(spans),
-            bytes=sum(entry.bytes for entry in entries),
-            shards=entries,
-        )
-        manifest = replace(dataset.manifest, formats={"tfrecord": format_entry}, table=None)
+        manifest = _new_manifest(dataset.manifest, [shard.entry for shard in written_shards])
         # The manifest comes last, as in every data set, because its presence means that the data
         # set is complete.
         (folder / keys.manifest(source.split)).write_bytes(manifest.to_json())
+
+
+def _pixels(rows: StoredTable) -> int:
+    """Return the number of pixels of all images in the shards."""
+    sides = rows.columns(["width", "height"], written=True)
+    widths, heights = (to_numpy_array(column).astype(np.int64) for column in sides.columns)
+    return int(np.sum(widths * heights))
+
+
+def _new_manifest(manifest: Manifest, shards: Sequence[ShardEntry]) -> Manifest:
+    """Return the manifest of a data set with new TFRecord shards, and with no other format.
+
+    Args:
+        manifest: the manifest of the data set that was read.
+        shards: the new shards.
+    """
+    entry = FormatEntry(
+        label_offset=manifest.formats["tfrecord"].label_offset,
+        records=sum(shard.records for shard in shards),
+        bytes=sum(shard.bytes for shard in shards),
+        shards=tuple(shards),
+    )
+    return replace(manifest, formats={"tfrecord": entry}, table=None)
 
 
 def _write_shard(dataset: Dataset, folder: Path, shard: Shard) -> _WrittenShard:

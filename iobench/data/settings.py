@@ -19,7 +19,8 @@ LOCAL = "local"
 
 _NO_OBJECT_STORES = ("s3", "file", "memory")
 _NAME = re.compile(
-    r"(photos|files|pixels|(?:shards|originals)(?:-(\d+)MB)?|shards-(\d+)px)@(disk|s3)"
+    r"(?P<form>photos|files|pixels|(?:shards|originals)(?:-(?P<shard_mb>\d+)MB)?"
+    r"|shards-(?P<side>\d+)px)@(?P<storage>disk|s3)"
 )
 _SIDES = (32, 16_384)
 """Smallest and largest short side of images in shards, in pixels."""
@@ -155,9 +156,9 @@ def check_name(name: Any) -> Any:
             f"{name!r}: data is called photos, files, shards, shards-16MB or shards-320px, "
             "originals or originals-16MB, or pixels, then @disk or @s3"
         )
-    if match[2] and not 1 <= int(match[2]) <= 128:
+    if match["shard_mb"] and not 1 <= int(match["shard_mb"]) <= 128:
         raise ValueError(f"{name!r}: shards have 1 to 128 MB")
-    if match[3] and not _SIDES[0] <= int(match[3]) <= _SIDES[1]:
+    if match["side"] and not _SIDES[0] <= int(match["side"]) <= _SIDES[1]:
         raise ValueError(f"{name!r}: images have {_SIDES[0]} to {_SIDES[1]:,} pixels")
     return name
 
@@ -170,11 +171,15 @@ def split_name(name: str) -> tuple[str, int | None, bool]:
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f"{name!r} is not a name of data")
-    size_bytes = int(match[2]) * 1_000_000 if match[2] else None
-    return match[1].partition("-")[0], size_bytes, match[4] == "s3"
+    form, _, _ = match["form"].partition("-")
+    shard_bytes = int(match["shard_mb"]) * 1_000_000 if match["shard_mb"] else None
+    return form, shard_bytes, match["storage"] == "s3"
 
 
 def side_of(name: str) -> int | None:
-    """Return the short side of images in a name of data: 320 for ``shards-320px@disk``."""
+    """Return the short side of images in a name of data: 320 for ``shards-320px@disk``.
+
+    None if the name has no side.
+    """
     match = _NAME.fullmatch(name)
-    return int(match[3]) if match and match[3] else None
+    return int(match["side"]) if match and match["side"] else None

@@ -7,27 +7,22 @@ for each sample) and ``mount``.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import logging
-import os
 import shutil
-import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-import numpy as np
 from pydantic import Field
 
 from dataprep.errors import StoreFull
-from dataprep.stores import s3
 from iobench.data.copying import Selection, copy_data
 from iobench.data.data_summary import DataSummary, summarize_data
 from iobench.data.settings import split_name
 from iobench.errors import Unavailable
 from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
+from iobench.loaders.store_requests import counting_requests
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
 from iobench.results.trial import Location, Params
@@ -49,11 +44,6 @@ MODES: Mapping[str, str] = {
 
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
 """By mode, the config key that only this mode uses."""
-
-# An entry for a request: its bytes, the seconds to the first byte, and those to the last byte.
-_ENTRY = struct.Struct("3d")
-# The entry for a refused request has this number instead of bytes.
-_REFUSED = -1.0
 
 
 def can_read(loader: str, access: str) -> bool:
@@ -183,103 +173,15 @@ class DownloadedLoader:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class RequestTotals(NamedTuple):
-    """Sums over requests to a store.
-
-    Attributes:
-        requests: number of answered GETs, also of single ranges.
-        bytes: bytes of their answers.
-        first_byte_s: the sum of the seconds until each answer began.
-        complete_s: the sum of the seconds until each answer was complete.
-        refused: answers 503 and 429, to any request.
-    """
-
-    requests: int = 0
-    bytes: int = 0
-    first_byte_s: float = 0.0
-    complete_s: float = 0.0
-    refused: int = 0
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """The metrics of a trial: sums, and means per GET if there was one."""
-        metrics: dict[str, float] = {
-            "store_requests": self.requests,
-            "store_read_bytes": self.bytes,
-            "store_refused": self.refused,
-        }
-        if self.requests:
-            metrics["store_first_byte_s"] = self.first_byte_s / self.requests
-            metrics["store_get_s"] = self.complete_s / self.requests
-        return metrics
-
-
-def sum_of_totals(processes: Iterable[RequestTotals]) -> RequestTotals:
-    """Return the sum over processes that read at the same time."""
-    columns = zip(*processes, strict=True)
-    return RequestTotals(*(sum(column) for column in columns))
-
-
-class RequestCounter(logging.Handler):
-    """Counts requests while ``counting_requests`` runs; ``totals`` may be called at any time."""
-
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(logging.DEBUG)
-        self._descriptor = descriptor
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write an entry for a GET or a refusal; ignore other log lines."""
-        if record.msg == s3.GET_MESSAGE and isinstance(record.args, tuple):
-            os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
-        elif record.msg == s3.THROTTLED_MESSAGE:
-            os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
-
-    def totals(self) -> RequestTotals:
-        """Return the sums over all requests so far."""
-        data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        entries = np.frombuffer(data).reshape(-1, 3)
-        gets = entries[entries[:, 0] != _REFUSED]
-        size_bytes, first_byte_s, complete_s = gets.sum(axis=0).tolist()
-        refused = len(entries) - len(gets)
-        return RequestTotals(len(gets), int(size_bytes), first_byte_s, complete_s, refused)
-
-
-@contextlib.contextmanager
-def counting_requests() -> Iterator[RequestCounter]:
-    """Count requests to S3 while the block runs, also of processes that are forked in it.
-
-    The store logs each answered GET, and each answer that asks for fewer requests. For each of
-    them, the counter writes an entry of 24 bytes to a file in memory that forked processes share.
-    The file is open for appending (open(2), O_APPEND), so that entries do not mix. No lock is
-    needed, which a killed worker might hold.
-    """
-    descriptor = os.memfd_create("fetched")
-    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
-    log = logging.getLogger(s3.__name__)
-    level, propagates = log.level, log.propagate
-    counter = RequestCounter(descriptor)
-    log.addHandler(counter)
-    log.setLevel(logging.DEBUG)
-    log.propagate = False  # Only the counter needs these messages.
-    try:
-        yield counter
-    finally:
-        log.removeHandler(counter)
-        log.setLevel(level)
-        log.propagate = propagates
-        os.close(descriptor)
-
-
 @contextlib.contextmanager
 def metered(
     params: Params, loader: Loader, location: Location | None, data: DataSummary | None
-) -> Iterator[Mapping[str, Any]]:
-    """Measure the requests and the resources of the block; the mapping is filled when it ends.
+) -> Iterator[Mapping[str, float]]:
+    """Measure the requests and the resources of the block. Yield metrics, filled when it ends.
 
-    For data on S3, it has the GETs with their bytes and times, and the answers that asked for fewer
-    requests. For modes other than ``direct``, it also has the bytes of disk and memory that are
-    needed, and the sizes of data and memory.
+    For data on S3, the metrics are the GETs with their bytes and times, and the answers that asked
+    for fewer requests. For modes other than ``direct``, they also have the bytes of disk and memory
+    that are needed, and the sizes of data and memory.
 
     Args:
         params: the parameters of the trial.
@@ -287,7 +189,7 @@ def metered(
         location: the location of the data; None if the loader reads nothing.
         data: the size of the data.
     """
-    metrics: dict[str, Any] = {}
+    metrics: dict[str, float] = {}
     access = params.get("access", DIRECT)
     needs_resources = access != DIRECT and location is not None and data is not None
     with counting_requests() as requests:
@@ -297,9 +199,9 @@ def metered(
     if memory is not None and data is not None:
         metrics["data_bytes"] = data.bytes
         metrics["memory_limit_bytes"] = memory_bytes()
-        metrics["disk_needed_bytes"] = (
-            loader.disk_bytes if isinstance(loader, DownloadedLoader) else 0
-        )
+        metrics["disk_needed_bytes"] = 0
+        if isinstance(loader, DownloadedLoader):
+            metrics["disk_needed_bytes"] = loader.disk_bytes
         if memory.needed_bytes is not None:
             metrics["memory_needed_bytes"] = memory.needed_bytes
             metrics["memory_reading_share"] = memory.core_share

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -134,7 +135,9 @@ class DaliLoader(FrameworkLoader):
         )
         if self.first_batch_parts is None:
             # DALI does not report how long the pipeline reads and how long it decodes.
-            self.first_batch_parts = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
+            self.first_batch_parts = FirstBatch(
+                listing_s=listed_s - begun_s, worker_start_s=self.clock.now_s() - listed_s
+            )
         return batches
 
     def _read(
@@ -145,20 +148,22 @@ class DaliLoader(FrameworkLoader):
         # Records of images without a label have no such feature; DALI then gives the default, -1.
         image = layout.feature("encoded")
         label = layout.feature("label") or _NO_FEATURE
-        shards = list(dataset.manifest.formats["tfrecord"].shards)
+        feature_types = {
+            image: tfrecord.FixedLenFeature((), tfrecord.string, ""),
+            label: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
+        }
+        shard_keys = [shard.key for shard in dataset.manifest.formats["tfrecord"].shards]
         shuffle = self.settings.shuffle
         if shuffle:
-            shards = [shards[number] for number in generator.permutation(len(shards))]
-        folder = LocalStore(self.location.uri)  # It refuses keys that lead out of the folder.
+            order = generator.permutation(len(shard_keys))
+            shard_keys = [shard_keys[number] for number in order]
         # A data set may have only some shards of a split, so index files are found by shard keys.
-        index_keys = [keys.index_of(shard.key, ".idx") for shard in shards]
+        index_keys = [keys.index_of(key, ".idx") for key in shard_keys]
+        folder = LocalStore(self.location.uri)  # It refuses keys that lead out of the folder.
         features = self._dali.fn.readers.tfrecord(
-            path=[str(folder.path(shard.key)) for shard in shards],
+            path=[str(folder.path(key)) for key in shard_keys],
             index_path=[str(folder.path(key)) for key in index_keys],
-            features={
-                image: tfrecord.FixedLenFeature((), tfrecord.string, ""),
-                label: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
-            },
+            features=feature_types,
             random_shuffle=shuffle,
             initial_fill=_BUFFER_SAMPLES if shuffle else 1,
             # DALI fills the last batch, and its iterator removes the added samples. Otherwise some
@@ -188,16 +193,19 @@ class DaliLoader(FrameworkLoader):
         else:
             images = fn.decoders.image(encoded, **decoding)
             images = fn.resize(images, resize_shorter=round(side / EVALUATION_SHARE))
-        output: dict[str, Any] = {"dtype": types.UINT8}
-        if augmentation.normalise:
-            output = {
-                "dtype": types.FLOAT,
-                "mean": [255 * value for value in IMAGENET_MEAN],
-                "std": [255 * value for value in IMAGENET_STD],
-            }
-        return fn.crop_mirror_normalize(
-            images, crop=(side, side), mirror=mirror, output_layout="CHW", **output
+        finish = partial(
+            fn.crop_mirror_normalize,
+            images,
+            crop=(side, side),
+            mirror=mirror,
+            output_layout="CHW",
         )
+        if not augmentation.normalise:
+            return finish(dtype=types.UINT8)
+        # DALI takes the mean and the deviation of values from 0 to 255.
+        mean = [255 * value for value in IMAGENET_MEAN]
+        deviation = [255 * value for value in IMAGENET_STD]
+        return finish(dtype=types.FLOAT, mean=mean, std=deviation)
 
     def _recoloured(self, images: Any, augmentation: Augmentation) -> Any:
         """Change the colours of images: jitter and noise, each if its strength is not 0."""

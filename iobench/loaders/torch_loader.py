@@ -7,7 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from dataprep.errors import DataprepError
 from dataprep.reading.augment import Augmentation
@@ -32,6 +32,15 @@ class _OpenedData(NamedTuple):
 
     dataset: Any
     loader: DataLoader[Any]
+
+
+class WorkerOptions(TypedDict, total=False):
+    """The arguments of torch's DataLoader that are only valid with workers."""
+
+    prefetch_factor: int
+    persistent_workers: bool
+    multiprocessing_context: Literal["fork"]
+    worker_init_fn: Callable[[int], None]
 
 
 class TorchLoader(FrameworkLoader, ABC):
@@ -83,11 +92,7 @@ class TorchLoader(FrameworkLoader, ABC):
             self._opened = self._open()
         dataset, loader = self._opened
         dataset.set_epoch(number)
-        with warnings.catch_warnings():
-            # Python 3.12 and later warn about a fork of a process with threads. torch forks its
-            # workers by design.
-            warnings.filterwarnings("ignore", "This process .* is multi-threaded")
-            batches = iter(loader)
+        batches = start_epoch(loader)
         try:
             for images, labels in batches:
                 yield Batch(images, labels, len(labels))
@@ -144,7 +149,7 @@ class TorchLoader(FrameworkLoader, ABC):
         watch = FirstBatchWatch(dataset.items, self._collate(), self.clock, begun_s)
         read_dataset: Any = dataset
         collate: Callable[[Any], Any] = watch.collate
-        worker_options: dict[str, Any] = {}
+        worker_options: WorkerOptions = {}
         if settings.workers:
             self._batch_log = BatchLog(self.clock)
             read_dataset = self._batch_log.log_begins(dataset)
@@ -168,18 +173,16 @@ class TorchLoader(FrameworkLoader, ABC):
         """Return the augmentation of the samples; None if they stay encoded."""
         if not self.settings.decode:
             return None
-        in_memory_decoded = self._in_memory is not None and self._in_memory.rung == "augment"
-        augmentation = augmentation_of(
-            self.settings, decoded=self.location.decoded or in_memory_decoded
-        )
+        is_decoded_in_memory = self._in_memory is not None and self._in_memory.rung == "augment"
+        is_decoded = self.location.decoded or is_decoded_in_memory
+        augmentation = augmentation_of(self.settings, decoded=is_decoded)
         # The collate function normalises, so that each float is written only once.
         augmentation = replace(augmentation, normalise=False)
         if self._wrap_augmentation is not None:
             augmentation = self._wrap_augmentation(augmentation)
         return augmentation
 
-    def _worker_options(self, watch: FirstBatchWatch) -> dict[str, Any]:
-        """Return the arguments of DataLoader that are only valid with workers."""
+    def _worker_options(self, watch: FirstBatchWatch) -> WorkerOptions:
         import cv2
 
         def begin(worker: int) -> None:
@@ -203,6 +206,15 @@ class TorchLoader(FrameworkLoader, ABC):
         from iobench.loaders.torch_batches import normalised_batch, uint8_batch
 
         return normalised_batch if self.settings.normalise else uint8_batch
+
+
+def start_epoch(loader: DataLoader[Any]) -> Iterator[Any]:
+    """Return an iterator over the batches of an epoch. It starts workers that do not run yet."""
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn about a fork of a process with threads. torch forks its workers
+        # by design.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")
+        return iter(loader)
 
 
 def shut_down_workers(iterator: Any) -> None:

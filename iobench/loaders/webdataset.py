@@ -6,7 +6,6 @@ import importlib
 import io
 import math
 import random
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
@@ -31,7 +30,7 @@ from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import COLOUR_JITTER, PCA_NOISE, ImageSettings, LoaderSettings
-from iobench.loaders.torch_loader import shut_down_workers
+from iobench.loaders.torch_loader import WorkerOptions, shut_down_workers, start_epoch
 from iobench.results.trial import Location
 
 SHUFFLE_BUFFER = 1000
@@ -79,7 +78,7 @@ class WebDatasetLoader(FrameworkLoader):
         paths = [str(folder.path(shard.key)) for shard in dataset.shards()]
         label_offset = dataset.manifest.formats["webdataset"].label_offset
         listed_s = self.clock.now_s()
-        worker_options: dict[str, Any] = {}
+        worker_options: WorkerOptions = {}
         if settings.workers:
             worker_options = {
                 "prefetch_factor": settings.prefetch,
@@ -92,11 +91,7 @@ class WebDatasetLoader(FrameworkLoader):
             pin_memory=settings.pin_memory,
             **worker_options,
         )
-        with warnings.catch_warnings():
-            # Python 3.12 and later warn about a fork of a process with threads. torch forks its
-            # workers by design.
-            warnings.filterwarnings("ignore", "This process .* is multi-threaded")
-            self._batches = iter(loader)
+        self._batches = start_epoch(loader)
         if self.first_batch_parts is None:
             self.first_batch_parts = FirstBatch(
                 listing_s=listed_s - begun_s, worker_start_s=self.clock.now_s() - listed_s

@@ -114,20 +114,31 @@ def fio_figures(
         total_bytes, operations = int(job["io_bytes"]), int(job["total_ios"])
         if operations <= 0:
             raise TrialFailed("fio moved nothing: give a longer time or smaller blocks")
-        percentiles_ns = {
-            round(float(percent), 6): latency_ns
-            for percent, latency_ns in job["clat_ns"]["percentile"].items()
-        }
-        latency_s = {
-            name: percentiles_ns[round(quantile * 100, 6)] / 1e9
-            for name, quantile in QUANTILES.items()
-            if has_enough_values(operations, quantile)
-        }
+        runtime_ms = max(int(job["runtime"]), 1)
         return Moved(
             bytes=total_bytes,
-            seconds=max(int(job["runtime"]), 1) / 1e3,
+            seconds=runtime_ms / 1e3,
             operations=[operations],
-            latency_s=latency_s,
+            latency_s=_latency_quantiles(job["clat_ns"]["percentile"], operations),
             physical_ratio=None if physical_bytes is None else physical_bytes / total_bytes,
             engine=str(report.get("fio version", "fio")),
         )
+
+
+def _latency_quantiles(percentile_ns: Mapping[str, float], operations: int) -> dict[str, float]:
+    """Return the quantiles of latencies in seconds, by name.
+
+    Quantiles are left out if there are too few operations for them.
+
+    Args:
+        percentile_ns: latencies in nanoseconds by the text of their percentage, as ``99.000000``.
+        operations: the number of operations.
+    """
+    percentiles_ns = {}
+    for percent, latency_ns in percentile_ns.items():
+        percentiles_ns[round(float(percent), 6)] = latency_ns
+    latency_s = {}
+    for name, quantile in QUANTILES.items():
+        if has_enough_values(operations, quantile):
+            latency_s[name] = percentiles_ns[round(quantile * 100, 6)] / 1e9
+    return latency_s

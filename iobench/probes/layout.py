@@ -81,10 +81,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     moved = run_in_processes(
         open_operation, repeated_shares, context.clock, trial.seconds, context.progress
     )
-    samples = 0
-    for share, operations in zip(shares, moved.operations, strict=True):
-        read_items = itertools.islice(itertools.cycle(share), operations)
-        samples += sum(item.samples for item in read_items)
+    samples = _read_samples(shares, moved.operations)
     metrics = {
         **moved.metrics(),
         "samples_per_s": samples / max(moved.seconds, 1e-9),
@@ -98,6 +95,20 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if cache is None:
         return Outcome(metrics, judge_remote(trial.cache))
     return Outcome(metrics, cache.judged(moved.physical_ratio, sequential=reads_whole_files))
+
+
+def _read_samples(shares: Sequence[Sequence[Item]], operations: Sequence[int]) -> int:
+    """Return the number of samples in all items that were read.
+
+    Args:
+        shares: the items of each process, which it reads in turn.
+        operations: the number of reads of each process.
+    """
+    samples = 0
+    for share, reads in zip(shares, operations, strict=True):
+        read_items = itertools.islice(itertools.cycle(share), reads)
+        samples += sum(item.samples for item in read_items)
+    return samples
 
 
 def find_items(location: Location, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
@@ -134,10 +145,10 @@ def _file_items(location: Location, max_items: int, generator: np.random.Generat
     files = image_files(ImageFolder(location.uri, location.store).list(), location.every)
     rows = generator.permutation(len(files.names))[:max_items]
     sizes = files.sizes[rows].tolist()
-    return [
-        Item(files.names[row], 0, size_bytes, 1, True)
-        for row, size_bytes in zip(rows.tolist(), sizes, strict=True)
-    ]
+    items = []
+    for row, size_bytes in zip(rows.tolist(), sizes, strict=True):
+        items.append(Item(files.names[row], 0, size_bytes, samples=1, is_whole=True))
+    return items
 
 
 def _shard_items(location: Location, max_items: int) -> list[Item]:
@@ -151,10 +162,10 @@ def _record_items(location: Location, max_items: int, generator: np.random.Gener
     shards = dataset.manifest.formats[dataset.format].shards
     records = generator.permutation(len(dataset))[:max_items]
     columns = [column[records].tolist() for column in dataset.places[:3]]
-    return [
-        Item(shards[shard].key, offset, length, 1, False)
-        for shard, offset, length in zip(*columns, strict=True)
-    ]
+    items = []
+    for shard, offset, length in zip(*columns, strict=True):
+        items.append(Item(shards[shard].key, offset, length, samples=1, is_whole=False))
+    return items
 
 
 @contextlib.contextmanager

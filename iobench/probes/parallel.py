@@ -55,15 +55,17 @@ class Moved(NamedTuple):
     physical_ratio: float | None
     engine: str = ""
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, float]:
         """Return the figures that trials of disks and of layouts share."""
-        return {
+        metrics = {
             "mb_per_s": self.bytes / 1e6 / max(self.seconds, 1e-9),
             "bytes": self.bytes,
             "seconds": self.seconds,
             "operations": sum(self.operations),
-            **{f"latency_s_{name}": value for name, value in self.latency_s.items()},
         }
+        for name, latency_s in self.latency_s.items():
+            metrics[f"latency_s_{name}"] = latency_s
+        return metrics
 
 
 class _ProcessResult(NamedTuple):

@@ -14,12 +14,14 @@ The process of a trial:
 A trial:
 
 - ``loader_trial`` and ``training_trial``: a loader alone, and a training loop on one device;
-- ``multi_device_training``: a training loop on several devices;
+- ``multi_device_training`` and ``training_rank``: a training loop on several devices, and the
+  process of one of these devices;
 - ``loader_opening``: create the loader, and check that it suits the loop;
 - ``rate_plan``: the rate rule, the full batches, and the steps of ranks.
 
 The measurement:
 
+- ``loader_measurement``: measure a loop that reads with a loader, and its use of storage;
 - ``rate_measurement``: read epochs until the rate is known;
 - ``epoch_loop``: the loop over one epoch, with the time of each step;
 - ``window``, ``window_rules`` and ``samples_in_flight``: which steps count;

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import psutil
 
-from dataprep.schema import typed
 from iobench.data.data_summary import DataSummary
 from iobench.loaders.capabilities import capabilities_of
 from iobench.machine import page_cache
@@ -49,10 +48,6 @@ class RankCacheEpoch:
     physical_bytes: int | None
     resident_before: float | None
     resident_after: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        """JSON values, from which ``dataprep.schema.typed`` makes the same object."""
-        return asdict(self)
 
 
 class SharedCache:
@@ -119,18 +114,17 @@ class SharedEpoch:
 
 
 def shared_epochs(
-    ranks: Sequence[Sequence[Mapping[str, Any]]], samples: Sequence[int]
+    ranks: Sequence[Sequence[RankCacheEpoch]], samples: Sequence[int]
 ) -> list[SharedEpoch]:
     """Combine the reports of all ranks about the page cache.
 
     Args:
-        ranks: for each rank, its ``SharedCache.epochs`` as JSON values. Rank 0 comes first.
+        ranks: for each rank, its ``SharedCache.epochs``. Rank 0 comes first.
         samples: for each epoch, the samples of all ranks.
     """
     reports_by_epoch = zip(*ranks, strict=True)
     epochs = []
-    for epoch_samples, contents in zip(samples, reports_by_epoch, strict=True):
-        reports = [typed(RankCacheEpoch, content) for content in contents]
+    for epoch_samples, reports in zip(samples, reports_by_epoch, strict=True):
         rank_0 = reports[0]
         epochs.append(
             SharedEpoch(
@@ -239,26 +233,21 @@ class EpochCache:
             return None
         counts = physical_bytes_of_processes or [physical_bytes_since(self._physical_before)]
         if self._state is None:
-            cold = judge_remote(self._requested)
-            if self._trial.access == "file":
-                fits_in_memory = cache_resident(self._data.bytes, memory_bytes())
-                cold = replace(cold, cache_resident=fits_in_memory)
+            cold = self._judge_remote(self._data)
         else:
-            ratio = None
-            logical_bytes = samples * self._data.sample_bytes
-            known_counts = [count for count in counts if count is not None]
-            if len(known_counts) == len(counts) and logical_bytes > 0:
-                if resident_after is None:
-                    resident_after = self.residency()
-                data_bytes = _data_bytes(
-                    sum(known_counts), self._data, self._state.resident_before, resident_after
-                )
-                ratio = data_bytes / logical_bytes
+            ratio = _physical_ratio(samples, self._data, self._state, counts, resident_after)
             reads_whole_files = not capabilities_of(self._trial.loader).reads_single_samples
             cold = self._state.judged(ratio, sequential=reads_whole_files)
         self.judged.append(cold)
         self._samples.append(samples)
         return cold
+
+    def _judge_remote(self, data: DataSummary) -> Cold:
+        """The verdict on data at a remote location, or on a copy that was downloaded from there."""
+        cold = judge_remote(self._requested)
+        if self._trial.access != "file":
+            return cold
+        return replace(cold, cache_resident=cache_resident(data.bytes, memory_bytes()))
 
     def judge_trial(self, samples: int) -> Cold | None:
         """Judge a whole trial.
@@ -275,6 +264,35 @@ class EpochCache:
     def verdict(self) -> Cold | None:
         """The verdict on all epochs so far; None if nothing was read."""
         return combine_epochs(self.judged, self._samples) if self.judged else None
+
+
+def _physical_ratio(
+    samples: int,
+    data: DataSummary,
+    state: CacheState,
+    physical_bytes_of_processes: Sequence[int | None],
+    resident_after: float | None,
+) -> float | None:
+    """The bytes of the data that came from storage, divided by the bytes of the samples.
+
+    None if the bytes of a process are not counted, or no bytes were read.
+
+    Args:
+        samples: the samples that were read.
+        data: the files of the data.
+        state: the page cache before the epoch.
+        physical_bytes_of_processes: the bytes that each reading process got from storage.
+        resident_after: the share of the files in the page cache when the epoch ended; None for the
+            present share.
+    """
+    logical_bytes = samples * data.sample_bytes
+    known_counts = [count for count in physical_bytes_of_processes if count is not None]
+    if len(known_counts) < len(physical_bytes_of_processes) or logical_bytes <= 0:
+        return None
+    if resident_after is None:
+        resident_after = page_cache.residency(data.files)
+    data_bytes = _data_bytes(sum(known_counts), data, state.resident_before, resident_after)
+    return data_bytes / logical_bytes
 
 
 def _data_bytes(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -36,7 +36,7 @@ from iobench.loaders.settings import (
 )
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.results.statistics import median
-from iobench.results.trial import Trial, TrialSpec
+from iobench.results.trial import Params, Trial, TrialSpec
 from iobench.settings import AlsoNull, OneOrMore, grid, null_as_name
 
 LoaderName = Annotated[
@@ -162,7 +162,7 @@ _KEYS_IN_EVERY_ID = ("batch_size", "workers", "prefetch")
 _COLOUR_KEYS = ("colour_jitter", "pca_noise")
 _DECODING_KEYS = ("augment", *_COLOUR_KEYS, "normalise", "image_size")
 _ACCESS_KEYS = ("connections", "shuffle_buffer")
-# The ids of trials have these keys in this order, which earlier results have, too.
+# The keys of a trial's id have this order, as in the results of earlier versions.
 _LOADER_KEYS = (
     "batch_size",
     "workers",
@@ -178,43 +178,56 @@ _LOADER_KEYS = (
 )
 
 
-def loader_points(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
-    """PURE. Yield the points of the grid, each once.
+def loader_points(settings: LoaderGrid) -> Iterator[Params]:
+    """PURE. Yield the points of the grid, each once. A point is the parameters of a trial.
 
     - Data on a store have no cold points, since the cache of a store cannot be controlled.
     - If points differ only in settings that their loader or access does not use, only one of them
       is measured.
     - A loader is not combined with an access that it does not support.
     """
-    duration: dict[str, Any] = {"seconds": settings.seconds}
+    duration: Params = {"seconds": settings.seconds}
     if settings.epochs:
         duration = {"epochs": settings.epochs}
     seen_points = set()
-    for point in grid(_axes(settings)):
-        data = data_of(point["access"], point["data"])
-        if data is None or not can_read(point["loader"], point["access"]):
+    for combination in grid(_axes(settings)):
+        access, loader = combination["access"], combination["loader"]
+        data = data_of(access, combination["data"])
+        if data is None or not can_read(loader, access):
             continue
-        point["data"] = data
-        is_synthetic = not capabilities_of(point["loader"]).reads_data
-        # One process is not named, since trials of earlier versions had no such parameter.
-        if point["processes"] == 1 or is_synthetic:
-            del point["processes"]
-        _, _, is_on_store = split_name(data)
-        if is_synthetic:
-            point["data"], point["cache"] = "", "warm"
-        elif is_on_store:
-            point["cache"] = "warm"
-        for key in (*_keys_without_effect(point), *_unused_access_keys(point["access"])):
-            point.pop(key, None)
+        point = _point(combination, data)
         items = tuple(point.items())
         if items not in seen_points:
             seen_points.add(items)
             yield {**point, **duration}
 
 
-def _axes(settings: LoaderGrid) -> dict[str, Any]:
+def _point(combination: Params, data: str) -> Params:
+    """The point of a combination of values, with only the keys that have an effect.
+
+    Args:
+        combination: a value for each key of the grid.
+        data: the name of the data that a loader reads with the access of the combination.
+    """
+    access, processes = combination["access"], combination["processes"]
+    cache = combination["cache"]
+    reads_data = capabilities_of(combination["loader"]).reads_data
+    _, _, is_on_store = split_name(data)
+    if not reads_data:
+        data, cache = "", "warm"
+    elif is_on_store:
+        cache = "warm"
+    unused_keys = {*_keys_without_effect(combination), *_unused_access_keys(access)}
+    # One process is not named, since trials of earlier versions had no such parameter.
+    if processes == 1 or not reads_data:
+        unused_keys.add("processes")
+    point = {**combination, "data": data, "cache": cache}
+    return {key: value for key, value in point.items() if key not in unused_keys}
+
+
+def _axes(settings: LoaderGrid) -> dict[str, Sequence[object]]:
     """The values of each key of the grid. The order of the keys is the order in a trial's id."""
-    axes: dict[str, Any] = {
+    axes: dict[str, Sequence[object]] = {
         "loader": settings.loader,
         "data": settings.data,
         "access": settings.access,
@@ -240,13 +253,13 @@ def _unused_access_keys(access: str) -> list[str]:
     return unused_keys
 
 
-def _keys_without_effect(point: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys of a point that have no effect with its loader and its other values."""
-    if not capabilities_of(point["loader"]).makes_pixels:
+def _keys_without_effect(combination: Params) -> tuple[str, ...]:
+    """The keys of a combination that have no effect with its loader and its other values."""
+    if not capabilities_of(combination["loader"]).makes_pixels:
         return ("decode", *_DECODING_KEYS)
-    if not point.get("decode", True):
+    if not combination.get("decode", True):
         return _DECODING_KEYS
-    return () if point.get("augment", True) else _COLOUR_KEYS
+    return () if combination.get("augment", True) else _COLOUR_KEYS
 
 
 def too_many_workers(spec: TrialSpec, trials: Iterable[Trial], min_gain: float) -> str:

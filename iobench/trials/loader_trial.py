@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import NotRequired, TypedDict
 
+from dataprep.schema import typed
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.data.data_summary import DataSummary
-from iobench.loaders.access import DIRECT, metered
+from iobench.loaders.access import DIRECT
 from iobench.loaders.protocol import WorkerBatch
 from iobench.results.trial import Cold, Context, Metrics, Outcome, TrialSpec
-from iobench.trials.epoch_cache import EpochCache, SharedCache, shared_epochs
+from iobench.trials.epoch_cache import EpochCache, RankCacheEpoch, SharedCache, shared_epochs
 from iobench.trials.epoch_loop import EpochTimings
 from iobench.trials.loader_grid import LoaderTrial
+from iobench.trials.loader_measurement import measure_loader
 from iobench.trials.loader_opening import (
     ReopenedLoader,
     check_shares_samples,
@@ -28,17 +31,17 @@ from iobench.trials.loader_opening import (
     with_warm_part,
 )
 from iobench.trials.loop_metrics import (
+    EpochContent,
     epoch_records,
-    first_batch_metrics,
     harness_metrics,
     loop_metrics,
 )
 from iobench.trials.loop_timings import LoopTimings, combine_epochs
-from iobench.trials.rank_processes import RankBarrier, run_ranks
+from iobench.trials.rank_processes import RankBarrier, notes_of_ranks, run_ranks
 from iobench.trials.rank_timings import combine_processes
 from iobench.trials.rate_measurement import RateMeasurement, measure_rate
 from iobench.trials.rate_plan import plan_rate, rank_samples
-from iobench.trials.spans import epoch_spans, last_batches, process_spans, worker_spans
+from iobench.trials.spans import last_batches, process_spans
 from iobench.trials.window import MIN_EPOCHS, Minimum
 
 
@@ -49,7 +52,7 @@ class _RankReport:
     Attributes:
         epochs: the timings of its epochs that count.
         rule: its rate rule.
-        cache: the page cache in each epoch (``RankCacheEpoch``), as JSON values.
+        cache: its report about the page cache in each epoch.
         read_samples: the samples that it read in each of these epochs.
         notes: the notes of its loader.
         batches: the last batches that its workers made.
@@ -57,17 +60,17 @@ class _RankReport:
 
     epochs: list[LoopTimings]
     rule: str
-    cache: list[dict[str, Any]]
+    cache: list[RankCacheEpoch]
     read_samples: list[int]
     notes: list[str]
     batches: list[WorkerBatch]
 
-    def as_metrics(self) -> dict[str, Any]:
+    def as_metrics(self) -> Metrics:
         """JSON values, from which ``from_metrics`` makes the same report."""
         return {
             "epochs": [timings.as_json() for timings in self.epochs],
             "rule": self.rule,
-            "cache": self.cache,
+            "cache": [asdict(epoch) for epoch in self.cache],
             "read_samples": self.read_samples,
             "notes": self.notes,
             "batches": self.batches,
@@ -79,7 +82,7 @@ class _RankReport:
         return cls(
             epochs=[LoopTimings.from_json(timings) for timings in metrics["epochs"]],
             rule=str(metrics["rule"]),
-            cache=metrics["cache"],
+            cache=typed(list[RankCacheEpoch], metrics["cache"]),
             read_samples=metrics["read_samples"],
             notes=[str(note) for note in metrics["notes"]],
             batches=[WorkerBatch(*batch) for batch in metrics["batches"]],
@@ -108,47 +111,39 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
     cache.prepare()
     waited_s = context.begin()
-    context = replace(context, give_up_s=context.give_up_s + waited_s)
-    try:
-        with metered(spec.params, loader, location, data) as access_metrics:
-            measurement = _measure(
-                trial,
-                context,
-                reopened,
-                data,
-                opening_s=opening_s,
-                between_epochs=between_epochs,
-                minimum=_minimum(trial),
-            )
-        first_epoch = measurement.epochs[0]
-        first_batch = first_batch_metrics(reopened.loader, first_epoch.time_to_first_batch_s)
-        batches = reopened.worker_batches()
-        cold = cache.judge_trial(sum(epoch.all_steps.samples for epoch in measurement.epochs))
-    finally:
-        reopened.loader.close()
-    timings = combine_epochs(measurement.counted_timings())
+    measure = partial(
+        _measure,
+        trial,
+        replace(context, give_up_s=context.give_up_s + waited_s),
+        reopened,
+        data,
+        opening_s=opening_s,
+        between_epochs=between_epochs,
+        minimum=_minimum(trial),
+    )
+    measurement = measure_loader(
+        reopened, measure, params=spec.params, location=location, data=data, cache=cache
+    )
+    rate = measurement.rate
+    timings = combine_epochs(measurement.counted_epochs)
     metrics = {
-        **loop_metrics(timings, data, measurement.rule, measurement.bounds),
-        **first_batch,
+        **loop_metrics(timings, data, rate.rule, rate.bounds),
+        **measurement.first_batch,
         **harness_metrics(trial.loader, "null", context.clock, timings),
-        **access_metrics,
-        **_epoch_metrics(measurement, cache.judged),
+        **measurement.access,
+        **_epoch_metrics(rate, cache.judged),
         **warm,
         "notes": reopened.notes,
     }
-    windows = measurement.windows
-    windows_s = windows[-1].end.time_s - windows[0].start.time_s
+    windows_s = rate.windows[-1].end.time_s - rate.windows[0].start.time_s
     counted_from_s = timings.begun_s - timings.requested_s
     return Outcome(
         metrics,
-        cold,
+        measurement.cold,
         origin_s=timings.requested_s,
         counted_s=(counted_from_s, counted_from_s + windows_s),
-        pauses=_pauses(measurement),
-        spans=[
-            *epoch_spans(measurement.epochs, timings.requested_s),
-            *worker_spans(batches, timings.requested_s),
-        ],
+        pauses=_pauses(rate),
+        spans=measurement.spans,
     )
 
 
@@ -194,17 +189,29 @@ def _measure(
     )
 
 
-def _epoch_metrics(measurement: RateMeasurement, verdicts: Sequence[Cold]) -> dict[str, Any]:
-    """Metrics of the epochs that were read to their end; empty if there is none.
+class _EpochMetrics(TypedDict):
+    """The metrics of the epochs that were read to their end.
 
-    ``epochs`` has the records of the first hundred of these epochs. If whole epochs count,
-    ``first_epoch_s`` is the time of the first epoch, and ``steady_samples_per_s`` is the rate of
-    all later epochs with their starts.
+    Attributes:
+        epochs: the records of the first hundred of these epochs; left out if there is no epoch.
+        whole_epochs: the number of these epochs. This key and the next two are only there if whole
+            epochs count.
+        first_epoch_s: the time of the first epoch, in seconds.
+        steady_samples_per_s: the rate of all later epochs, with their starts.
     """
+
+    epochs: NotRequired[Sequence[EpochContent]]
+    whole_epochs: NotRequired[int]
+    first_epoch_s: NotRequired[float]
+    steady_samples_per_s: NotRequired[float]
+
+
+def _epoch_metrics(measurement: RateMeasurement, verdicts: Sequence[Cold]) -> _EpochMetrics:
+    """The metrics of the epochs that were read to their end; empty if there is none."""
     ended = [epoch for epoch in measurement.epochs if epoch.is_complete]
     if not ended:
         return {}
-    metrics: dict[str, Any] = {"epochs": epoch_records(ended, verdicts)}
+    metrics: _EpochMetrics = {"epochs": epoch_records(ended, verdicts)}
     if measurement.rule == "epochs":
         metrics["whole_epochs"] = len(ended)
         metrics["first_epoch_s"] = ended[0].all_steps.seconds
@@ -257,9 +264,6 @@ def _run_several_processes(
     reports = [_RankReport.from_metrics(metrics) for metrics in metrics_of_ranks]
     combined, rates = combine_processes([report.epochs for report in reports])
     rules = sorted({report.rule for report in reports})
-    notes: dict[str, None] = {}
-    for report in reports:
-        notes.update(dict.fromkeys(report.notes))
     metrics = {
         **loop_metrics(combined, data, " and ".join(rules)),
         **harness_metrics(trial.loader, "null", context.clock, combined),
@@ -267,7 +271,7 @@ def _run_several_processes(
         "process_samples_per_s": rates,
         # 1 means that all processes have the same rate.
         "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,
-        "notes": list(notes),
+        "notes": notes_of_ranks([report.notes for report in reports]),
     }
     samples_of_epochs = zip(*(report.read_samples for report in reports), strict=True)
     read_samples = [sum(samples_of_ranks) for samples_of_ranks in samples_of_epochs]
@@ -325,7 +329,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     report = _RankReport(
         epochs=measurement.counted_timings(),
         rule=measurement.rule,
-        cache=[epoch.as_json() for epoch in shared.epochs],
+        cache=shared.epochs,
         read_samples=read_samples,
         notes=reopened.notes,
         batches=list(batches),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise, repeat
-from typing import Any
+from itertools import repeat
+from typing import NotRequired, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iobench.clock import Clock
 from iobench.consumers.null import NullConsumer
@@ -18,15 +19,74 @@ from iobench.loaders import Loader, SplitsFirstBatch
 from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.null import placeholder
 from iobench.results.statistics import median, quantiles
-from iobench.results.trial import Cold, Outcome, Span
+from iobench.results.trial import Cold, Metrics, Outcome, Span
 from iobench.trials.epoch_loop import EpochTimings, run_epoch
-from iobench.trials.loop_timings import LoopTimings, combine_epochs
+from iobench.trials.loop_timings import LoopTimings, combine_epochs, ratio
 from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window_rules import FixedSteps
 
 _CALIBRATION_STEPS, _CALIBRATION_ROUNDS = 1_000, 5
 _MAX_EPOCH_RECORDS = 100
-"""The largest number of epochs that a result has a record of: the first ones."""
+"""A result has records of at most this many epochs, from the first epoch on."""
+
+
+class _RateMetrics(TypedDict):
+    """The metrics of the rate of a loop, over the steps that count.
+
+    Attributes:
+        rate_rule: the rate rule, ``steady``, ``epochs`` or ``bounds``
+            (``iobench.trials.window_rules``).
+        samples: the number of samples.
+        seconds: the duration of the steps that count.
+        batches: the number of steps.
+        left_out: the number of steps before the steps that count.
+        time_to_first_batch_s: the seconds from the request for the first epoch to its first batch.
+        epoch_start_share: the starts of epochs, as a share of ``seconds``.
+        samples_per_s: the rate; left out if only bounds of the rate are known.
+        samples_per_s_low, samples_per_s_high: the bounds, if there is no single rate.
+        epoch_start_s: the mean start of all epochs after the first one, in seconds.
+        fetched_samples, fetched_bytes: what arrived from storage, if the loader counts its reads.
+        balance: arrived samples / consumed samples, if the loader counts its reads.
+        dropped_samples: samples of batches that are smaller than a full batch, if there are any.
+        mb_per_s: the rate in MB/s of stored bytes.
+        objects: the number of files or shards of the data.
+        mean_object_bytes: the mean size of a file or shard.
+    """
+
+    rate_rule: str
+    samples: int
+    seconds: float
+    batches: int
+    left_out: int
+    time_to_first_batch_s: float
+    epoch_start_share: float
+    samples_per_s: NotRequired[float]
+    samples_per_s_low: NotRequired[float]
+    samples_per_s_high: NotRequired[float]
+    epoch_start_s: NotRequired[float]
+    fetched_samples: NotRequired[int]
+    fetched_bytes: NotRequired[int | None]
+    balance: NotRequired[float | None]
+    dropped_samples: NotRequired[int]
+    mb_per_s: NotRequired[float]
+    objects: NotRequired[int]
+    mean_object_bytes: NotRequired[float]
+
+
+class DeviceMetrics(TypedDict):
+    """The metrics of the device that trains, and the notes of a training loop.
+
+    Attributes:
+        emulated: whether the device only waits instead of computing.
+        device: a description of the device, or of the devices of all ranks.
+        precision: the precision of its computations.
+        notes: facts that are needed to understand the figures.
+    """
+
+    emulated: bool
+    device: str
+    precision: str
+    notes: list[str]
 
 
 def loop_metrics(
@@ -34,11 +94,11 @@ def loop_metrics(
     data: DataSummary | None,
     rule: str,
     bounds: tuple[float, float] | None = None,
-) -> dict[str, Any]:
-    """PURE. Rates, waits, the balance of samples, and the starts of epochs.
+) -> Metrics:
+    """PURE. The metrics of the rate of a loop (``_RateMetrics``), and quantiles of its waits.
 
-    MB/s are rates of stored bytes. The quantiles of waits are without the first step of each epoch,
-    because its wait is the start of the epoch.
+    The quantiles are called ``batch_wait_s_p50`` and so on. They leave out the first step of each
+    epoch, because its wait is the start of the epoch.
 
     Args:
         timings: the timings of the steps that count.
@@ -47,15 +107,28 @@ def loop_metrics(
         bounds: the lower and the upper bound of the rate if they do not agree. In this case there
             is no single rate.
     """
+    later_waits_s = timings.wait_s[timings.later_steps]
+    return {
+        **_rate_metrics(timings, data, rule, bounds),
+        **_named_quantiles("batch_wait_s", later_waits_s),
+    }
+
+
+def _rate_metrics(
+    timings: LoopTimings,
+    data: DataSummary | None,
+    rule: str,
+    bounds: tuple[float, float] | None,
+) -> _RateMetrics:
     epoch_starts_s = float(timings.epoch_starts_s.sum())
-    metrics: dict[str, Any] = {
+    metrics: _RateMetrics = {
         "rate_rule": rule,
         "samples": timings.samples,
         "seconds": timings.seconds,
         "batches": len(timings.wait_s),
         "left_out": timings.left_out_steps,
         "time_to_first_batch_s": timings.time_to_first_batch_s,
-        "epoch_start_share": _share(epoch_starts_s, timings.seconds),
+        "epoch_start_share": ratio(epoch_starts_s, timings.seconds),
     }
     if bounds is None:
         metrics["samples_per_s"] = timings.samples_per_s
@@ -75,24 +148,18 @@ def loop_metrics(
         if data.object_bytes is not None:
             metrics["objects"] = data.objects
             metrics["mean_object_bytes"] = data.object_bytes
-    later_waits_s = timings.wait_s[timings.later_steps]
-    metrics.update(_named_quantiles("batch_wait_s", later_waits_s))
     return metrics
 
 
-def _named_quantiles(prefix: str, values: Any) -> dict[str, float]:
+def _named_quantiles(prefix: str, values: NDArray[np.float64]) -> dict[str, float]:
     return {f"{prefix}_{name}": value for name, value in quantiles(values).items()}
-
-
-def _share(part: float, total: float) -> float:
-    return part / total if total > 0 else 0.0
 
 
 def loop_outcome(
     epochs: Sequence[LoopTimings],
     trial: TrainingTrial,
     clock: Clock,
-    more_metrics: Mapping[str, Any],
+    more_metrics: Metrics,
     *,
     rule: str,
     bounds: tuple[float, float] | None = None,
@@ -119,19 +186,44 @@ def loop_outcome(
         spans: spans for a trace.
     """
     timings = combine_epochs(epochs)
-    metrics = loop_metrics(timings, data, rule, bounds)
-    metrics.update(_named_quantiles("step_s", timings.step_s[timings.later_steps]))
-    metrics.update(harness_metrics(trial.loader, trial.consumer, clock, timings))
-    metrics["steps"] = len(timings.step_s)
-    metrics["wait_share"] = _share(float(timings.wait_s.sum()), timings.seconds)
-    metrics["au_mlperf"] = timings.au_mlperf
-    metrics.update(more_metrics)
-    step_ends_s, epoch_numbers, epoch_bounds_s = [], [], []
-    for number, epoch in enumerate(epochs):
-        begun_s = epoch.begun_s - timings.requested_s
-        step_ends_s.append(begun_s + np.cumsum(epoch.step_s))
+    later_steps_s = timings.step_s[timings.later_steps]
+    metrics = {
+        **loop_metrics(timings, data, rule, bounds),
+        **_named_quantiles("step_s", later_steps_s),
+        **harness_metrics(trial.loader, trial.consumer, clock, timings),
+        "steps": len(timings.step_s),
+        "wait_share": ratio(float(timings.wait_s.sum()), timings.seconds),
+        "au_mlperf": timings.au_mlperf,
+        **more_metrics,
+    }
+    # The begin and the end of each epoch, in seconds after the request for the first epoch.
+    begins_s = [epoch.begun_s - timings.requested_s for epoch in epochs]
+    ends_s = [begin_s + epoch.seconds for begin_s, epoch in zip(begins_s, epochs, strict=True)]
+    return Outcome(
+        metrics,
+        cold,
+        _loop_series(timings, epochs, begins_s),
+        origin_s=timings.requested_s,
+        counted_s=(begins_s[0], ends_s[-1]),
+        pauses=tuple(zip(ends_s[:-1], begins_s[1:], strict=True)),
+        spans=spans,
+    )
+
+
+def _loop_series(
+    timings: LoopTimings, epochs: Sequence[LoopTimings], begins_s: Sequence[float]
+) -> dict[str, Sequence[float]]:
+    """The series of a training loop: for each column, a value for each counted step.
+
+    Args:
+        timings: the timings of all epochs together.
+        epochs: the timings of each epoch.
+        begins_s: the begin of each epoch, in seconds after the request for the first epoch.
+    """
+    step_ends_s, epoch_numbers = [], []
+    for number, (epoch, begin_s) in enumerate(zip(epochs, begins_s, strict=True)):
+        step_ends_s.append(begin_s + np.cumsum(epoch.step_s))
         epoch_numbers.append(np.full(len(epoch.step_s), number))
-        epoch_bounds_s += [begun_s, begun_s + epoch.seconds]
     series: dict[str, Sequence[float]] = {
         "step_end_s": np.cumsum(timings.step_s).tolist(),
         "wait_s": timings.wait_s.tolist(),
@@ -140,25 +232,16 @@ def loop_outcome(
     }
     if len(epochs) > 1:
         series["epoch"] = np.concatenate(epoch_numbers).tolist()
-    # Begins and ends of epochs alternate, so every second pair is a time between two epochs.
-    pauses = tuple(pairwise(epoch_bounds_s))[1::2]
-    return Outcome(
-        metrics,
-        cold,
-        series,
-        origin_s=timings.requested_s,
-        counted_s=(epoch_bounds_s[0], epoch_bounds_s[-1]),
-        pauses=pauses,
-        spans=spans,
-    )
+    return series
 
 
 def harness_metrics(
     loader: str, consumer: str, clock: Clock, timings: LoopTimings
-) -> dict[str, Any]:
-    """The cost of timing a step, and its share of the time of all steps.
+) -> dict[str, float]:
+    """The cost of timing a step (``harness_step_s``), and its share of all steps' time.
 
-    If the loader and the consumer do nothing, the share is left out: timing is then the whole work.
+    The share (``harness_share``) is left out if the loader and the consumer do nothing, because
+    timing is then the whole work.
     """
     cost_s = step_cost_s(clock)
     metrics = {"harness_step_s": cost_s}
@@ -202,9 +285,29 @@ def first_batch_metrics(loader: Loader, time_to_first_batch_s: float) -> dict[st
     return {f"first_batch_{name}": seconds for name, seconds in parts_s.items()}
 
 
+class EpochContent(TypedDict):
+    """An epoch as JSON values, as a result saves it.
+
+    The keys from ``asked`` on are those of ``iobench.results.trial.Cold``. They are left out if
+    nothing was read.
+    """
+
+    number: int
+    samples: int
+    seconds: float
+    samples_per_s: float
+    time_to_first_batch_s: float
+    asked: NotRequired[str]
+    resident_before: NotRequired[float | None]
+    physical_ratio: NotRequired[float | None]
+    label: NotRequired[str]
+    why: NotRequired[str]
+    amplification: NotRequired[float]
+
+
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """An epoch as a result saves it.
+    """An epoch of which a result has a record.
 
     Attributes:
         number: the number of the epoch, from 0.
@@ -220,13 +323,13 @@ class EpochRecord:
     time_to_first_batch_s: float
     cold: Cold | None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> EpochContent:
         """The record as JSON values."""
-        content: dict[str, Any] = {
+        content: EpochContent = {
             "number": self.number,
             "samples": self.samples,
             "seconds": self.seconds,
-            "samples_per_s": self.samples / self.seconds if self.seconds > 0 else 0.0,
+            "samples_per_s": ratio(self.samples, self.seconds),
             "time_to_first_batch_s": self.time_to_first_batch_s,
         }
         cold = self.cold
@@ -243,7 +346,7 @@ class EpochRecord:
 
 def epoch_records(
     epochs: Sequence[EpochTimings], verdicts: Sequence[Cold | None]
-) -> list[dict[str, Any]]:
+) -> list[EpochContent]:
     """PURE. The saved records of the first hundred epochs that were read, as JSON values.
 
     Args:
@@ -253,12 +356,10 @@ def epoch_records(
     """
     records = []
     for number, epoch in enumerate(epochs[:_MAX_EPOCH_RECORDS]):
+        all_steps = epoch.all_steps
+        cold = verdicts[number] if number < len(verdicts) else None
         record = EpochRecord(
-            number,
-            epoch.all_steps.samples,
-            epoch.all_steps.seconds,
-            epoch.time_to_first_batch_s,
-            verdicts[number] if number < len(verdicts) else None,
+            number, all_steps.samples, all_steps.seconds, epoch.time_to_first_batch_s, cold
         )
         records.append(record.as_json())
     return records

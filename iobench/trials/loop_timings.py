@@ -1,4 +1,4 @@
-"""PURE. The timings of one loop: of the steps that count for its rate."""
+"""PURE. The timings of one loop, over the steps that count for its rate."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from iobench.trials.window import Window
 
 Seconds = NDArray[np.float64]
 
+_ARRAYS = ("wait_s", "step_s", "compute_s")
+"""The fields of ``LoopTimings`` that are arrays. In JSON they are lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoopTimings:
-    """Timings of the steps of a loop that count. Moments are on the loop's clock.
+    """Timings of the counted steps of a loop. Moments are on the loop's clock.
 
     Attributes:
         requested_s: the moment when the first epoch was requested.
         time_to_first_batch_s: the seconds from this request to the first batch.
         begun_s: the moment when the steps that count begin.
-        seconds: the time of the steps that count, until the device has done them. Times between
-            epochs are left out.
+        seconds: the duration of the steps that count. It ends when the device has done the last of
+            them. Times between epochs are left out.
         samples: the samples of the steps that count.
         all_samples: the samples of all steps.
-        wait_s: how long each step waited for its batch.
-        step_s: the time of each step from the end of the previous step to its own end. It includes
-            the wait.
-        compute_s: computing time of the device in each step.
+        wait_s: how long each counted step waited for its batch; float64 (steps,).
+        step_s: the time from the end of the previous step to the end of the step, for each counted
+            step. It includes the wait. float64 (steps,).
+        compute_s: the computing time of the device in each counted step; float64 (steps,).
         dropped_samples: samples of batches that are smaller than a full batch. A training loop does
             not take them.
-        left_out_steps: the steps before the steps that count, in the first epoch that counts.
+        left_out_steps: the number of steps before the steps that count, in the first epoch that
+            counts.
         epoch_first_steps: the numbers of the counted steps with which an epoch begins. The wait of
             such a step is the start of the epoch. Empty if counting began within an epoch.
         running_s: from the end of the first step of each epoch to the end of its last step.
@@ -63,7 +67,7 @@ class LoopTimings:
     @property
     def samples_per_s(self) -> float:
         """Samples per second of the steps that count."""
-        return self.samples / self.seconds if self.seconds > 0 else 0.0
+        return ratio(self.samples, self.seconds)
 
     @property
     def au_mlperf(self) -> float:
@@ -71,11 +75,11 @@ class LoopTimings:
 
         It is computing time / running time, both without the first step of each epoch.
         """
-        return self.computing_s / self.running_s if self.running_s > 0 else 0.0
+        return ratio(self.computing_s, self.running_s)
 
     @property
     def ended_s(self) -> float:
-        """The moment when the steps that count ended. Only valid for a loop of one epoch."""
+        """The moment when the steps that count ended. It is only valid for a loop of one epoch."""
         return self.begun_s + self.seconds
 
     @property
@@ -85,7 +89,7 @@ class LoopTimings:
 
     @property
     def later_steps(self) -> NDArray[np.bool_]:
-        """A mask of the counted steps that do not begin an epoch."""
+        """A mask of the counted steps, bool (steps,). It is False for steps that begin an epoch."""
         mask = np.ones(len(self.wait_s), bool)
         mask[list(self.epoch_first_steps)] = False
         return mask
@@ -106,17 +110,16 @@ class LoopTimings:
 
     def as_json(self) -> dict[str, Any]:
         """JSON values, from which ``from_json`` makes the same object."""
-        content = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name in _ARRAYS:
+            content[name] = content[name].tolist()
         return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LoopTimings:
         """The object whose ``as_json`` is ``content``."""
         values = dict(content)
-        for name in ("wait_s", "step_s", "compute_s"):
+        for name in _ARRAYS:
             values[name] = np.array(content[name], np.float64)
         values["epoch_first_steps"] = tuple(content["epoch_first_steps"])
         return cls(**values)
@@ -125,15 +128,20 @@ class LoopTimings:
 def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
     """The timings of the steps of an epoch that are in ``window``."""
     first, end = window.start.steps, window.end.steps
+    begins_epoch = first == 0
     wait_s = np.array(epoch.wait_s)[first:end]
-    if first == 0 and len(wait_s):
+    if begins_epoch and len(wait_s):
         # The wait of the first step of an epoch begins with the request for the epoch.
         wait_s[0] = epoch.time_to_first_batch_s
     # The first step of the window begins when the device has done the step before. This moment is
     # known from the window; ``ended_s`` only has the moment at which the host was done.
     ends_s = np.concatenate([[window.start.time_s], np.array(epoch.ended_s)[first:end]])
+    step_s = np.maximum(np.diff(ends_s), 0.0)
     compute_s = np.array(epoch.compute_s)
-    arrived = window.arrived
+    computing_s = float(compute_s[1:end].sum())
+    arrived_samples = arrived_bytes = None
+    if window.arrived is not None:
+        arrived_samples, arrived_bytes = window.arrived.samples, window.arrived.bytes
     return LoopTimings(
         requested_s=epoch.all_steps.start.time_s,
         time_to_first_batch_s=epoch.time_to_first_batch_s,
@@ -142,15 +150,15 @@ def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
         samples=window.samples,
         all_samples=epoch.all_steps.samples,
         wait_s=wait_s,
-        step_s=np.maximum(np.diff(ends_s), 0.0),
+        step_s=step_s,
         compute_s=compute_s[first:end],
         dropped_samples=epoch.dropped_samples,
         left_out_steps=first,
-        epoch_first_steps=(0,) if first == 0 else (),
+        epoch_first_steps=(0,) if begins_epoch else (),
         running_s=window.end.time_s - epoch.first_step_ended_s,
-        computing_s=float(compute_s[1:end].sum()),
-        arrived_samples=arrived.samples if arrived is not None else None,
-        arrived_bytes=arrived.bytes if arrived is not None else None,
+        computing_s=computing_s,
+        arrived_samples=arrived_samples,
+        arrived_bytes=arrived_bytes,
     )
 
 
@@ -177,6 +185,11 @@ def combine_epochs(epochs: Sequence[LoopTimings]) -> LoopTimings:
         arrived_samples=sum_if_all_known([epoch.arrived_samples for epoch in epochs]),
         arrived_bytes=sum_if_all_known([epoch.arrived_bytes for epoch in epochs]),
     )
+
+
+def ratio(part: float, total: float) -> float:
+    """``part`` / ``total``; 0 if ``total`` is not positive."""
+    return part / total if total > 0 else 0.0
 
 
 def sum_if_all_known(numbers: Sequence[int | None]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import NoReturn
 
 from dataprep.schema import typed
 from iobench.errors import TrialFailed, Unavailable
@@ -18,7 +20,7 @@ from iobench.trials.trial_process import LOOK_EVERY_S, ChildProcess, Message, Tr
 _GRACE_S = 2.0
 """How long ranks may take to end after one rank has failed, or after all ranks are done."""
 _NO_MESSAGE: Message = {}
-"""Is used as the last message of a rank that ended without a message."""
+"""This stands for the last message of a rank that ended without a message."""
 
 
 def run_ranks(
@@ -66,18 +68,38 @@ def run_ranks(
             rank.request(request)
         messages = _last_messages(ranks, context)
         failed = first_failed_rank(messages)
-        if failed is None:
-            for rank in ranks:
-                rank.wait(_GRACE_S)
-            outcomes = [typed(Outcome, messages[number]["outcome"]) for number in range(count)]
-            return [outcome.metrics for outcome in outcomes]
-        message = messages[failed]
-        if "skipped" in message:
-            raise Unavailable(str(message["skipped"]))
-        if not message:
-            ranks[failed].end(_GRACE_S)
-        reason = message.get("failed") or ranks[failed].ending
-        raise TrialFailed(f"rank {failed} of {count}: {reason}")
+        if failed is not None:
+            _raise_failure(ranks, failed, messages[failed])
+        for rank in ranks:
+            rank.wait(_GRACE_S)
+        outcomes = [typed(Outcome, messages[number]["outcome"]) for number in range(count)]
+        return [outcome.metrics for outcome in outcomes]
+
+
+def _raise_failure(ranks: Sequence[ChildProcess], failed: int, message: Message) -> NoReturn:
+    """Raise the error of the rank that failed first.
+
+    Args:
+        ranks: the processes of all ranks.
+        failed: the number of the rank that failed first.
+        message: its last message; empty if it ended without a message.
+
+    Raises:
+        Unavailable: something that the rank needs is missing.
+        TrialFailed: the rank failed for another reason.
+    """
+    if "skipped" in message:
+        raise Unavailable(str(message["skipped"]))
+    if not message:
+        ranks[failed].end(_GRACE_S)
+    reason = message.get("failed") or ranks[failed].ending
+    raise TrialFailed(f"rank {failed} of {len(ranks)}: {reason}")
+
+
+def notes_of_ranks(notes: Sequence[Sequence[str]]) -> list[str]:
+    """PURE. The notes of all ranks in their order, each text once."""
+    all_notes = itertools.chain.from_iterable(notes)
+    return list(dict.fromkeys(all_notes))
 
 
 def first_failed_rank(messages: Mapping[int, Message]) -> int | None:

@@ -157,22 +157,35 @@ class _RateSearch:
             self.is_done = True  # The time limit is near, and the earlier epochs are enough.
             return
         self._epochs.append(timings)
-        minimum = self._plan.minimum
         if self._rule == "steady":
-            if timings.window is not None:
-                self._windows.append(timings.window)
+            self._add_steady_window(timings)
             if self._windows:
-                is_stopped = timings.window is None or not timings.is_complete
-                self.is_done = is_stopped or minimum.is_reached(self._windows)
                 return
         elif self._rule == "bounds" and not timings.is_complete:
             assert isinstance(rule, BoundedWindow)  # noqa: S101  see next_rule
-            self._windows = [timings.window] if timings.window is not None else []
-            self._bounds = None if rule.agree else rule.bounds
-            self.is_done = True
+            self._set_bounds(timings, rule)
             return
-        # The epoch was too short for the rule, so whole epochs count from now on.
+        # Whole epochs count, or the epoch was too short for another rule.
+        self._count_whole_epochs()
+
+    def _add_steady_window(self, timings: EpochTimings) -> None:
+        """Add the window of an epoch, if it has one. The rate is known after enough windows."""
+        if timings.window is not None:
+            self._windows.append(timings.window)
+        if self._windows:
+            is_stopped = timings.window is None or not timings.is_complete
+            self.is_done = is_stopped or self._plan.minimum.is_reached(self._windows)
+
+    def _set_bounds(self, timings: EpochTimings, rule: BoundedWindow) -> None:
+        """Take the later window of an epoch, which ended the search, and the bounds of the rate."""
+        self._windows = [timings.window] if timings.window is not None else []
+        self._bounds = None if rule.agree else rule.bounds
+        self.is_done = True
+
+    def _count_whole_epochs(self) -> None:
+        """Let whole epochs count from now on, also the epochs that were read already."""
         self._rule = "epochs"
+        minimum = self._plan.minimum
         whole_epochs = [epoch.all_steps for epoch in self._epochs]
         has_enough_epochs = len(whole_epochs) >= minimum.epochs
         self.is_done = has_enough_epochs and minimum.is_reached(whole_epochs)

@@ -21,6 +21,7 @@ from iobench.loaders.access import (
 )
 from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.settings import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.results.trial import Params
 from iobench.results.wording import model_words
 from iobench.settings import AlsoNull, OneOrMore, null_as_name
 from iobench.trials.ladder import HOST_RUNGS, PRELOADED_RUNGS
@@ -354,8 +355,8 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
     threads: int | None = None
 
 
-def training_points(settings: Training) -> Iterator[dict[str, Any]]:
-    """PURE. Yield the points of a loop.
+def training_points(settings: Training) -> Iterator[Params]:
+    """PURE. Yield the points of a loop. A point is the parameters of a trial.
 
     If the settings have several numbers of devices, each number gives a loop of its own.
     """
@@ -370,7 +371,7 @@ def training_points(settings: Training) -> Iterator[dict[str, Any]]:
 
 def _points_of_counts(
     settings: Training, key: str, noun: str, counts: Sequence[int]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Params]:
     """Yield the points of one loop for each number of devices or accelerators."""
     for count in dict.fromkeys(counts):
         group = f"{settings.group}, {counted(count, noun)}" if settings.group else ""
@@ -378,7 +379,7 @@ def _points_of_counts(
         yield from _points_of_loop(loop)
 
 
-def _points_of_loop(settings: Training) -> Iterator[dict[str, Any]]:
+def _points_of_loop(settings: Training) -> Iterator[Params]:
     """Yield one point for each input."""
     for source in settings.inputs:
         loader_reads = capabilities_of(settings.loader).reads_data
@@ -391,9 +392,9 @@ def _points_of_loop(settings: Training) -> Iterator[dict[str, Any]]:
         yield _point(settings, source, data)
 
 
-def _point(settings: Training, source: Input, data: str) -> dict[str, Any]:
+def _point(settings: Training, source: Input, data: str) -> Params:
     """The point of one input. ``data`` is the name of the data to read; empty to read nothing."""
-    point: dict[str, Any] = {
+    point: dict[str, object] = {
         "group": settings.label,
         "input": source,
         "consumer": settings.consumer,

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
-from typing import Any
 
 from iobench.consumers import CONSUMERS, Consumer
 from iobench.data.data_summary import DataSummary
 from iobench.errors import Unavailable
 from iobench.loaders import HoldsSamples, Loader
-from iobench.loaders.access import metered
 from iobench.loaders.samples_in_memory import host_batch
 from iobench.machine.hardware import available_bytes
 from iobench.plug_ins import create
@@ -22,6 +20,7 @@ from iobench.trials import multi_device_training
 from iobench.trials.epoch_cache import EpochCache
 from iobench.trials.epoch_loop import EpochTimings, run_epoch
 from iobench.trials.ladder import PRELOADED_RUNGS
+from iobench.trials.loader_measurement import measure_loader
 from iobench.trials.loader_opening import (
     ReopenedLoader,
     check_frameworks,
@@ -31,7 +30,7 @@ from iobench.trials.loader_opening import (
     warm_metrics,
     with_warm_part,
 )
-from iobench.trials.loop_metrics import epoch_records, first_batch_metrics, loop_outcome
+from iobench.trials.loop_metrics import DeviceMetrics, epoch_records, loop_outcome
 from iobench.trials.loop_timings import window_timings
 from iobench.trials.multi_device_training import ranks_of, thread_limits
 from iobench.trials.rate_measurement import measure_rate
@@ -41,7 +40,6 @@ from iobench.trials.rate_plan import (
     network_classes,
     plan_rate,
 )
-from iobench.trials.spans import epoch_spans, worker_spans
 from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window import MIN_EPOCHS, Minimum
 from iobench.trials.window_rules import FixedSteps
@@ -135,7 +133,7 @@ def _train_on_one_batch(
     )
     assert epoch.window is not None  # noqa: S101  the batch is repeated without end
     timings = window_timings(epoch, epoch.window)
-    metrics = _consumer_metrics(consumer, notes)
+    metrics = _device_metrics(consumer, notes)
     return loop_outcome([timings], trial, context.clock, metrics, rule="steady")
 
 
@@ -175,47 +173,42 @@ def _train_on_epochs(
         by_epochs=trial.epochs is not None,
         give_up_s=context.give_up_s + waited_s,
     )
-    try:
-        with metered(spec.params, loader, location, data) as access_metrics:
-            measurement = measure_rate(
-                reopened.request,
-                consumer,
-                context.clock,
-                plan,
-                read_totals=reopened.read_totals,
-                full_batch=trial.batch_size,
-                between_epochs=between_epochs,
-                progress=lambda samples: context.progress(samples, "samples"),
-                opening_s=opening_s,
-            )
-        first_epoch = measurement.epochs[0]
-        first_batch = first_batch_metrics(reopened.loader, first_epoch.time_to_first_batch_s)
-        batches = reopened.worker_batches()
-        cold = cache.judge_trial(sum(epoch.all_steps.samples for epoch in measurement.epochs))
-    finally:
-        reopened.loader.close()
+    measure = partial(
+        measure_rate,
+        reopened.request,
+        consumer,
+        context.clock,
+        plan,
+        read_totals=reopened.read_totals,
+        full_batch=trial.batch_size,
+        between_epochs=between_epochs,
+        progress=lambda samples: context.progress(samples, "samples"),
+        opening_s=opening_s,
+    )
+    measurement = measure_loader(
+        reopened, measure, params=spec.params, location=location, data=data, cache=cache
+    )
+    rate = measurement.rate
     more_metrics = {
-        **first_batch,
-        **access_metrics,
-        **_consumer_metrics(consumer, reopened.notes),
-        "epochs": epoch_records(measurement.epochs, cache.judged),
+        **measurement.first_batch,
+        **measurement.access,
+        **_device_metrics(consumer, reopened.notes),
+        "epochs": epoch_records(rate.epochs, cache.judged),
     }
-    counted_epochs = measurement.counted_timings()
-    origin_s = counted_epochs[0].requested_s
     return loop_outcome(
-        counted_epochs,
+        measurement.counted_epochs,
         trial,
         context.clock,
         more_metrics,
-        rule=measurement.rule,
-        bounds=measurement.bounds,
+        rule=rate.rule,
+        bounds=rate.bounds,
         data=read_data,
-        cold=cold,
-        spans=[*epoch_spans(measurement.epochs, origin_s), *worker_spans(batches, origin_s)],
+        cold=measurement.cold,
+        spans=measurement.spans,
     )
 
 
-def _consumer_metrics(consumer: Consumer, loader_notes: Sequence[str]) -> dict[str, Any]:
+def _device_metrics(consumer: Consumer, loader_notes: Sequence[str]) -> DeviceMetrics:
     return {
         "emulated": consumer.emulated,
         "device": consumer.device,

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from dataprep.message_text import counted
 from iobench.consumers.accelerators import RATES
@@ -59,6 +59,20 @@ _START_S = {
 _OTHER_START_S = 3.0
 
 
+class DurationContent(TypedDict):
+    """The estimated duration of a trial as JSON values, for the forecast of a run.
+
+    Attributes:
+        least_s, likely_s, most_s: the times of ``TrialDuration``, in seconds.
+        rate_rule: the rule with which the trial begins; None if it measures no loop.
+    """
+
+    least_s: float
+    likely_s: float | None
+    most_s: float
+    rate_rule: RateRule | None
+
+
 @dataclass(frozen=True, slots=True)
 class TrialDuration:
     """The estimated duration of a trial in seconds. It is never more than ``trial_timeout_s``.
@@ -77,7 +91,7 @@ class TrialDuration:
     rate_rule: RateRule | None = None
     problem: str = ""
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> DurationContent:
         """The times and the rule, as JSON values."""
         return {
             "least_s": self.min_s,
@@ -116,15 +130,13 @@ class _SampleNeed:
         description = self.description
         if processes > 1:
             description += f" in each of {processes} processes"
-        return _SampleNeed(
-            self.rule,
-            self.rule_samples * processes,
-            self.min_samples * processes,
-            self.max_samples * processes,
-            self.overrun_samples * processes,
-            description,
-            self.remedy,
-            self.give_up_share,
+        return replace(
+            self,
+            rule_samples=self.rule_samples * processes,
+            min_samples=self.min_samples * processes,
+            max_samples=self.max_samples * processes,
+            overrun_samples=self.overrun_samples * processes,
+            description=description,
         )
 
 
@@ -171,24 +183,26 @@ def estimate_duration(
             is none.
     """
     start_s = _START_S.get(spec.params.get("loader", spec.kind), _OTHER_START_S)
+    configured_s = 0.0
     if spec.kind == "loader":
         loader_trial = LoaderTrial.model_validate(spec.params)
         need = _need_of_loader(loader_trial, data)
         rates = _rates_of_loader(loader_trial, loader_trial.processes)
-        configured_s = 0.0 if loader_trial.epochs else loader_trial.seconds or 0.0
+        if not loader_trial.epochs:
+            configured_s = loader_trial.seconds or 0.0
     elif spec.kind == "train":
         training_trial = TrainingTrial.model_validate(spec.params)
         need = _need_of_training(training_trial, data)
         rates = _rates_of_training(training_trial)
-        configured_s = 0.0
     else:
         probe_s = min(float(spec.params.get("seconds", 0.0)) + start_s, timeout_s)
         return TrialDuration(probe_s, probe_s, probe_s)
     if measured_per_s is not None:
         rates = _RateRange(measured_per_s, measured_per_s)
-    min_s = start_s + max(configured_s, need.min_samples / rates.fastest)
-    max_s = start_s + _max_loop_s(need, rates, configured_s) + _max_preloading_s(spec, data)
-    min_s, max_s = min(min_s, timeout_s), min(max_s, timeout_s)
+    min_loop_s = max(configured_s, need.min_samples / rates.fastest)
+    max_loop_s = _max_loop_s(need, rates, configured_s)
+    min_s = min(start_s + min_loop_s, timeout_s)
+    max_s = min(start_s + max_loop_s + _max_preloading_s(spec, data), timeout_s)
     likely_s: float | None = min_s
     if measured_per_s is not None:
         likely_s = (min_s + max_s) / 2
@@ -285,20 +299,19 @@ def _flow(trial: LoopTrial, data: DataSummary | None) -> tuple[SampleFlow, bool]
     if data is not None:
         sample_bytes = max(1.0, data.sample_bytes)
         object_samples = math.ceil(data.samples / max(1, data.objects))
+    pattern = ReadPattern(max(1, trial.workers))
     read_pattern = capabilities_of(trial.loader).read_pattern
-    pattern = None
+    counts_reads = read_pattern is not None
     if read_pattern is not None:
         pattern = read_pattern(trial, sample_bytes, object_samples)
     flow = sample_flow(
-        pattern or ReadPattern(max(1, trial.workers)),
-        batch_size=trial.batch_size,
-        workers=trial.workers,
-        prefetch=trial.prefetch,
+        pattern, batch_size=trial.batch_size, workers=trial.workers, prefetch=trial.prefetch
     )
-    return flow, pattern is not None
+    return flow, counts_reads
 
 
 def _need_of_loader(trial: LoaderTrial, data: DataSummary | None) -> _SampleNeed:
+    """The need of a trial of a loader, in all its processes together."""
     epoch_samples = data.samples // trial.processes if data is not None else None
     need = _need_of_process(
         trial,
@@ -311,6 +324,7 @@ def _need_of_loader(trial: LoaderTrial, data: DataSummary | None) -> _SampleNeed
 
 
 def _need_of_training(trial: TrainingTrial, data: DataSummary | None) -> _SampleNeed:
+    """The need of a training loop, on all its devices together."""
     ranks = _known_ranks(trial)
     if trial.input in ("synthetic", "copy"):
         steps = trial.steps + 1  # The first step does not count.
@@ -374,26 +388,40 @@ def _need_of_process(
     rule = choose_rule(
         flow, counts_reads=counts_reads, epoch_samples=epoch_samples, by_epochs=by_epochs
     )
+    if rule == "steady" or epoch_samples is None:
+        return _need_of_rounds(rule, flow, epoch_samples, min_samples=steps * trial.batch_size)
+    later_steps = max(1, epoch_samples // trial.batch_size - 1)
+    needed_epochs = max(epochs, math.ceil(steps / later_steps))
+    samples = needed_epochs * epoch_samples
+    rule_samples, min_samples = epochs * epoch_samples, samples
+    if rule == "bounds":
+        # The trial may end within the first epoch. If both bounds do not agree by then, whole
+        # epochs count.
+        rule_samples, min_samples = 0, min(MIN_ROUNDS * flow.round_samples, samples)
+    return _SampleNeed(
+        rule,
+        rule_samples=rule_samples,
+        min_samples=min_samples,
+        max_samples=samples,
+        overrun_samples=epoch_samples,
+        description=f"{epochs} whole epochs of {epoch_samples:,} samples",
+        remedy="use fewer images",
+    )
+
+
+def _need_of_rounds(
+    rule: RateRule, flow: SampleFlow, epoch_samples: int | None, *, min_samples: int
+) -> _SampleNeed:
+    """The need of a process that reads whole rounds.
+
+    Args:
+        rule: the rule with which the trial begins.
+        flow: how samples flow through the loader.
+        epoch_samples: the samples that the process reads in an epoch; None if epochs have no end.
+        min_samples: the smallest number of samples that count.
+    """
     rounds_samples = MIN_ROUNDS * flow.round_samples
-    if rule != "steady" and epoch_samples is not None:
-        later_steps = max(1, epoch_samples // trial.batch_size - 1)
-        needed_epochs = max(epochs, math.ceil(steps / later_steps))
-        samples = needed_epochs * epoch_samples
-        rule_samples, min_samples = epochs * epoch_samples, samples
-        if rule == "bounds":
-            # The trial may end within the first epoch. If both bounds do not agree by then, whole
-            # epochs count.
-            rule_samples, min_samples = 0, min(rounds_samples, samples)
-        return _SampleNeed(
-            rule,
-            rule_samples=rule_samples,
-            min_samples=min_samples,
-            max_samples=samples,
-            overrun_samples=epoch_samples,
-            description=f"{epochs} whole epochs of {epoch_samples:,} samples",
-            remedy="use fewer images",
-        )
-    counted_samples = max(rounds_samples, steps * trial.batch_size)
+    counted_samples = max(rounds_samples, min_samples)
     extra_samples = MAX_EXTRA_ROUNDS * flow.round_samples
     windows = 1
     if epoch_samples is not None:

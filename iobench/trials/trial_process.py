@@ -29,6 +29,7 @@ from iobench.machine.processes import starting
 from iobench.results.trial import Location, TrialSpec
 
 Message: TypeAlias = Mapping[str, Any]
+"""A message of the process of a trial: a JSON object (``iobench.trials.trial_process_main``)."""
 
 REQUEST_SIZE_BYTES = 8
 """A request begins with a little-endian number of this many bytes: the size of the rest."""
@@ -40,7 +41,7 @@ The end of its pipe does not show this, since its workers may keep the pipe open
 """
 
 _MAX_PRINTED_BYTES = 4096
-"""The last line is searched in this many bytes at the end of the output."""
+"""``last_line`` reads this many bytes at the end of the output of the process."""
 _READ_BYTES = 1 << 16
 
 
@@ -93,16 +94,7 @@ class ChildProcess:
                 os.set_blocking(read_end, False)
                 self._output = close_on_failure.enter_context(tempfile.TemporaryFile())
                 self._process = subprocess.Popen(
-                    # -P: Python must not import a file of the user instead of a module of the
-                    # same name.
-                    [
-                        sys.executable,
-                        "-P",
-                        "-m",
-                        "iobench.trials.trial_process_main",
-                        str(write_end),
-                        str(os.getpid()),
-                    ],
+                    _program_arguments(write_end),
                     stdin=subprocess.PIPE,
                     stdout=self._output,
                     stderr=self._output,
@@ -194,6 +186,13 @@ class ChildProcess:
         self._output.seek(max(0, size_bytes - _MAX_PRINTED_BYTES))
         lines = self._output.read().decode(errors="surrogateescape").strip().splitlines()
         return escape(lines[-1]) if lines else ""
+
+
+def _program_arguments(message_descriptor: int) -> list[str]:
+    """The command line of a trial's process, which writes its messages to this descriptor."""
+    program = "iobench.trials.trial_process_main"
+    # -P: Python must not import a file of the user instead of a module of the same name.
+    return [sys.executable, "-P", "-m", program, str(message_descriptor), str(os.getpid())]
 
 
 def _describe_exit_code(code: int | None) -> str:

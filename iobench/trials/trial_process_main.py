@@ -21,18 +21,16 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any
 
 from dataprep.errors import DataprepError
 from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import end_with_parent
 from iobench.results.trial import Context, begin_at_once
-from iobench.trials.trial_process import REQUEST_SIZE_BYTES, TrialRequest
+from iobench.trials.trial_process import REQUEST_SIZE_BYTES, Message, TrialRequest
 
 TRIAL_FUNCTIONS = {
     "disk": "iobench.probes.disk:run",
@@ -41,7 +39,7 @@ TRIAL_FUNCTIONS = {
     "loader": "iobench.trials.loader_trial:run",
     "train": "iobench.trials.training_trial:run",
     # A trial with several processes starts each process as a trial of one of these kinds.
-    "rank": "iobench.trials.multi_device_training:run_rank",
+    "rank": "iobench.trials.training_rank:run_rank",
     "loading-rank": "iobench.trials.loader_trial:run_rank",
 }
 """The function that runs a trial, by the kind of the trial."""
@@ -65,7 +63,7 @@ class MessageWriter:
             self._last_progress_s = now_s
             self.send({"progress": [done, unit]})
 
-    def send(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Message) -> None:
         """Send one message."""
         unsent = json.dumps(message, allow_nan=False).encode() + b"\n"
         while unsent:
@@ -93,7 +91,7 @@ def main() -> int:
         give_up_s=clock.now_s() + request.ends_within_s,
         begin=begin,
     )
-    message: dict[str, Any]
+    message: Message
     try:
         run_trial = resolve_name(TRIAL_FUNCTIONS[spec.kind])
         outcome = run_trial(spec, context)

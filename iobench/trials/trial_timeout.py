@@ -47,11 +47,11 @@ class TrialEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _LastMessage:
-    """The last message of a trial.
+    """The last message of a trial, or the reason why there is none.
 
     Attributes:
-        message: the message. It is empty if the trial ended without a message, and None if the time
-            limit has passed.
+        message: the message; empty if the trial ended without a message, and None if the time limit
+            has passed.
         suspended_s: the seconds for which the process of the trial, or this one, was suspended.
     """
 

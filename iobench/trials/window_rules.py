@@ -213,7 +213,7 @@ class SteadyWindow:
         self.check_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
         self._earlier_epochs = ReadTotals()
-        self._window_samples = 0
+        self._reader_window_samples = 0
         self._round_samples = flow.round_samples
         self._start: Mark | None = None
         self._accepted: Window | None = None
@@ -234,7 +234,7 @@ class SteadyWindow:
         Counting begins at that moment if the windows of the reader have not grown by then.
         """
         self.check_at_samples = arrived.since(self._earlier_epochs).samples
-        self._window_samples = arrived.window_samples
+        self._reader_window_samples = arrived.window_samples
         self._round_samples = self._flow.round_samples_at(arrived.window_samples)
         self._start = None
 
@@ -243,14 +243,17 @@ class SteadyWindow:
         arrived = self._read_totals()
         mark = Mark(steps, samples, now_s, arrived)
         is_late = now_s >= self._give_up_s
-        if self._accepted is None and arrived.window_samples > self._window_samples:
+        if self._accepted is None and arrived.window_samples > self._reader_window_samples:
             # The windows have grown. While the number of samples in flight grows, the loop consumes
             # fewer samples than the reader fetches.
             self._wait_until_consumed(arrived)
-            return is_late and self._stop_without_window(samples, now_s)
+            if is_late:
+                self._require_known_rate(samples, now_s)
+            return is_late
         if self._start is None:
             if is_late:
-                return self._stop_without_window(samples, now_s)
+                self._require_known_rate(samples, now_s)
+                return True
             self._start = mark
             self.check_at_samples = samples + MIN_ROUNDS * self._round_samples
             return False
@@ -259,16 +262,17 @@ class SteadyWindow:
         if samples >= self.check_at_samples and self._is_done_after(rounds, window):
             return True
         if is_late:
-            return self._accepted is not None or self._stop_without_window(samples, now_s)
+            if self._accepted is None:
+                self._require_known_rate(samples, now_s)
+            return True
         next_round = max(MIN_ROUNDS, rounds + 1)
         self.check_at_samples = self._start.samples + next_round * self._round_samples
         return False
 
-    def _stop_without_window(self, samples: int, now_s: float) -> bool:
-        """Stop the loop if earlier epochs have given a rate; otherwise fail."""
+    def _require_known_rate(self, samples: int, now_s: float) -> None:
+        """Fail unless earlier epochs have given a rate."""
         if not self._is_rate_known:
             raise TrialFailed(self._failure(samples, now_s))
-        return True
 
     def _is_done_after(self, rounds: int, window: Window) -> bool:
         """Whether the loop can stop after this number of whole rounds.
@@ -299,7 +303,7 @@ class SteadyWindow:
         spent_s = now_s - self._requested_s
         round_samples = self._round_samples
         missing_samples = max(0, self.check_at_samples - samples)
-        if 0 < self._window_samples < self._flow.window_samples:
+        if 0 < self._reader_window_samples < self._flow.window_samples:
             # Windows may still grow. Counting begins when they no longer grow.
             round_samples = self._flow.round_samples
             missing_samples = self._flow.max_in_flight + MIN_ROUNDS * round_samples

@@ -157,13 +157,13 @@ class S3TorchConnector:
         options = self._bucket.options
         address = address_of(self._bucket)
         config = {"profile": options.profile, "requester_pays": options.requester_pays}
+        set_config = {name: value for name, value in config.items() if value}
+        client_config = self._module.S3ClientConfig(
+            force_path_style=address.in_path, max_attempts=options.max_attempts, **set_config
+        )
         return self._module.S3MapDataset.from_prefix(
             f"{self._bucket.uri}/{prefix}",
             region=address.region,
             endpoint=address.endpoint,
-            s3client_config=self._module.S3ClientConfig(
-                force_path_style=address.in_path,
-                max_attempts=options.max_attempts,
-                **{name: value for name, value in config.items() if value},
-            ),
+            s3client_config=client_config,
         )

@@ -52,11 +52,12 @@ class ObstoreClient(S3Client):
         storage_class = options.storage_class
         self._attributes = {"Storage-Class": storage_class} if storage_class else None
         address = address_of(bucket)
-        config: dict[str, Any] = {
+        config = {
             "endpoint": address.endpoint,
             "server_side_encryption": options.sse,
             "sse_kms_key_id": options.sse_kms_key_id,
         }
+        set_config: Any = {name: value for name, value in config.items() if value}
         self._client = S3Store(
             bucket.name,
             prefix=bucket.prefix.rstrip("/") or None,
@@ -72,7 +73,7 @@ class ObstoreClient(S3Client):
                 "timeout": timedelta(hours=1),  # For a whole request; the default is 30 s.
             },
             retry_config={"max_retries": 0},
-            **{name: value for name, value in config.items() if value},
+            **set_config,
         )
 
     def _get(self, key: str, span: range | None) -> Body:
@@ -155,13 +156,16 @@ class AwscrtClient(S3Client):
             return AwsCredentials(*session_credentials.get_frozen_credentials())
 
         s3, region = awscrt.s3, self._address.region
-        is_secure = self._url.scheme == "https"
+        tls_mode = s3.S3RequestTlsMode.DISABLED
+        if self._url.scheme == "https":
+            tls_mode = s3.S3RequestTlsMode.ENABLED
+        signing_config = s3.create_default_s3_signing_config(
+            region=region, credential_provider=AwsCredentialsProvider.new_delegate(credentials)
+        )
         self._client = s3.S3Client(
             region=region,
-            tls_mode=s3.S3RequestTlsMode.ENABLED if is_secure else s3.S3RequestTlsMode.DISABLED,
-            signing_config=s3.create_default_s3_signing_config(
-                region=region, credential_provider=AwsCredentialsProvider.new_delegate(credentials)
-            ),
+            tls_mode=tls_mode,
+            signing_config=signing_config,
             max_active_connections_override=connections,
             connect_timeout_ms=round(self._bucket.options.connect_timeout_s * 1000),
             retry_config=s3.S3RetryConfig(max_retries=0, retry_mode=s3.S3RetryMode.NONE),
@@ -184,18 +188,17 @@ class AwscrtClient(S3Client):
             "x-amz-server-side-encryption": options.sse,
             "x-amz-server-side-encryption-aws-kms-key-id": options.sse_kms_key_id,
         }
-        arguments: dict[str, Any] = {
-            "type": self._request_types.DEFAULT,
-            "operation_name": "PutObject",
-        }
-        if part_bytes is not None:
-            arguments = {
-                "type": self._request_types.PUT_OBJECT,
-                "part_size": part_bytes,
-                "multipart_upload_threshold": part_bytes,
-                "max_active_connections_override": 1,
-            }
-        self._send(self._request("PUT", key, headers, io.BytesIO(data)), **arguments)
+        request = self._request("PUT", key, headers, io.BytesIO(data))
+        if part_bytes is None:
+            self._send(request, type=self._request_types.DEFAULT, operation_name="PutObject")
+        else:
+            self._send(
+                request,
+                type=self._request_types.PUT_OBJECT,
+                part_size=part_bytes,
+                multipart_upload_threshold=part_bytes,
+                max_active_connections_override=1,
+            )
         return len(data), None
 
     def _send(self, request: Any, **arguments: Any) -> int:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,13 +85,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             lambda: client_class(location, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
-            if trial.operation != "get":
-                raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
-            objects = probe_objects.whole_objects(trial.object_bytes, trial.pool_bytes)
-            probe_objects.put_missing(store, objects)
-            context.begin()
-            figures = copy_objects(client, objects, trial, context.clock, context.progress)
-            return Outcome(figures, cold=_SERVER_CACHE)
+            return Outcome(_measure_copies(trial, client, store, context), cold=_SERVER_CACHE)
         with contextlib.closing(client):
             figures = _measure(trial, client, store, location, context)
         return Outcome(figures, cold=_SERVER_CACHE if trial.reads else None)
@@ -100,6 +94,18 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             raise
         message = without_advice(str(error)).rstrip(".")
         raise TrialFailed(f"{message}: {probe_objects.OVERLOADED}") from None
+
+
+def _measure_copies(
+    trial: ObjectTrial, client: CopyClient, store: Store, context: Context
+) -> Metrics:
+    """Put missing objects into the store, copy all objects, and return the figures."""
+    if trial.operation != "get":
+        raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
+    objects = probe_objects.whole_objects(trial.object_bytes, trial.pool_bytes)
+    probe_objects.put_missing(store, objects)
+    context.begin()
+    return copy_objects(client, objects, trial, context.clock, context.progress)
 
 
 def _measure(
@@ -346,33 +352,51 @@ def metrics(
             if the client does not report it.
         notes: remarks for readers of the figures.
     """
+    return {
+        **rates(attempts.bytes, len(attempts.timings), attempts.seconds, cpu_s),
+        **_latency_quantiles(attempts.timings),
+        "errors": dict(sorted(attempts.errors.items())),
+        "retries": retries,
+        "refused": refused,
+        "notes": [*notes],
+    }
+
+
+def _latency_quantiles(timings: Sequence[Timing]) -> dict[str, float]:
+    """Return the quantiles of each part of a request in seconds, such as ``first_byte_s_p50``."""
     latencies: dict[str, list[float]] = {"first_byte_s": [], "body_s": [], "total_s": []}
-    for timing in attempts.timings:
+    for timing in timings:
         latencies["total_s"].append(timing.total_s)
         if timing.first_byte_s is not None:
             latencies["first_byte_s"].append(timing.first_byte_s)
             latencies["body_s"].append(timing.total_s - timing.first_byte_s)
-    figures = dict(rates(attempts.bytes, len(attempts.timings), attempts.seconds, cpu_s))
+    figures = {}
     for name, values in latencies.items():
         for quantile, value in quantiles(values).items():
             figures[f"{name}_{quantile}"] = value
-    errors = dict(sorted(attempts.errors.items()))
-    return {**figures, "errors": errors, "retries": retries, "refused": refused, "notes": [*notes]}
+    return figures
 
 
-def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Metrics:
-    """Compute the figures that every trial has.
+def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Mapping[str, float]:
+    """Compute the figures that every trial has. Rates are 0 if no time passed.
 
     ``cpu_s_per_gb`` is the processor time for 10^9 bytes, in seconds.
     """
+    mb_per_s = requests_per_s = cpu_cores = cpu_s_per_gb = 0.0
+    if seconds > 0:
+        mb_per_s = moved_bytes / 1e6 / seconds
+        requests_per_s = requests / seconds
+        cpu_cores = cpu_s / seconds
+    if moved_bytes > 0:
+        cpu_s_per_gb = cpu_s / moved_bytes * 1e9
     return {
-        "mb_per_s": moved_bytes / 1e6 / seconds if seconds > 0 else 0.0,
-        "requests_per_s": requests / seconds if seconds > 0 else 0.0,
+        "mb_per_s": mb_per_s,
+        "requests_per_s": requests_per_s,
         "bytes": moved_bytes,
         "seconds": seconds,
         "requests": requests,
-        "cpu_cores": cpu_s / seconds if seconds > 0 else 0.0,
-        "cpu_s_per_gb": cpu_s / moved_bytes * 1e9 if moved_bytes > 0 else 0.0,
+        "cpu_cores": cpu_cores,
+        "cpu_s_per_gb": cpu_s_per_gb,
     }
 
 

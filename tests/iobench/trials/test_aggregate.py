@@ -161,7 +161,7 @@ def test_one_rank_is_the_loop_itself() -> None:
 
 def test_each_rank_has_its_means() -> None:
     """Each has those of its own time, and the waits of the slowest beyond the mean are a share."""
-    metrics = rank_metrics([[EVEN], [SLOW]], combine_ranks([EVEN, SLOW]))
+    metrics = dict(rank_metrics([[EVEN], [SLOW]], combine_ranks([EVEN, SLOW])))
     assert metrics.pop("rank_uneven_share") == pytest.approx((0 + 1 + 0.5) / 13)
     assert metrics == {
         "rank_wait_s": [1.0, 2.0],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import psutil
 import pytest
@@ -193,15 +193,9 @@ def test_workers_that_have_mapped_files_must_end(
 def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> None:
     """The residencies are those that rank 0 has seen; bytes are those of all ranks."""
     of = cache(tmp_path, "cold")
-    ranks: list[list[dict[str, Any]]] = [
-        [
-            {"physical_bytes": BYTES // 2, "resident_before": 0.0, "resident_after": 1.0},
-            {"physical_bytes": 0, "resident_before": 1.0, "resident_after": 1.0},
-        ],
-        [
-            {"physical_bytes": BYTES // 2, "resident_before": None, "resident_after": None},
-            {"physical_bytes": 0, "resident_before": None, "resident_after": None},
-        ],
+    ranks = [
+        [RankCacheEpoch(BYTES // 2, 0.0, 1.0), RankCacheEpoch(0, 1.0, 1.0)],
+        [RankCacheEpoch(BYTES // 2, None, None), RankCacheEpoch(0, None, None)],
     ]
     of.judge_shared_epochs(shared_epochs(ranks, [SAMPLES, SAMPLES]))
     assert [(cold.label, cold.resident_before) for cold in of.judged] == [

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iobench.results.trial import Trial, TrialSpec
+from iobench.results.trial import Params, Trial, TrialSpec
 from iobench.trials.loader_grid import LoaderGrid, loader_points, too_many_workers
 
 
-def points(**settings: Any) -> list[dict[str, Any]]:
+def points(**settings: Any) -> list[Params]:
     """The points of a grid."""
     return list(loader_points(LoaderGrid.model_validate(settings)))
 

@@ -24,7 +24,7 @@ from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import Consumer, ConsumerSettings
 from iobench.data.data_summary import DataSummary
 from iobench.errors import TrialFailed
-from iobench.results.trial import GIVE_UP_SHARE, Context, TrialSpec
+from iobench.results.trial import GIVE_UP_SHARE, Context, Params, TrialSpec
 from iobench.trials import loader_opening, loader_trial, training_trial
 from iobench.trials.loader_grid import LoopTrial
 from iobench.trials.loop_timings import LoopTimings, combine_epochs
@@ -256,6 +256,7 @@ class TestOfTheIssue:
             "workers": simulation.workers,
             "prefetch": simulation.prefetch,
         }
+        params: Params
         if not settings_:
             params = {"loader": "simulated", "data": "", "cache": "warm", "seconds": 10.0, **shared}
             return dict(loader_trial.run(TrialSpec("loader", params), context).metrics)

@@ -56,7 +56,7 @@ def tried(
         Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
     )
     if locations is None:
-        params |= {"data": "", "over": ""}
+        params = {**params, "data": "", "over": ""}
     return run_with_timeout(
         TrialSpec("train", params),
         locations or {},

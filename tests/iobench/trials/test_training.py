@@ -10,7 +10,7 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.results.trial import Cold, Context, Location, Outcome, TrialSpec
+from iobench.results.trial import Cold, Context, Location, Outcome, Params, TrialSpec
 from iobench.trials import loader_opening, training_trial
 from iobench.trials.training_settings import Training, training_points
 from tests.iobench.trials.fakes import (
@@ -32,7 +32,7 @@ TORCH: dict[str, Any] = {"loader": "torch-map"}
 PLACES = {"shards@disk": Location("/data", "shards")}
 
 
-def points(**given: Any) -> list[dict[str, Any]]:
+def points(**given: Any) -> list[Params]:
     """The points of one group."""
     return list(training_points(Training.model_validate(given)))
 

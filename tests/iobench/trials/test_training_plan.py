@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from iobench.results.trial import Params
 from iobench.trials.training_settings import Training, training_points
 
 PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
 
 
-def points(**settings: Any) -> list[dict[str, Any]]:
+def points(**settings: Any) -> list[Params]:
     """The points of one group."""
     return list(training_points(Training.model_validate(settings)))
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dataprep.stores import StoreOptions, open_store, s3
-from iobench.loaders.access import RequestTotals, counting_requests
+from iobench.loaders.store_requests import RequestTotals, counting_requests
 from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status
 from iobench.servers.moto_server import MotoServer
 

@@ -42,13 +42,13 @@ DISK: dict[str, Any] = {
 def loader(**values: Any) -> dict[str, Any]:
     """A point of a grid of loaders."""
     values = {"workers": 0, "batch_size": 4, "seconds": 0.05, "image_size": 32, **values}
-    return next(plan_loaders(LoaderGrid.model_validate(values)))
+    return dict(next(plan_loaders(LoaderGrid.model_validate(values))))
 
 
 def loop(**values: Any) -> dict[str, Any]:
     """A training loop on an emulated device."""
     usual = {"consumer": "paced", "images_per_s": 1000, "batch_size": 2, "steps": 4, "workers": 0}
-    return next(plan_loops(Training.model_validate({**usual, **values})))
+    return dict(next(plan_loops(Training.model_validate({**usual, **values}))))
 
 
 def _no_bucket() -> AbstractContextManager[Location]:
