@@ -10,7 +10,7 @@ from typing import Any
 from dataprep.counted import counted
 from iobench.analysis import run_verdict
 from iobench.analysis.bandwidth_limits import beyond_limit_findings
-from iobench.analysis.capacity import Capacities, capacities
+from iobench.analysis.capacity import Capacities
 from iobench.analysis.epoch_cost import epoch_cost
 from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
 from iobench.analysis.fed_accelerators import accelerator_counts, measured_rows
@@ -18,6 +18,7 @@ from iobench.analysis.finding_rules import RULES
 from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_summary, on_all_hosts
 from iobench.analysis.loop_findings import first_batch_finding, loop_findings
 from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_loops
+from iobench.analysis.measured_capacities import capacities
 from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings

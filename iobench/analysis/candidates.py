@@ -14,7 +14,8 @@ from typing import Any
 
 from dataprep.formats import DEFAULT_FORMAT
 from iobench.analysis import recommendations
-from iobench.analysis.capacity import Capacities, Setting
+from iobench.analysis.capacity import Capacities
+from iobench.analysis.loader_setting import Setting
 from iobench.analysis.loops import Source
 from iobench.analysis.recommendations import Recommendation, shard_command
 from iobench.analysis.situation import Situation

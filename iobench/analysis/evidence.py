@@ -26,10 +26,12 @@ from iobench.analysis.repeats import (
     by_settings,
     cold_label,
     estimate_of,
+    is_direct,
     is_number,
     is_on_store,
     metric_values,
     rate_metric,
+    stored_sample_bytes,
 )
 from iobench.analysis.store_limits import (
     TO_MEASURE,
@@ -259,8 +261,7 @@ def _is_same_disk(targets: Mapping[str, Any], label: str, other_label: str) -> b
 def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
     """Return why a rate is not possible; empty if it is possible or cannot be judged."""
     rate = estimate_of(repeats, "mb_per_s")
-    is_direct = str(params.get("access", "direct")) == "direct"
-    if rate is None or not is_direct or not _is_from_storage(params, repeats):
+    if rate is None or not is_direct(params) or not _is_from_storage(params, repeats):
         return ""
     if "group" in params and params.get("input", "store") not in ("cold", "store"):
         return ""
@@ -284,10 +285,9 @@ def _sample_bytes(repeats: Repeats) -> float | None:
     """Return the largest mean size of a stored sample over repeats; None if it is unknown."""
     sizes = []
     for trial in repeats:
-        mb_per_s = trial.metrics.get("mb_per_s")
-        samples_per_s = trial.metrics.get("samples_per_s")
-        if mb_per_s and samples_per_s:
-            sizes.append(float(mb_per_s) * 1e6 / float(samples_per_s))
+        sample_bytes = stored_sample_bytes(trial)
+        if sample_bytes is not None:
+            sizes.append(sample_bytes)
     return max(sizes, default=None)
 
 

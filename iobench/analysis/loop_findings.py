@@ -13,7 +13,7 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis import recommendations
-from iobench.analysis.capacity import Capacities, setting_of
+from iobench.analysis.capacity import Capacities
 from iobench.analysis.finding_rules import (
     BUSY_SHARE,
     FINE_SHARE,
@@ -25,6 +25,7 @@ from iobench.analysis.finding_rules import (
     SMALL_FILE_BYTES,
     make_finding,
 )
+from iobench.analysis.loader_setting import setting_of
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import by_settings, data_name, median_of

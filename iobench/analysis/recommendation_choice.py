@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from iobench.analysis import recommendations
 from iobench.analysis.candidates import AUGMENTATIONS, Candidate, candidates, settings_of
-from iobench.analysis.capacity import Setting
+from iobench.analysis.loader_setting import Setting
 from iobench.analysis.recommendations import Basis, Recommendation
 from iobench.analysis.repeats import rate_ratio
 from iobench.analysis.situation import Situation

@@ -11,7 +11,8 @@ from typing import Any
 
 from iobench.analysis import recommendations
 from iobench.analysis.candidates import AUGMENTATIONS
-from iobench.analysis.capacity import Capacities, Setting, setting_of
+from iobench.analysis.capacity import Capacities
+from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import Loop
 from iobench.analysis.recommendations import Recommendation, config_value, shard_command
 from iobench.analysis.repeats import median_of

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
+from iobench.analysis.capacity import Capacities, Prediction
+from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import Repeats, estimate_as_dict, rate_of
 from iobench.results.result import Result

@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 from dataprep.counted import counted
 from iobench.analysis.bandwidth_limits import network_limit, target_limit
-from iobench.analysis.capacity import Capacities, StorageRead, setting_of
+from iobench.analysis.capacity import Capacities, StorageRead
 from iobench.analysis.epoch_cost import money
 from iobench.analysis.host_scaling import HostCurve, host_curves
 from iobench.analysis.hosts import host_points, on_all_hosts
+from iobench.analysis.loader_setting import setting_of
 from iobench.analysis.loops import Loop, Source
 from iobench.analysis.recommendation_choice import Advice
 from iobench.analysis.repeats import data_name
