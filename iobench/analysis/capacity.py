@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from iobench.analysis.loader_setting import Setting
+from iobench.analysis.loader_setting import Setting, Work
 from iobench.analysis.loops import Source
 from iobench.analysis.repeats import Repeats, median_of, rate_of, scaled
 from iobench.analysis.store_limits import StorePoint, connections_of, rate_at, read_bytes_of
@@ -67,7 +66,7 @@ class StorageRead:
 
 @dataclass(frozen=True, slots=True)
 class LoaderRate:
-    """The rate of a loader in samples/s, with its setting and its repeats."""
+    """The rate of a loader in samples/s, with its setting and the parameters of its trials."""
 
     samples_per_s: float
     setting: Setting
@@ -182,7 +181,7 @@ class Capacities:
                 fastest = (setting, rate.median)
         return fastest
 
-    def fastest_loader(self, work: tuple[tuple[str, Any], ...] | None) -> LoaderRate | None:
+    def fastest_loader(self, work: Work | None) -> LoaderRate | None:
         """Return the fastest loader that decodes images from memory.
 
         Args:
@@ -333,8 +332,8 @@ class Capacities:
         rate = rate_at(self.store_points, connections * setting.devices, read_bytes)
         if rate is None:
             return None
-        samples_in_mb = 1e6 / sample_bytes
-        return scaled(rate, samples_in_mb)
+        samples_per_mb = 1e6 / sample_bytes
+        return scaled(rate, samples_per_mb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +421,7 @@ def _without_device(loop: Estimate, device: Estimate) -> Estimate:
     device_s = 1 / device.median
 
     def loading_rate(loop_rate: float) -> float:
+        # The limit prevents a division by zero if the loop is as fast as its device.
         return 1 / max(1 / loop_rate - device_s, 1e-9)
 
     return Estimate(

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.counted import counted
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
-from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
@@ -131,13 +131,11 @@ def evidence(result: Result) -> Evidence:
             reason = _impossible_rate(storage, params, repeats)
             if reason:
                 faults.append(_fault(kind, params, reason))
-                for trial in repeats:
-                    reasons[trial.id] = reason
-    doubts = {
-        str(trial.params.get("group", "")): reasons[trial.id]
-        for trial in result.trials
-        if trial.kind == "train" and trial.id in reasons
-    }
+                reasons |= {trial.id: reason for trial in repeats}
+    doubts: dict[str, str] = {}
+    for trial in result.trials:
+        if trial.kind == "train" and trial.id in reasons:
+            doubts[str(trial.params.get("group", ""))] = reasons[trial.id]
     return Evidence(_without(result.trials, reasons), tuple(faults), doubts)
 
 
@@ -207,6 +205,7 @@ def _is_from_storage(params: Params, repeats: Repeats) -> bool:
 
 
 def _raw_ceilings(storage: Storage, params: Params, requests: int) -> Iterator[StorageCeiling]:
+    """Yield the rates of the loader ``raw`` over the same data with enough workers."""
     if params.get("loader") == "raw":
         return
     data = (str(params.get("data")), str(params.get("access", "direct")))
@@ -221,6 +220,7 @@ def _raw_ceilings(storage: Storage, params: Params, requests: int) -> Iterator[S
 def _probed_store_ceilings(
     storage: Storage, params: Params, repeats: Repeats, requests: int
 ) -> Iterator[StorageCeiling]:
+    """Yield the rates of the store's probe with enough connections and large enough objects."""
     object_bytes = max(metric_values(repeats, "mean_object_bytes"), default=None)
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
     limit = limit_of(storage.store_points, requests, read_bytes).limit
@@ -236,9 +236,11 @@ def _probed_store_ceilings(
 def _probed_disk_ceilings(
     storage: Storage, params: Params, requests: int
 ) -> Iterator[StorageCeiling]:
+    """Yield the rates of the probe of the same disk with enough reads at a time."""
     own_target = folder_key(str(params.get("data", "")), storage.targets)
     for read in storage.disk_reads:
-        target, reads = str(read.params.get("target")), int(read.params.get("parallelism") or 1)
+        target = str(read.params.get("target"))
+        reads = int(read.params.get("parallelism") or 1)
         is_large = int(read.params.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
         is_same = _is_same_disk(storage.targets, own_target, target)
         if is_large and reads >= requests and is_same:
@@ -263,7 +265,8 @@ def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
     rate = estimate_of(repeats, "mb_per_s")
     if rate is None or not is_direct(params) or not _is_from_storage(params, repeats):
         return ""
-    if "group" in params and params.get("input", "store") not in ("cold", "store"):
+    is_loop = "group" in params
+    if is_loop and params.get("input", "store") not in ("cold", "store"):
         return ""
     ceiling = storage_ceiling(storage, params, repeats)
     if ceiling is None or rate.median <= MAX_OF_STORAGE_RATE * ceiling.mb_per_s:
@@ -275,6 +278,7 @@ def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
 
 
 def _fault(kind: str, params: Params, reason: str) -> Finding:
+    """Return the finding about a rate that is not possible."""
     group = str(params.get("group", ""))
     name = f"{group}, {params.get('input')}" if group else params_words(kind, params)
     advice = advice_on("no-evidence")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from iobench.analysis.loops import Source
 from iobench.analysis.repeats import data_name
@@ -13,6 +13,9 @@ from iobench.results.trial import Params
 
 _WORK_DEFAULTS: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
 """The parameters that describe the work of a loader for each image, with their defaults."""
+
+Work: TypeAlias = tuple[tuple[str, Any], ...]
+"""The work of a loader for each image, as pairs of a parameter's name and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Setting:
         loader: the name of the loader.
         data: the name of the data without its location, such as ``shards-16MB``.
         source: where the samples come from.
-        work: the work for each image, as pairs of a parameter of ``_WORK_DEFAULTS`` and its value.
+        work: the work for each image.
         workers: loader workers of each device.
         batch_size: samples in a batch.
         prefetch: batches that each worker prepares ahead.
@@ -34,7 +37,7 @@ class Setting:
     loader: str
     data: str
     source: Source
-    work: tuple[tuple[str, Any], ...]
+    work: Work
     workers: int
     batch_size: int
     prefetch: int

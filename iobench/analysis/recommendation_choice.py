@@ -10,7 +10,7 @@ come first. The choice ends if no change gains 5 %. The texts of all recommendat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iobench.analysis import recommendations
@@ -79,12 +79,9 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     judged_settings: set[str] = set()
     while True:
         gains = []
-        for candidate in _best_values(situation, now, remedies):
-            gain = gain_of(situation, now, candidate.after)
+        for gain, candidate in _best_values(situation, now, remedies):
             judged_settings.add(candidate.setting)
-            if candidate.setting in changed_settings or gain is None:
-                continue
-            if is_worthwhile(gain.factor):
+            if candidate.setting not in changed_settings and is_worthwhile(gain.factor):
                 gains.append((gain, candidate))
         if not gains:
             break
@@ -100,10 +97,10 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     if more_cpus is not None:
         changes.append(more_cpus)
     names = settings_of(situation)
-    recommended = {change.setting for change in changes}
+    useless_settings = judged_settings - {change.setting for change in changes}
     return Advice(
         tuple(changes),
-        without_effect=tuple(name for name in names if name in judged_settings - recommended),
+        without_effect=tuple(name for name in names if name in useless_settings),
         not_measured=tuple(name for name in names if name not in judged_settings),
     )
 
@@ -147,6 +144,7 @@ def gain_words(gain: Estimate) -> str:
 
 
 def _measured_gain(situation: Situation, before: Setting, after: Setting) -> Estimate | None:
+    """Return the ratio of two measured rates within rounds; None if either was not measured."""
     capacities = situation.capacities
     measured = capacities.loops if situation.loop is not None else capacities.loaders
     repeats_before = measured.get(before, ())
@@ -168,25 +166,26 @@ def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float |
     )
 
 
-def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[Candidate]:
+def _best_values(
+    situation: Situation, now: Setting, remedies: Sequence[str]
+) -> list[tuple[Gain, Candidate]]:
     """Return the best value of each setting: the first value with a gain within 2 % of the best.
 
     To leave out an augmentation is proposed only as a remedy, because it changes the images that
     the model sees.
     """
-    by_setting: dict[str, list[tuple[float, Candidate]]] = {}
+    by_setting: dict[str, list[tuple[Gain, Candidate]]] = {}
     for candidate in candidates(situation, now):
         if candidate.setting in AUGMENTATIONS and candidate.setting not in remedies:
             continue
         gain = gain_of(situation, now, candidate.after)
         if gain is not None:
-            values = by_setting.setdefault(candidate.setting, [])
-            values.append((gain.factor.median, candidate))
+            by_setting.setdefault(candidate.setting, []).append((gain, candidate))
     best_values = []
     for values in by_setting.values():
-        best_factor = max(factor for factor, _ in values)
-        best = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
-        best_values.append(best[0])
+        best_factor = max(gain.factor.median for gain, _ in values)
+        nearly_best = [pair for pair in values if pair[0].factor.median * _EQUAL >= best_factor]
+        best_values.append(nearly_best[0])
     return best_values
 
 
@@ -200,9 +199,7 @@ def _easiest_of_the_best(
     preferred = [pair for pair in gains if pair[1].setting in remedies] or gains
     best_factor = max(gain.factor.median for gain, _ in preferred)
     nearly_best = [
-        (gain, candidate)
-        for gain, candidate in preferred
-        if gain.factor.median * _NEARLY_EQUAL >= best_factor
+        pair for pair in preferred if pair[0].factor.median * _NEARLY_EQUAL >= best_factor
     ]
 
     def effort_then_gain(pair: tuple[Gain, Candidate]) -> tuple[int, float]:
@@ -260,33 +257,17 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
     is_limited_by_cpus = capacities.predict(now).limit == "decode" and now.all_workers >= cpus
     if not situation.is_predictable or not is_limited_by_cpus:
         return None
-    curve = {
-        workers: point
-        for workers, point in capacities.rates_by_workers(now).items()
-        if 0 < workers <= cpus
-    }
+    measured = capacities.rates_by_workers(now)
+    curve = {workers: point for workers, point in measured.items() if 0 < workers <= cpus}
     with_all_cpus = rate_at_workers(curve, cpus, None)
-    if with_all_cpus is None or len(curve) < FEWEST_COUNTS:
+    predicted = _rates_with_more_cpus(curve, cpus)
+    if with_all_cpus is None or not predicted:
         return None
-    predicted: dict[int, Estimate] = {}
-    for workers in range(cpus + 1, REACH * max(curve) + 1):
-        point = extrapolated(curve, workers)
-        if point is not None:
-            predicted[workers] = point
-    if not predicted:
-        return None
-    enough_cpus = [cpus for cpus, point in predicted.items() if point.median >= consumption.median]
+    enough_cpus = [
+        count for count, point in predicted.items() if point.median >= consumption.median
+    ]
     cpus_after = min(enough_cpus) if enough_cpus else max(predicted)
-    after = predicted[cpus_after]
-    # The loop cannot become faster than its device.
-    max_gain = consumption.median / rate
-    gain = Estimate(
-        min(after.median / with_all_cpus.median, max_gain),
-        min(after.low / with_all_cpus.high, max_gain),
-        min(after.high / with_all_cpus.low, consumption.high / rate),
-        coverage=0.0,
-        repeats=after.repeats,
-    )
+    gain = _gain_of_cpus(with_all_cpus, predicted[cpus_after], consumption, rate)
     if not is_worthwhile(gain):
         return None
     counts = ", ".join(map(str, sorted(curve)))
@@ -300,4 +281,45 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
         rate=rate * gain.median,
         limit="device" if enough_cpus else "decode",
         why=f"the curve of {counts} workers on this machine",
+    )
+
+
+def _rates_with_more_cpus(curve: Mapping[int, Estimate], cpus: int) -> dict[int, Estimate]:
+    """Return the predicted rates with more CPUs, each of which has a worker.
+
+    Args:
+        curve: the measured rates by number of workers, up to the number of CPUs.
+        cpus: the number of CPUs of this machine.
+
+    Returns:
+        Rates by number of CPUs; empty if the measured rates do not support a prediction.
+    """
+    if len(curve) < FEWEST_COUNTS:
+        return {}
+    predicted: dict[int, Estimate] = {}
+    for more_cpus in range(cpus + 1, REACH * max(curve) + 1):
+        point = extrapolated(curve, more_cpus)
+        if point is not None:
+            predicted[more_cpus] = point
+    return predicted
+
+
+def _gain_of_cpus(
+    before: Estimate, after: Estimate, consumption: Estimate, rate: float
+) -> Estimate:
+    """Return the gain of more CPUs. The loop cannot become faster than its device.
+
+    Args:
+        before: the loader's rate with all CPUs of this machine.
+        after: its rate with more CPUs.
+        consumption: the rate of the device.
+        rate: the rate of the loop before the change.
+    """
+    max_gain = consumption.median / rate
+    return Estimate(
+        min(after.median / before.median, max_gain),
+        min(after.low / before.high, max_gain),
+        min(after.high / before.low, consumption.high / rate),
+        coverage=0.0,
+        repeats=after.repeats,
     )

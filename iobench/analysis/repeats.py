@@ -10,14 +10,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, TypeGuard
+from dataclasses import replace
+from typing import Any, TypedDict, TypeGuard
 
 from iobench.results.statistics import Estimate, estimate, median, ratio
 from iobench.results.trial import Params, Trial
 
 Repeats = Sequence[Trial]
 """Trials of one kind with equal parameters."""
+
+
+class EstimateEntry(TypedDict):
+    """A median with its interval, as ``result.json`` stores it."""
+
+    median: float
+    low: float
+    high: float
+    coverage: float
+    repeats: int
 
 
 def by_settings(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
@@ -75,9 +85,20 @@ def median_of(repeats: Repeats, metric: str) -> float | None:
     return median(values) if values else None
 
 
-def estimate_as_dict(figure: Estimate | None) -> dict[str, Any] | None:
+def estimate_entry(figure: Estimate) -> EstimateEntry:
     """Return an estimate as ``result.json`` stores it."""
-    return None if figure is None else asdict(figure)
+    return EstimateEntry(
+        median=figure.median,
+        low=figure.low,
+        high=figure.high,
+        coverage=figure.coverage,
+        repeats=figure.repeats,
+    )
+
+
+def estimate_as_dict(figure: Estimate | None) -> EstimateEntry | None:
+    """Return an estimate as ``result.json`` stores it; None if there is no estimate."""
+    return None if figure is None else estimate_entry(figure)
 
 
 def scaled(figure: Estimate, factor: float) -> Estimate:
@@ -139,6 +160,12 @@ def stored_sample_bytes(trial: Trial) -> float | None:
     if not samples_per_s or not mb_per_s:
         return None
     return float(mb_per_s) * 1e6 / float(samples_per_s)
+
+
+def is_scattered(trials: Repeats, metric: str = "samples_per_s") -> bool:
+    """Return whether the largest repeat is more than 1.5 times the smallest of three or more."""
+    values = metric_values(trials, metric)
+    return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
 
 
 def epochs_of(repeats: Repeats) -> int | None:
