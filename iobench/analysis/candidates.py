@@ -1,6 +1,6 @@
 """PURE. The changes that are possible for a loader: settings and forms of the data.
 
-A change is possible if something measured it or predicts its rate: other numbers of workers, values
+A change is possible if its rate was measured or can be predicted: other numbers of workers, values
 of a setting that the run measured, another loader, a local copy, other shards or smaller images.
 ``iobench.analysis.recommendation_choice`` chooses among them by their gain.
 """

@@ -107,7 +107,9 @@ class Capacities:
     memory_bytes: float | None = None
 
     def predict(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
-        """Predict the rate of a loop with this setting, or of the loader if no loop was measured.
+        """Predict the rate of a loop with this setting.
+
+        If the rate of the device was not measured, it is the rate of the loader alone.
 
         Args:
             setting: the setting.

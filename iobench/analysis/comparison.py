@@ -339,7 +339,7 @@ def _has_generated_images(data: Mapping[str, Any]) -> bool:
 
 
 def _differ_in_rule(base: Result, new: Result, changes: Sequence[Change]) -> bool:
-    """Return whether rates are compared that were measured by different rules."""
+    """Return whether the runs measured rates by different rules, and these rates are compared."""
     return base.rates != new.rates and any(change.kind in _RATES_BY_RULE for change in changes)
 
 

@@ -3,9 +3,9 @@
 The gain of a change is measured if loops with it and without it ran. Otherwise it is the ratio of
 two predictions. An error that both predictions have cancels in this ratio.
 
-Changes are chosen one after the other, each on top of those before. Remedies of the primary cause
-come first. The choice ends if no change gains 5 %. The texts of all recommendations are in
-``iobench.analysis.recommendations``.
+Changes are chosen one after the other, each on top of the changes before it. Remedies of the
+primary cause come first. The choice ends if no change gains 5 %. The texts of all recommendations
+are in ``iobench.analysis.recommendations``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,24 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class _Option:
+    """A possible change with its gain."""
+
+    candidate: Candidate
+    gain: Gain
+
+    @property
+    def factor(self) -> float:
+        """The median of the gain."""
+        return self.gain.factor.median
+
+    @property
+    def setting(self) -> str:
+        """The setting that changes."""
+        return self.candidate.setting
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """The recommended changes, and the settings that are not worth a change.
 
@@ -78,21 +96,21 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     changed_settings: set[str] = set()
     judged_settings: set[str] = set()
     while True:
-        gains = []
-        for gain, candidate in _best_values(situation, now, remedies):
-            judged_settings.add(candidate.setting)
-            if candidate.setting not in changed_settings and is_worthwhile(gain.factor):
-                gains.append((gain, candidate))
-        if not gains:
+        options = []
+        for option in _best_values(situation, now, remedies):
+            judged_settings.add(option.setting)
+            if option.setting not in changed_settings and is_worthwhile(option.gain.factor):
+                options.append(option)
+        if not options:
             break
-        gain, candidate = _easiest_of_the_best(gains, remedies)
-        rate *= gain.factor.median
-        changes.append(_recommended(situation, candidate, gain, rate))
-        now = candidate.after
-        if candidate.setting in _NEW_SHARDS:
+        chosen = _easiest_of_the_best(options, remedies)
+        rate *= chosen.factor
+        changes.append(_recommended(situation, chosen, rate))
+        now = chosen.candidate.after
+        if chosen.setting in _NEW_SHARDS:
             changed_settings |= _NEW_SHARDS
         else:
-            changed_settings.add(candidate.setting)
+            changed_settings.add(chosen.setting)
     more_cpus = _more_cpus(situation, now, rate)
     if more_cpus is not None:
         changes.append(more_cpus)
@@ -124,6 +142,7 @@ def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | Non
         return None
     both_decode = predicted_before.limit == predicted_after.limit == "decode"
     if both_decode and situation.loop is not None:
+        # The ratio of two loaders within rounds has a smaller error than that of two predictions.
         within_rounds = rate_ratio(
             capacities.loaders.get(after.with_changes(source="warm", devices=1), ()),
             capacities.loaders.get(before.with_changes(source="warm", devices=1), ()),
@@ -166,61 +185,55 @@ def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float |
     )
 
 
-def _best_values(
-    situation: Situation, now: Setting, remedies: Sequence[str]
-) -> list[tuple[Gain, Candidate]]:
+def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[_Option]:
     """Return the best value of each setting: the first value with a gain within 2 % of the best.
 
     To leave out an augmentation is proposed only as a remedy, because it changes the images that
     the model sees.
     """
-    by_setting: dict[str, list[tuple[Gain, Candidate]]] = {}
+    by_setting: dict[str, list[_Option]] = {}
     for candidate in candidates(situation, now):
         if candidate.setting in AUGMENTATIONS and candidate.setting not in remedies:
             continue
         gain = gain_of(situation, now, candidate.after)
         if gain is not None:
-            by_setting.setdefault(candidate.setting, []).append((gain, candidate))
+            by_setting.setdefault(candidate.setting, []).append(_Option(candidate, gain))
     best_values = []
-    for values in by_setting.values():
-        best_factor = max(gain.factor.median for gain, _ in values)
-        nearly_best = [pair for pair in values if pair[0].factor.median * _EQUAL >= best_factor]
-        best_values.append(nearly_best[0])
+    for options in by_setting.values():
+        best_factor = max(option.factor for option in options)
+        best = [option for option in options if option.factor * _EQUAL >= best_factor]
+        best_values.append(best[0])
     return best_values
 
 
-def _easiest_of_the_best(
-    gains: Sequence[tuple[Gain, Candidate]], remedies: Sequence[str]
-) -> tuple[Gain, Candidate]:
+def _easiest_of_the_best(options: Sequence[_Option], remedies: Sequence[str]) -> _Option:
     """Return the easiest of the changes whose gain is nearly the largest.
 
     If some of the changes are remedies, one of these is returned.
     """
-    preferred = [pair for pair in gains if pair[1].setting in remedies] or gains
-    best_factor = max(gain.factor.median for gain, _ in preferred)
-    nearly_best = [
-        pair for pair in preferred if pair[0].factor.median * _NEARLY_EQUAL >= best_factor
-    ]
-
-    def effort_then_gain(pair: tuple[Gain, Candidate]) -> tuple[int, float]:
-        gain, candidate = pair
-        return candidate.effort, -gain.factor.median
-
-    return min(nearly_best, key=effort_then_gain)
+    preferred = [option for option in options if option.setting in remedies] or options
+    best_factor = max(option.factor for option in preferred)
+    nearly_best = [option for option in preferred if option.factor * _NEARLY_EQUAL >= best_factor]
+    return min(nearly_best, key=lambda option: (option.candidate.effort, -option.factor))
 
 
-def _recommended(
-    situation: Situation, candidate: Candidate, gain: Gain, rate: float
-) -> Recommendation:
-    """Return the recommendation of a candidate with its gain and its evidence."""
-    prediction = situation.capacities.predict(candidate.after)
+def _recommended(situation: Situation, option: _Option, rate: float) -> Recommendation:
+    """Return the recommendation of a change with its gain and its evidence.
+
+    Args:
+        situation: the situation of the run.
+        option: the change.
+        rate: samples/s after the change.
+    """
+    after, gain = option.candidate.after, option.gain
+    prediction = situation.capacities.predict(after)
     why = prediction.basis
     if gain.basis == "measured":
         why = "loops with both were run"
-    elif candidate.after.workers != situation.setting.workers:
-        why += _memory_words(situation, candidate.after)
+    elif after.workers != situation.setting.workers:
+        why += _memory_words(situation, after)
     return replace(
-        candidate.recommendation,
+        option.candidate.recommendation,
         gain=gain.factor,
         basis=gain.basis,
         rate=rate,

@@ -90,7 +90,7 @@ def unpredicted_remedies(
     capacities: Capacities,
     situation: Situation | None,
 ) -> Iterator[Recommendation]:
-    """Yield changes against a cause that this loop could make, without a gain.
+    """Yield the changes that this loop can make against a cause. None of them has a gain.
 
     Args:
         loop: the loop.

@@ -142,9 +142,11 @@ class StoreRow:
         object_bytes: the size of objects at the best rate.
         connections: the number of connections at the best rate.
         mb_per_s: the best rate.
-        object_bytes_95: the smallest object size that reaches 95 % of the best rate.
+        object_bytes_95: the smallest object size that reaches 95 % of the best rate; None if only
+            the largest size does.
         at_connections: the fixed number of connections in the sweep of object sizes.
-        connections_95: the fewest connections that reach 95 % of the best rate.
+        connections_95: the fewest connections that reach 95 % of the best rate; None if only the
+            largest number does.
         at_object_bytes: the fixed object size in the sweep of connections.
         cpu_s_per_gb: CPU time for each GB at the best rate.
     """
