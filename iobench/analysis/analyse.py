@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
@@ -10,21 +10,24 @@ from typing import Any
 from dataprep.message_text import counted
 from iobench.analysis import run_verdict
 from iobench.analysis.bandwidth_limits import beyond_limit_findings
-from iobench.analysis.capacity import Capacities, capacities
+from iobench.analysis.capacity import Capacities
 from iobench.analysis.epoch_cost import epoch_cost
-from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
-from iobench.analysis.fed_accelerators import accelerator_counts, measured_rows
+from iobench.analysis.evidence import Evidence, evidence, storage_of, unmeasured_ceilings
+from iobench.analysis.fed_accelerators import AcceleratorCount, accelerator_counts, measured_rows
+from iobench.analysis.feeds_table import Feeds, feeds
 from iobench.analysis.finding_rules import RULES
-from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_summary, on_all_hosts
+from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_table, on_all_hosts
 from iobench.analysis.loop_findings import first_batch_finding, loop_findings
-from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_loops
+from iobench.analysis.loops import Loop
+from iobench.analysis.measured_capacities import capacities
 from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
 from iobench.analysis.recommendation_choice import Advice, advise, gain_words
 from iobench.analysis.recommendations import Recommendation, config_value
-from iobench.analysis.remedies import REMEDIES, in_order, unpredicted_remedies
+from iobench.analysis.remedies import REMEDIES, fewer_workers, in_order, unpredicted_remedies
 from iobench.analysis.run_verdict import Confidence
+from iobench.analysis.selected_loops import SelectedLoops, select_loops
 from iobench.analysis.situation import (
     ACCURATE,
     PredictionCheck,
@@ -32,18 +35,12 @@ from iobench.analysis.situation import (
     check_predictions,
     situation,
 )
-from iobench.analysis.sizing import Feeds, Supply, feeds, host_supplies, scale
-from iobench.analysis.summary_rows import (
-    access_rows,
-    disk_rows,
-    layout_rows,
-    loader_rows,
-    processes_rows,
-    store_rows,
-    watched_rows,
-)
+from iobench.analysis.sizing import scale
+from iobench.analysis.summary_tables import Tables, tables_of
+from iobench.analysis.supplies import Supply, host_supplies
 from iobench.analysis.watched_findings import watched_findings
 from iobench.results.result import Finding, Result
+from iobench.results.statistics import Estimate
 
 _MOST_SEVERE_FIRST = ("problem", "warning", "info")
 
@@ -64,6 +61,7 @@ class Analysis:
         confidence: how far the verdict can be trusted; None without training loops.
         feeds: how many accelerators the host feeds; None if no rate for it was measured.
         supplies: the rates of the parts of the host.
+        tables: the tables of the summary.
         verdict: the conclusion about the run in one sentence.
         summary: the analysis as ``result.json`` stores it.
         doubt: the reason why the figures of ``loop`` are not evidence; empty if they are.
@@ -80,6 +78,7 @@ class Analysis:
     confidence: Confidence | None
     feeds: Feeds | None
     supplies: Sequence[Supply]
+    tables: Tables
     verdict: str
     summary: Mapping[str, Any]
     doubt: str = ""
@@ -99,101 +98,65 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     result = on_all_hosts(all_hosts_result)
     reliable = evidence(result)
     reliable_result = replace(result, trials=reliable.trials)
+    loops = select_loops(result, reliable, group)
+    loop = loops.leading
 
-    # Trials that are not evidence are removed from a loop, if each of its inputs keeps a trial.
-    # Otherwise the loop keeps all its trials for the tables, but no conclusion is drawn from it.
-    loops_of_all_trials = training_loops(result.trials)
-    loops_of_evidence = {loop.group: loop for loop in training_loops(reliable.trials)}
-    loops = [_reliable_loop(loop, loops_of_evidence) or loop for loop in loops_of_all_trials]
-    reliable_loops = [loop for loop in loops if loop is loops_of_evidence.get(loop.group)]
-    loop = leading_loop([loop for loop in loops if group in (None, loop.group)])
-    is_reliable = loop is None or loop in reliable_loops
-    doubt = ""
-    if loop is not None and not is_reliable:
-        doubt = reliable.doubts.get(loop.group, "")
-
-    capacities_by_group = {
-        member.group: capacities(reliable_result, member, reliable_loops) for member in loops
-    }
+    capacities_by_group: dict[str, Capacities] = {}
+    for member in loops.shown:
+        capacities_by_group[member.group] = capacities(reliable_result, member, loops.reliable)
     if loop is not None:
         own_capacities = capacities_by_group[loop.group]
     else:
-        own_capacities = capacities(reliable_result, None, reliable_loops)
+        own_capacities = capacities(reliable_result, None, loops.reliable)
 
     causes: list[Finding] = []
-    for reliable_loop in reliable_loops:
+    for reliable_loop in loops.reliable:
         causes += loop_findings(reliable_loop, capacities_by_group[reliable_loop.group])
-    findings_without_advice = [
-        *causes,
-        *watched_findings(reliable.trials),
-        *probe_findings(reliable_result),
-        *first_batch_finding(reliable.trials),
-        *shared_loader_findings(reliable.trials),
-        *reliable.faults,
-        *measurement_findings(result, loops_of_all_trials),
-        *hosts_findings(all_hosts_result),
-        *beyond_limit_findings(result),
-        *unmeasured_ceilings(storage_of(result, reliable.trials), reliable_loops),
-    ]
+    other_findings = _other_findings(all_hosts_result, result, reliable, loops)
+    findings_without_advice = [*causes, *other_findings]
     primary = _primary(findings_without_advice, loop)
-    current = situation(reliable_result, own_capacities, loop) if is_reliable else None
+    current = None
+    if loops.is_leading_reliable:
+        current = situation(reliable_result, own_capacities, loop)
     advice = _advice(current, loop, primary, causes, reliable_result, own_capacities)
-    findings = tuple(
-        _with_advice(finding, finding is primary, advice) for finding in findings_without_advice
-    )
+    findings = []
+    for finding in findings_without_advice:
+        is_primary = finding is primary
+        cpus = own_capacities.processors
+        findings.append(_with_advice(finding, advice, loops, cpus, is_primary=is_primary))
 
-    sized_loop = loop if is_reliable else None
+    sized_loop = loop if loops.is_leading_reliable else None
     supplies = host_supplies(reliable_result, own_capacities, sized_loop)
-    families = accelerator_counts(reliable_loops, causes)
-    has_supply = any(supply.samples_per_s for supply in supplies)
-    fed_accelerators = None
-    if families or sized_loop is not None or has_supply:
-        fed_accelerators = feeds(supplies, sized_loop, advice, measured=measured_rows(families))
+    families = accelerator_counts(loops.reliable, causes)
+    fed_accelerators = _fed_accelerators(supplies, families, sized_loop, advice)
 
-    tables = _tables(result, loops)
-    if loop is not None and loop.farthest:
-        verdict = run_verdict.loop_verdict(loop, findings, named=len(loops) > 1, doubt=doubt)
-    else:
-        any_done = any(trial.status == "done" for trial in result.trials)
-        verdict = run_verdict.verdict_without_loop(tables, any_done, result.environment)
-    headline = hosts_headline(all_hosts_result)
-    if headline:
-        verdict = f"{headline} Host 0: {verdict}"
-    confidence = run_verdict.confidence(loop, findings, doubt) if loop is not None else None
-    checks = check_predictions(reliable_loops, capacities_by_group)
-    on_fewer_hosts = [trial for trial in all_hosts_result.trials if "hosts" in trial.params]
-    reliable_on_any_hosts = replace(all_hosts_result, trials=(*reliable.trials, *on_fewer_hosts))
-    summary = {
-        "verdict": verdict,
-        "confidence": str(confidence) if confidence is not None else None,
-        **_headline_figures(loop),
-        **tables,
-        "recommendations": [change.as_dict() for change in advice.changes],
-        "without_effect": list(advice.without_effect),
-        "not_measured": list(advice.not_measured),
-        "predictions": [check.as_dict() for check in checks],
-        "feeds": fed_accelerators.as_dict() if fed_accelerators else None,
-        "accelerators": [count.as_dict() for family in families for count in family],
-        "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, loops)],
-        **hosts_summary(all_hosts_result),
-        **_requested_sizing(reliable_on_any_hosts, own_capacities, sized_loop),
-    }
-    return Analysis(
+    tables = tables_of(result.trials, loops.shown)
+    verdict = _verdict(all_hosts_result, result, loops, findings, tables)
+    confidence = None
+    if loop is not None:
+        confidence = run_verdict.confidence(loop, findings, loops.doubt)
+    analysis = Analysis(
         result=all_hosts_result,
-        loops=loops,
+        loops=loops.shown,
         loop=loop,
         capacities=own_capacities,
         situation=current,
         advice=advice,
-        checks=checks,
-        findings=findings,
+        checks=check_predictions(loops.reliable, capacities_by_group),
+        findings=tuple(findings),
         confidence=confidence,
         feeds=fed_accelerators,
         supplies=supplies,
+        tables=tables,
         verdict=verdict,
-        summary=summary,
-        doubt=doubt,
+        summary={},
+        doubt=loops.doubt,
     )
+    summary = {
+        **_summary(analysis, result, families),
+        **_requested_sizing(analysis, reliable, sized_loop),
+    }
+    return replace(analysis, summary=summary)
 
 
 def summarised(result: Result) -> Result:
@@ -233,9 +196,10 @@ def how_words(change: Recommendation) -> list[str]:
     if change.command:
         ways.append(change.command)
     elif change.config:
-        options = [
-            f"--set {quote(f'{key}={config_value(value)}')}" for key, value in change.config.items()
-        ]
+        options = []
+        for key, value in change.config.items():
+            assignment = f"{key}={config_value(value)}"
+            options.append(f"--set {quote(assignment)}")
         ways.append(f"iobench: {' '.join(options)}")
     if change.code:
         ways.append(f"PyTorch: {change.code}" if "DataLoader" in change.code else change.code)
@@ -244,9 +208,8 @@ def how_words(change: Recommendation) -> list[str]:
 
 def prediction_accuracy_words(checks: Sequence[PredictionCheck], group: str) -> str:
     """Return how accurate the predictions were for the loop ``group``."""
-    errors = [
-        abs(check.error) for check in checks if check.group == group and check.error is not None
-    ]
+    own_errors = [check.error for check in checks if check.group == group]
+    errors = [abs(error) for error in own_errors if error is not None]
     if not errors:
         return "The predictions were not validated: add the loader of a loop under loaders."
     loops = counted(len(errors), "measured loop")
@@ -255,17 +218,72 @@ def prediction_accuracy_words(checks: Sequence[PredictionCheck], group: str) -> 
     return f"Predictions were checked on {loops}: off by up to {max(errors) * 100:.0f} %."
 
 
-def _reliable_loop(loop: Loop, loops_of_evidence: Mapping[str, Loop]) -> Loop | None:
-    """Return the loop without the trials that are no evidence; None if an input loses all trials.
+def _other_findings(
+    all_hosts_result: Result, result: Result, reliable: Evidence, loops: SelectedLoops
+) -> Iterator[Finding]:
+    """Yield all findings but the causes of the losses of loops.
 
     Args:
-        loop: the loop with all its trials.
-        loops_of_evidence: the loops of the trials that are evidence, by group.
+        all_hosts_result: the run, with trials on any number of hosts.
+        result: the run without trials on fewer hosts.
+        reliable: the trials of ``result`` that are evidence.
+        loops: the loops of the run.
     """
-    reliable = loops_of_evidence.get(loop.group)
-    if reliable is not None and reliable.inputs.keys() == loop.inputs.keys():
-        return reliable
-    return None
+    yield from watched_findings(reliable.trials)
+    yield from probe_findings(replace(result, trials=reliable.trials))
+    yield from first_batch_finding(reliable.trials)
+    yield from shared_loader_findings(reliable.trials)
+    yield from reliable.faults
+    yield from measurement_findings(result, loops.of_all_trials)
+    yield from hosts_findings(all_hosts_result)
+    yield from beyond_limit_findings(result)
+    yield from unmeasured_ceilings(storage_of(result, reliable.trials), loops.reliable)
+
+
+def _fed_accelerators(
+    supplies: Sequence[Supply],
+    families: Sequence[Sequence[AcceleratorCount]],
+    loop: Loop | None,
+    advice: Advice,
+) -> Feeds | None:
+    """Return how many accelerators the host feeds; None if no rate for it was measured."""
+    has_supply = any(supply.samples_per_s for supply in supplies)
+    if not families and loop is None and not has_supply:
+        return None
+    return feeds(supplies, loop, advice, measured=measured_rows(families))
+
+
+def _verdict(
+    all_hosts_result: Result,
+    result: Result,
+    loops: SelectedLoops,
+    findings: Sequence[Finding],
+    tables: Tables,
+) -> str:
+    """Return the conclusion about the run.
+
+    On several hosts, the sum over hosts comes before the verdict on host 0.
+
+    Args:
+        all_hosts_result: the run, with trials on any number of hosts.
+        result: the run without trials on fewer hosts.
+        loops: the loops of the run.
+        findings: the findings of the run.
+        tables: the tables of the run.
+    """
+    loop = loops.leading
+    if loop is not None and loop.farthest:
+        is_one_of_several = len(loops.shown) > 1
+        verdict = run_verdict.loop_verdict(
+            loop, findings, named=is_one_of_several, doubt=loops.doubt
+        )
+    else:
+        any_done = any(trial.status == "done" for trial in result.trials)
+        verdict = run_verdict.verdict_without_loop(
+            tables, any_done=any_done, environment=result.environment
+        )
+    headline = hosts_headline(all_hosts_result)
+    return f"{headline} Host 0: {verdict}" if headline else verdict
 
 
 def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
@@ -276,12 +294,9 @@ def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
     the measurement is never the primary finding.
     """
     group = loop.group if loop is not None else ""
-    causes = [
-        finding
-        for finding in findings
-        if RULES[finding.code].kind == "cause" and finding.of == group
-    ]
-    largest_share = max((cause.share or 0.0 for cause in causes), default=0.0)
+    own_findings = [finding for finding in findings if finding.of == group]
+    causes = [finding for finding in own_findings if RULES[finding.code].kind == "cause"]
+    largest_share = max([cause.share or 0.0 for cause in causes], default=0.0)
     for cause in causes:
         # The time that ranks wait for the slowest one is also part of the share of its input.
         if cause.code == "uneven-ranks" and (cause.share or 0.0) >= largest_share / 2:
@@ -323,85 +338,114 @@ def _advice(
     predicted = advise(current, remedies) if current is not None else Advice()
     if loop is None or primary is None:
         return predicted
-    without_effect = set(predicted.without_effect)
-    if "workers" in without_effect:
-        without_effect.add("measure_workers")
     without_gain: list[Recommendation] = []
     other_causes = [cause for cause in causes if cause is not primary]
     for finding in (primary, *other_causes):
         if finding.of != loop.group:
             continue
         without_gain += unpredicted_remedies(loop, finding, result, own_capacities, current)
-        if isinstance(finding.recommendation, Recommendation):
-            without_gain.append(finding.recommendation)
-    without_gain = [change for change in without_gain if change.setting not in without_effect]
-    changes = in_order(primary, predicted.changes, without_gain)
+    without_effect = set(predicted.without_effect)
+    if "workers" in without_effect:
+        without_effect.add("measure_workers")
+    useful = [change for change in without_gain if change.setting not in without_effect]
+    changes = in_order(primary, predicted.changes, useful)
     recommended = {change.setting for change in changes}
-    return Advice(
-        changes,
-        without_effect=predicted.without_effect,
-        not_measured=tuple(name for name in predicted.not_measured if name not in recommended),
-    )
+    not_measured = [name for name in predicted.not_measured if name not in recommended]
+    return Advice(changes, predicted.without_effect, tuple(not_measured))
 
 
-def _with_advice(finding: Finding, is_primary: bool, advice: Advice) -> Finding:
-    """Return a finding whose ``advice`` is the text of its recommendation.
+def _with_advice(
+    finding: Finding, advice: Advice, loops: SelectedLoops, cpus: float | None, *, is_primary: bool
+) -> Finding:
+    """Return a finding whose ``advice`` is the text of its recommendation, if it has one.
 
     A primary cause gets the first recommendation of the run.
+
+    Args:
+        finding: the finding.
+        advice: the recommendations of the run.
+        loops: the loops of the run.
+        cpus: the CPUs that the run could use; None if they are unknown.
+        is_primary: whether it is the primary finding.
     """
-    change: Any = finding.recommendation
+    change: Recommendation | None = None
     if is_primary and advice.changes and RULES[finding.code].kind == "cause":
         change = advice.changes[0]
-    if not isinstance(change, Recommendation):
+    elif finding.code == "too-many-workers" and cpus:
+        (loop,) = [loop for loop in loops.reliable if loop.group == finding.of]
+        change = fewer_workers(loop, cpus)
+    if change is None:
         return replace(finding, primary=is_primary)
     sentence = "; ".join([recommendation_words(change), *how_words(change)])
     return replace(finding, primary=is_primary, advice=sentence, recommendation=change.as_dict())
 
 
-def _tables(result: Result, loops: Sequence[Loop]) -> dict[str, Any]:
-    """Return the tables of the summary."""
-    trials = result.trials
-    return {
-        "training": [loop.as_dict() for loop in loops],
-        "ladder": [loop.ladder_dict() for loop in loops if loop.ladder.rungs],
-        "scaling": [row.as_dict() for row in device_scaling(loops)],
-        "loaders": [row.as_dict() for row in loader_rows(trials)],
-        "disks": [row.as_dict() for row in disk_rows(trials)],
-        "access": [{**row.as_dict(), "kind": row.kind} for row in access_rows(trials)],
-        "layouts": [row.as_dict() for row in layout_rows(trials)],
-        "object_stores": [row.as_dict() for row in store_rows(trials)],
-        "watched": [row.as_dict() for row in watched_rows(trials)],
-        "processes": [row.as_dict() for row in processes_rows(trials)],
+def _summary(
+    analysis: Analysis, result: Result, families: Sequence[Sequence[AcceleratorCount]]
+) -> dict[str, Any]:
+    """Return the summary as ``result.json`` stores it.
+
+    Args:
+        analysis: the analysis, without its summary.
+        result: the run without trials on fewer hosts.
+        families: the numbers of accelerators that were measured side by side.
+    """
+    advice, feeds_table = analysis.advice, analysis.feeds
+    summary = {
+        "verdict": analysis.verdict,
+        "confidence": str(analysis.confidence) if analysis.confidence is not None else None,
+        **_headline_figures(analysis.loop),
+        **analysis.tables.as_dict(),
+        "recommendations": [change.as_dict() for change in advice.changes],
+        "without_effect": list(advice.without_effect),
+        "not_measured": list(advice.not_measured),
+        "predictions": [check.as_dict() for check in analysis.checks],
+        "feeds": feeds_table.as_dict() if feeds_table is not None else None,
+        "accelerators": [count.as_dict() for family in families for count in family],
+        "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, analysis.loops)],
     }
+    hosts = hosts_table(analysis.result)
+    if hosts is not None:
+        summary["hosts"] = hosts.as_dict()
+    return summary
+
+
+def _requested_sizing(analysis: Analysis, reliable: Evidence, loop: Loop | None) -> dict[str, Any]:
+    """Return the sizing and the cost, if the config has the sections ``scale`` and ``cost``.
+
+    Args:
+        analysis: the analysis.
+        reliable: the trials on all hosts that are evidence.
+        loop: the loop whose rate is used; None if it is not evidence, or if there is none.
+    """
+    all_trials = analysis.result.trials
+    on_fewer_hosts = [trial for trial in all_trials if "hosts" in trial.params]
+    result = replace(analysis.result, trials=(*reliable.trials, *on_fewer_hosts))
+    summary = {}
+    scale_settings = result.config.get("scale")
+    if scale_settings:
+        sizing = scale(result, analysis.capacities, loop, scale_settings)
+        summary["scale"] = sizing.as_dict()
+    cost_settings = result.config.get("cost")
+    if cost_settings:
+        summary["cost"] = epoch_cost(result, loop, cost_settings).as_dict()
+    return summary
 
 
 def _headline_figures(loop: Loop | None) -> dict[str, float | None]:
-    """Return the medians of the loop that the verdict is about."""
+    """Return the medians of the loop that the verdict is about; None for unknown figures."""
     if loop is None:
-        return {
-            "au_mlperf": None,
-            "au_ceiling": None,
-            "samples_per_second": None,
-            "stall_fraction": None,
-            "waiting_fraction": None,
-        }
-    rate, share, loss, waiting = loop.rate(), loop.au_ceiling, loop.loss, loop.waiting
+        names = ("au_mlperf", "au_ceiling", "samples_per_second", "stall_fraction")
+        return dict.fromkeys([*names, "waiting_fraction"])
     return {
         "au_mlperf": loop.metric("au_mlperf"),
-        "au_ceiling": share.median if share is not None else None,
-        "samples_per_second": rate.median if rate is not None and loop.farthest else None,
-        "stall_fraction": loss.median if loss is not None else None,
-        "waiting_fraction": waiting.median if waiting is not None else None,
+        "au_ceiling": _median(loop.au_ceiling),
+        "samples_per_second": _median(loop.rate()) if loop.farthest else None,
+        "stall_fraction": _median(loop.loss),
+        "waiting_fraction": _median(loop.waiting),
     }
 
 
-def _requested_sizing(
-    result: Result, own_capacities: Capacities, loop: Loop | None
-) -> dict[str, Any]:
-    """Return the sizing and the cost, if the config has the sections ``scale`` and ``cost``."""
-    summary: dict[str, Any] = {}
-    if settings := result.config.get("scale"):
-        summary["scale"] = scale(result, own_capacities, loop, settings).as_dict()
-    if settings := result.config.get("cost"):
-        summary["cost"] = epoch_cost(result, loop, settings).as_dict()
-    return summary
+def _median(figure: Estimate | None) -> float | None:
+    """Return the median of a figure; None if there is no figure."""
+    return figure.median if figure is not None else None

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import make_finding
-from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import by_settings, cold_label, estimate_of, is_number, is_on_store
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import reach
@@ -20,6 +20,7 @@ from iobench.results.statistics import Estimate
 _MB_PER_GBIT = 1000 / 8
 _MB_PER_MIB = 2**20 / 1e6
 _LINKS = {"pcie": "its PCI Express lanes", "sata": "its SATA port"}
+"""The names of a disk's links, by their transport."""
 _VOLUMES = {"ebs", "google-persistent-disk", "azure-managed-disk"}
 """Block devices that are reached over a network of their own, not over the network cards."""
 
@@ -40,7 +41,7 @@ class BandwidthLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class _MeasuredRate:
+class _RateFromStorage:
     """A rate that came from storage, and the limit of that storage if it is known."""
 
     location: str
@@ -52,35 +53,39 @@ class _MeasuredRate:
 def target_limit(label: str, result: Result) -> BandwidthLimit | None:
     """Return the lowest limit between this machine and a disk target; None if none is known."""
     target = _section(result.environment, "targets", label)
-    settings = _section(result.config, "limits", "targets", label)
-    references = _section(result.references, "limits")
     storage_kind = str(target.get("kind", ""))
-    limits = []
-    if is_number(settings.get("mb_per_s")):
-        source = f"limits.targets.{label}"
-        limits.append(BandwidthLimit(settings["mb_per_s"], "the device", source))
-    volume_mib_per_s = _section(references, "volumes").get(str(settings.get("volume")))
-    if is_number(volume_mib_per_s):
-        part = f"a volume of type {settings['volume']}"
-        mb_per_s = volume_mib_per_s * _MB_PER_MIB
-        limits.append(BandwidthLimit(mb_per_s, part, _file_words(references)))
+    limits = list(_configured_limits(label, result))
     if storage_kind and reach(storage_kind) == "memory":
         return _lowest(limits)
     device = _section(target, "device")
     if is_number(device.get("link_mb_per_s")):
         part = _LINKS.get(str(device.get("transport")), "its link")
         limits.append(BandwidthLimit(device["link_mb_per_s"], part, "the kernel (sysfs)"))
+    references = _section(result.references, "limits")
     ebs_gbit_per_s = _section(references, "instance").get("ebs_gbit_per_s")
-    is_network_file_system = (
-        storage_kind and reach(storage_kind) == "network" and storage_kind not in _VOLUMES
-    )
     if storage_kind == "ebs" and is_number(ebs_gbit_per_s):
         part = f"EBS of {references.get('instance_type')}"
         mb_per_s = ebs_gbit_per_s * _MB_PER_GBIT
         limits.append(BandwidthLimit(mb_per_s, part, _file_words(references)))
-    elif is_network_file_system:
+    elif storage_kind and reach(storage_kind) == "network" and storage_kind not in _VOLUMES:
         limits += _network_limits(result)
     return _lowest(limits)
+
+
+def _configured_limits(label: str, result: Result) -> Iterator[BandwidthLimit]:
+    """Yield the limits of a disk target that its settings under ``limits.targets`` give.
+
+    They are its rate, and the rate of its type of volume in the file of limits.
+    """
+    settings = _section(result.config, "limits", "targets", label)
+    if is_number(settings.get("mb_per_s")):
+        yield BandwidthLimit(settings["mb_per_s"], "the device", f"limits.targets.{label}")
+    references = _section(result.references, "limits")
+    volume_mib_per_s = _section(references, "volumes").get(str(settings.get("volume")))
+    if is_number(volume_mib_per_s):
+        part = f"a volume of type {settings['volume']}"
+        mb_per_s = volume_mib_per_s * _MB_PER_MIB
+        yield BandwidthLimit(mb_per_s, part, _file_words(references))
 
 
 def store_limit(label: str, result: Result) -> BandwidthLimit | None:
@@ -104,7 +109,7 @@ def beyond_limit_findings(result: Result) -> Iterator[Finding]:
 
     The finding has the fastest of these rates.
     """
-    fastest: dict[str, _MeasuredRate] = {}
+    fastest: dict[str, _RateFromStorage] = {}
     for measured in _rates_from_storage(result):
         if measured.limit is None or measured.rate.median <= measured.limit.mb_per_s:
             continue
@@ -115,12 +120,11 @@ def beyond_limit_findings(result: Result) -> Iterator[Finding]:
         limit = measured.limit
         if limit is None:
             continue
-        yield make_finding(
-            "beyond-limit",
+        evidence = (
             f"{location} gave {measured.rate.median:,.0f} MB/s ({measured.description}); "
-            f"{limit.part} carries {limit.mb_per_s:,.0f} at most ({limit.source})",
-            advice_on("beyond-limit"),
+            f"{limit.part} carries {limit.mb_per_s:,.0f} at most ({limit.source})"
         )
+        yield make_finding("beyond-limit", evidence, advice_on("beyond-limit"))
 
 
 def _network_limits(result: Result) -> list[BandwidthLimit]:
@@ -147,7 +151,7 @@ def _network_limits(result: Result) -> list[BandwidthLimit]:
     return limits
 
 
-def _rates_from_storage(result: Result) -> Iterator[_MeasuredRate]:
+def _rates_from_storage(result: Result) -> Iterator[_RateFromStorage]:
     """Yield the rates that came from a store, or from a disk as proved."""
     targets = result.environment.get("targets") or {}
     for kind in ("disk", "object", "loader", "train"):
@@ -158,15 +162,16 @@ def _rates_from_storage(result: Result) -> Iterator[_MeasuredRate]:
             if kind == "object" or is_on_store(params):
                 store = str(params.get("store", "data"))
                 description = f"{kind} {params.get('operation', '')}"
-                yield _MeasuredRate(store, description, rate, store_limit(store, result))
+                yield _RateFromStorage(store, description, rate, store_limit(store, result))
             elif label in ("cold", "direct"):
                 data = str(params.get("data") or "")
                 target = str(params.get("target") or folder_key(data, targets))
                 limit = target_limit(target, result)
-                yield _MeasuredRate(target, f"{kind}, {label}", rate, limit)
+                yield _RateFromStorage(target, f"{kind}, {label}", rate, limit)
 
 
 def _lowest(limits: Sequence[BandwidthLimit]) -> BandwidthLimit | None:
+    """Return the limit with the lowest rate; None without limits."""
     return min(limits, key=lambda limit: limit.mb_per_s, default=None)
 
 

@@ -1,6 +1,6 @@
 """PURE. The changes that are possible for a loader: settings and forms of the data.
 
-A change is possible if something measured it or predicts its rate: other numbers of workers, values
+A change is possible if its rate was measured or can be predicted: other numbers of workers, values
 of a setting that the run measured, another loader, a local copy, other shards or smaller images.
 ``iobench.analysis.recommendation_choice`` chooses among them by their gain.
 """
@@ -14,7 +14,8 @@ from typing import Any
 
 from dataprep.formats import DEFAULT_FORMAT
 from iobench.analysis import recommendations
-from iobench.analysis.capacity import Capacities, Setting
+from iobench.analysis.capacity import Capacities
+from iobench.analysis.loader_setting import Setting
 from iobench.analysis.loops import Source
 from iobench.analysis.recommendations import Recommendation, shard_command
 from iobench.analysis.situation import Situation
@@ -32,6 +33,7 @@ _SHARDS = ("shards", "originals")
 """Names of data that are stored in shards."""
 
 _NO_EFFORT, _SOME_EFFORT, _NEW_SHARDS = 0, 1, 2
+"""How much work a change is: a key of the config, a change to the training, or new shards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Candidate:
     Attributes:
         after: the setting after the change.
         recommendation: how to make the change, without a gain.
-        effort: how much work the change is: 0 for a key of the config, 2 for new shards.
+        effort: how much work the change is, from ``_NO_EFFORT`` to ``_NEW_SHARDS``.
     """
 
     after: Setting
@@ -87,6 +89,7 @@ def settings_of(situation: Situation) -> list[str]:
 
 
 def _numbers_of_workers(situation: Situation, now: Setting) -> Iterator[Candidate]:
+    """Yield the measured numbers of workers, and the maximum that can be predicted."""
     capacities = situation.capacities
     counts = capacities.worker_counts(now)
     numbers = set(counts)
@@ -127,6 +130,7 @@ def _max_workers(capacities: Capacities, now: Setting, measured: int) -> int:
 
 
 def _without_augmentations(situation: Situation, now: Setting) -> Iterator[Candidate]:
+    """Yield the settings without each of the augmentations that can be left out."""
     work = dict(now.work)
     for name in AUGMENTATIONS:
         if work.get(name):
@@ -171,6 +175,7 @@ def _normalised_on_device(situation: Situation, now: Setting) -> Iterator[Candid
 
 
 def _sequential_loader(situation: Situation, now: Setting) -> Iterator[Candidate]:
+    """Yield the loader that reads shards in sequence, instead of the one for single records."""
     if now.loader == "torch-map":
         change = recommendations.read_in_sequence(situation.config_key, now.loader)
         yield Candidate(now.with_changes(loader="torch-iterable"), change, _NO_EFFORT)
@@ -200,7 +205,7 @@ def _other_data(situation: Situation, now: Setting) -> Iterator[Candidate]:
 
     They are packed into shards, resized, or in shards of another size.
     """
-    data: Mapping[str, Any] = situation.result.config.get("data") or {}
+    data = situation.result.config.get("data") or {}
     settings: list[Setting] = []
     for measured in (*situation.capacities.loaders, *situation.capacities.loops):
         if measured.work != now.work or measured.data == now.data:
@@ -245,9 +250,10 @@ def _with_data(
             # The originals of given shards are unknown. Images that are smaller than the model's
             # input would be enlarged.
             return None
+        command = shard_command(data, record_format=record_format, side_px=side_px)
         change = recommendations.store_smaller_images(
             side_px,
-            shard_command(data, record_format=record_format, side_px=side_px),
+            command,
             side_px_now=side_px_now,
             also_pack=now.packing not in _SHARDS,
             config=config,
@@ -269,7 +275,14 @@ def _with_data(
 
 
 def _side_px(setting: Setting, data: Mapping[str, Any]) -> int | None:
-    """Return the short side of the stored images; None if they have the sizes of the source."""
+    """Return the short side of the stored images in pixels.
+
+    None if they have the sizes of the source, or if the sizes of given shards are unknown.
+
+    Args:
+        setting: the setting that reads the images.
+        data: the section ``data`` of the run's config.
+    """
     if setting.packing in _NOT_RESIZED or data.get("shards"):
         return None
     return setting.side_px or data.get("size")

@@ -4,145 +4,30 @@ With loader workers, the device and the loader run at the same time, and the slo
 the loop. Without workers, the process that trains also loads, so that the seconds of both add up.
 
 The rate of a loader with another number of workers comes from the curve through the measured
-numbers (``iobench.analysis.worker_scaling``). ``iobench.analysis.situation`` compares the
-predictions with loops that were measured.
+numbers (``iobench.analysis.worker_scaling``). ``iobench.analysis.measured_capacities`` collects the
+rates from the trials of a run. ``iobench.analysis.situation`` compares the predictions with loops
+that were measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from iobench.analysis.loops import FARTHEST, Loop, Source
-from iobench.analysis.repeats import (
-    Repeats,
-    arrival_rate,
-    by_settings,
-    cold_label,
-    data_name,
-    epochs_of,
-    is_number,
-    is_on_store,
-    median_of,
-    rate_of,
-    usable_cpus,
-    with_rate_over_epochs,
-)
-from iobench.analysis.store_limits import (
-    StorePoint,
-    connections_of,
-    rate_at,
-    read_bytes_of,
-    store_points,
-)
+from iobench.analysis.loader_setting import Setting, Work
+from iobench.analysis.loops import Source
+from iobench.analysis.repeats import Repeats, median_of, rate_of, scaled
+from iobench.analysis.store_limits import StorePoint, connections_of, rate_at, read_bytes_of
 from iobench.analysis.worker_scaling import rate_at_workers
 from iobench.loaders.capabilities import capabilities_of
-from iobench.loaders.settings import ImageSettings
-from iobench.results.result import Result
-from iobench.results.statistics import Estimate, median
-from iobench.results.trial import Params, Trial
-from iobench.results.wording import params_words
+from iobench.results.statistics import Estimate, estimate
+from iobench.results.trial import Params
 
 _LIMITED_BY_LOADER = 0.9
 """A loop that runs below this share of its device's rate shows the rate of its loader."""
 _CLEARLY_SLOWER = 0.9
 """A loader that reads from storage below this share of its rate from memory is limited by it."""
-_WORK_DEFAULTS: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
-"""The parameters that describe the work of a loader for each image, with their defaults."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting of a loader.
-
-    Attributes:
-        loader: the name of the loader.
-        data: the name of the data without its location, such as ``shards-16MB``.
-        source: where the samples come from.
-        work: the work for each image, as pairs of a parameter of ``_WORK_DEFAULTS`` and its value.
-        workers: loader workers of each device.
-        batch_size: samples in a batch.
-        prefetch: batches that each worker prepares ahead.
-        pin_memory: whether batches are copied to pinned memory.
-        devices: number of devices.
-    """
-
-    loader: str
-    data: str
-    source: Source
-    work: tuple[tuple[str, Any], ...]
-    workers: int
-    batch_size: int
-    prefetch: int
-    pin_memory: bool = False
-    devices: int = 1
-
-    def with_changes(self, **changes: Any) -> Setting:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
-
-    @property
-    def images(self) -> str:
-        """The name of the images, without the size of the shards.
-
-        It is ``shards`` for ``shards-16MB``. It is ``shards-320px`` for ``shards-320px``, because
-        these shards hold smaller images than ``shards``.
-        """
-        return self.data if self.data.endswith("px") else self.packing
-
-    @property
-    def packing(self) -> str:
-        """How the images are stored: ``shards`` for ``shards-16MB`` and ``shards-320px``."""
-        return self.data.partition("-")[0]
-
-    @property
-    def side_px(self) -> int | None:
-        """The short side of the images if the name has it: 320 for ``shards-320px``."""
-        size = self.data.partition("-")[2]
-        return int(size.removesuffix("px")) if size.endswith("px") else None
-
-    @property
-    def all_workers(self) -> int:
-        """Workers of all devices together."""
-        return self.workers * self.devices
-
-    @property
-    def image_size(self) -> int:
-        """The side of the model's square input in pixels."""
-        return int(dict(self.work).get("image_size", 224))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the setting as ``result.json`` stores it."""
-        return {
-            "loader": self.loader,
-            "data": self.data,
-            "input": self.source,
-            "workers": self.workers,
-            "batch_size": self.batch_size,
-            "prefetch": self.prefetch,
-            "pin_memory": self.pin_memory,
-            "devices": self.devices,
-        }
-
-
-def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
-    """Return the setting of a trial of a loader or of a loop."""
-    work = {name: params.get(name, default) for name, default in _WORK_DEFAULTS.items()}
-    if not work["augment"]:
-        work |= {"colour_jitter": False, "pca_noise": False}
-    return Setting(
-        loader=str(params.get("loader", "")),
-        data=data_name(params),
-        source=source,
-        work=tuple(work.items()),
-        workers=int(params.get("workers", 0)),
-        batch_size=int(params.get("batch_size", 64)),
-        prefetch=int(params.get("prefetch", 2)),
-        pin_memory=bool(params.get("pin_memory", False)),
-        devices=devices,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +66,7 @@ class StorageRead:
 
 @dataclass(frozen=True, slots=True)
 class LoaderRate:
-    """The rate of a loader in samples/s, with its setting and its repeats."""
+    """The rate of a loader in samples/s, with its setting and the parameters of its trials."""
 
     samples_per_s: float
     setting: Setting
@@ -222,7 +107,9 @@ class Capacities:
     memory_bytes: float | None = None
 
     def predict(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
-        """Predict the rate of a loop with this setting, or of the loader if no loop was measured.
+        """Predict the rate of a loop with this setting.
+
+        If the rate of the device was not measured, it is the rate of the loader alone.
 
         Args:
             setting: the setting.
@@ -240,38 +127,42 @@ class Capacities:
         return replace(loader, rate=rate)
 
     def predict_loader(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
-        """Predict the rate of the loader without training."""
+        """Predict the rate of the loader without training.
+
+        Reading and decoding run at the same time, so that the slower of them limits the loader.
+        """
         decoding = self._decoding(setting, from_loops=from_loops)
         if setting.source == "warm":
             return decoding
-        limit = "disk" if setting.source == "cold" else "store"
+        storage = "disk" if setting.source == "cold" else "store"
         measured = self._measured_loader(setting, setting.source, from_loops=from_loops)
         if measured is not None:
             rate, basis = measured
             if decoding.rate is None or rate.median < _CLEARLY_SLOWER * decoding.rate.median:
-                return Prediction(rate, limit, basis)
-            both = _at_the_same_time(rate, decoding.rate)
-            return Prediction(both, "decode", decoding.basis)
+                return Prediction(rate, storage, basis)
+            return replace(decoding, rate=_at_the_same_time(rate, decoding.rate))
         reading = self.storage_rate(setting)
-        if reading is None or decoding.rate is None:
-            missing = decoding.missing if reading is not None else (*decoding.missing, limit)
-            return Prediction(None, missing=missing)
+        if reading is None:
+            return Prediction(None, missing=(*decoding.missing, storage))
+        if decoding.rate is None:
+            return Prediction(None, missing=decoding.missing)
         both = _at_the_same_time(reading, decoding.rate)
         if reading.median < decoding.rate.median:
-            return Prediction(both, limit, f"reading {setting.data}")
+            return Prediction(both, storage, f"reading {setting.data}")
         return replace(decoding, rate=both)
 
     def storage_rate(self, setting: Setting) -> Estimate | None:
         """Return samples/s of reading without decoding: of the loader ``raw``, or else of a probe.
 
-        None for loaders that read single samples: neither ``raw`` nor a probe reads in that way.
+        None if neither measured it. None also for loaders that read single samples, because neither
+        ``raw`` nor a probe reads in that way.
         """
         if capabilities_of(setting.loader).reads_single_samples:
             return None
         similar = [
             raw
             for raw in self.raw_rates
-            if (raw.images, raw.source) == (setting.images, setting.source)
+            if raw.images == setting.images and raw.source == setting.source
         ]
         if similar:
             return self._raw_rate(similar, setting)
@@ -279,22 +170,20 @@ class Capacities:
         if setting.source == "cold" and setting.data in self.layout_rates:
             return self.layout_rates[setting.data]
         if setting.source == "cold" and self.disk is not None and sample_bytes:
-            rate_from_disk = self.disk.mb_per_s * 1e6 / sample_bytes
-            return Estimate(rate_from_disk, rate_from_disk, rate_from_disk, 0.0, 1)
+            return estimate([self.disk.mb_per_s * 1e6 / sample_bytes])
         if setting.source == "store" and sample_bytes:
             return self._probed_store_rate(setting, sample_bytes)
         return None
 
     def fastest_raw_rate(self, source: Source) -> tuple[Setting, float] | None:
         """Return the fastest reading without decoding by the loader ``raw``, with its setting."""
-        rates = [
-            (setting, rate.median)
-            for setting, rate in self.raw_rates.items()
-            if setting.source == source
-        ]
-        return max(rates, key=lambda setting_and_rate: setting_and_rate[1], default=None)
+        fastest: tuple[Setting, float] | None = None
+        for setting, rate in self.raw_rates.items():
+            if setting.source == source and (fastest is None or rate.median > fastest[1]):
+                fastest = (setting, rate.median)
+        return fastest
 
-    def fastest_loader(self, work: tuple[tuple[str, Any], ...] | None) -> LoaderRate | None:
+    def fastest_loader(self, work: Work | None) -> LoaderRate | None:
         """Return the fastest loader that decodes images from memory.
 
         Args:
@@ -311,15 +200,19 @@ class Capacities:
         return fastest
 
     def rates_by_workers(self, setting: Setting) -> Mapping[int, Estimate]:
-        """Return the rates of the loader by number of workers, from the setting's source."""
+        """Return the rates of the loader by number of workers, from a store or from memory.
+
+        They are from memory if the setting reads from a disk. Empty if none was measured.
+        """
         source: Source = "store" if setting.source == "store" else "warm"
-        return self._nearest(setting, source, from_loops=True)[1]
+        curve = self._most_similar_curve(setting, source, from_loops=True)
+        return curve.rates if curve is not None else {}
 
     def worker_counts(self, setting: Setting) -> list[int]:
         """Return the numbers of workers of a device with which this loader was measured."""
         counts = set()
         for measured in (*self.loaders, *self.loops):
-            is_same = (measured.loader, measured.images) == (setting.loader, setting.images)
+            is_same = measured.loader == setting.loader and measured.images == setting.images
             if is_same and measured.all_workers % setting.devices == 0:
                 counts.add(measured.all_workers // setting.devices)
         return sorted(counts - {0})
@@ -330,15 +223,7 @@ class Capacities:
         For more workers than were measured, the memory of each further worker is assumed to be the
         measured growth for each worker. None if no memory was measured.
         """
-        loader_and_work = (setting.loader, setting.images, setting.work)
-        by_workers: dict[int, float] = {}
-        for table in (self.loops, self.loaders):
-            for measured, repeats in table.items():
-                memory_bytes = median_of(repeats, "memory_bytes")
-                is_same = (measured.loader, measured.images, measured.work) == loader_and_work
-                if memory_bytes and is_same:
-                    largest_bytes = by_workers.get(measured.all_workers, 0.0)
-                    by_workers[measured.all_workers] = max(memory_bytes, largest_bytes)
+        by_workers = self._memory_by_workers(setting)
         if not by_workers:
             return None
         fewest, most = min(by_workers), max(by_workers)
@@ -348,6 +233,22 @@ class Capacities:
         else:
             worker_bytes = by_workers[most] / max(most, 1)
         return by_workers[most] + worker_bytes * max(0, setting.all_workers - most)
+
+    def _memory_by_workers(self, setting: Setting) -> dict[int, float]:
+        """Return the largest measured bytes of memory by the number of workers of all devices.
+
+        Only settings with the same loader, images and work count.
+        """
+        loader_and_work = (setting.loader, setting.images, setting.work)
+        largest: dict[int, float] = {}
+        for table in (self.loops, self.loaders):
+            for measured, repeats in table.items():
+                memory_bytes = median_of(repeats, "memory_bytes")
+                is_same = (measured.loader, measured.images, measured.work) == loader_and_work
+                if memory_bytes and is_same:
+                    workers = measured.all_workers
+                    largest[workers] = max(memory_bytes, largest.get(workers, 0.0))
+        return largest
 
     def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
         """Predict the rate from memory with the same loader and work, for any packing."""
@@ -360,36 +261,48 @@ class Capacities:
     def _measured_loader(
         self, setting: Setting, source: Source, *, from_loops: bool
     ) -> tuple[Estimate, str] | None:
-        """Return the loader's rate from a source, and the measurement that it is based on in words.
+        """Return the loader's rate from a source, and in words the measurement that it is from.
 
-        The rate is that of the most similar measured setting. None if there is none.
+        The rate is that of the most similar measured setting. None if no setting is similar, or if
+        the rate for this number of workers cannot be predicted.
         """
-        nearest, rates = self._nearest(setting, source, from_loops=from_loops)
-        if nearest is None:
+        curve = self._most_similar_curve(setting, source, from_loops=from_loops)
+        if curve is None:
             return None
         # A loader that reads from a store waits more than it computes: CPUs do not limit it.
         max_workers = None if source == "store" else self.processors
-        rate = rate_at_workers(rates, setting.all_workers, max_workers)
+        rate = rate_at_workers(curve.rates, setting.all_workers, max_workers)
         if rate is None:
             return None
-        counts = ", ".join(str(count) for count in sorted(rates))
-        return rate, f"{setting.loader} over {nearest.data or 'no data'}, workers {counts}"
+        counts = ", ".join(str(count) for count in sorted(curve.rates))
+        return rate, f"{setting.loader} over {curve.setting.data or 'no data'}, workers {counts}"
 
-    def _nearest(
+    def _most_similar_curve(
         self, setting: Setting, source: Source, *, from_loops: bool
-    ) -> tuple[Setting | None, Mapping[int, Estimate]]:
-        """Return the most similar measured setting, and its rates by number of workers."""
-        groups = _similar_settings(self.loaders, setting, source, math.inf)
-        if not groups and from_loops:
-            limit = _LIMITED_BY_LOADER * self.consumption.median if self.consumption else math.inf
-            groups = _similar_settings(self.loops, setting, source, limit)
-            for rates in groups.values():
-                if 0 in rates and self.consumption is not None:
-                    rates[0] = _without_device(rates[0], self.consumption)
-        if not groups:
-            return None, {}
-        nearest = min(groups, key=lambda measured: _distance(measured, setting, groups[measured]))
-        return nearest, groups[nearest]
+    ) -> _WorkerCurve | None:
+        """Return the rates of the most similar measured setting; None if no setting is similar.
+
+        Loaders that were measured alone count first. Only if there are none, loops count.
+        """
+        curves = _similar_curves(self.loaders, setting, source, math.inf)
+        if not curves and from_loops:
+            curves = self._similar_curves_of_loops(setting, source)
+        return min(curves, key=lambda curve: _distance(curve, setting), default=None)
+
+    def _similar_curves_of_loops(self, setting: Setting, source: Source) -> list[_WorkerCurve]:
+        """Return the rates of loaders that the rates of loops show.
+
+        Only loops that are clearly slower than their device show them. Without workers, loading and
+        training alternate, so that the seconds of the device are subtracted.
+        """
+        if self.consumption is None:
+            return _similar_curves(self.loops, setting, source, math.inf)
+        limit = _LIMITED_BY_LOADER * self.consumption.median
+        curves = _similar_curves(self.loops, setting, source, limit)
+        for curve in curves:
+            if 0 in curve.rates:
+                curve.rates[0] = _without_device(curve.rates[0], self.consumption)
+        return curves
 
     def _raw_rate(self, similar: Sequence[Setting], setting: Setting) -> Estimate | None:
         """Return the rate of the loader ``raw`` with as many workers.
@@ -421,220 +334,53 @@ class Capacities:
         rate = rate_at(self.store_points, connections * setting.devices, read_bytes)
         if rate is None:
             return None
-        samples_in_mb = 1e6 / sample_bytes
-        return Estimate(
-            rate.median * samples_in_mb,
-            rate.low * samples_in_mb,
-            rate.high * samples_in_mb,
-            rate.coverage,
-            rate.repeats,
-        )
+        samples_per_mb = 1e6 / sample_bytes
+        return scaled(rate, samples_per_mb)
 
 
-def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capacities:
-    """Collect what a run measured of the parts of a loop.
+@dataclass(frozen=True, slots=True)
+class _WorkerCurve:
+    """The measured rates of a loader by the number of workers.
 
-    If the loop's rate covers whole epochs, the rates of loaders are computed for as many epochs, so
-    that both contain the same share of the start of the workers.
-
-    Args:
-        result: the run.
-        loop: the loop; None for a run in which only loaders were measured.
-        loops: all loops of the run.
+    Attributes:
+        setting: the measured setting, without its number of workers and devices.
+        rates: the rates in samples/s by the number of workers of all devices.
     """
-    trials = result.trials
-    memory_bytes = result.environment.get("memory_bytes")
-    epochs = epochs_of(loop.trials) if loop is not None else None
-    comparable = (
-        trials if epochs is None else [with_rate_over_epochs(trial, epochs) for trial in trials]
-    )
-    return Capacities(
-        consumption=_consumption(loop) if loop is not None else None,
-        loaders=dict(_loaders(comparable)),
-        loops=dict(_loops(loop, loops)) if loop is not None else {},
-        raw_rates=dict(_raw_rates(comparable)),
-        layout_rates=_layout_rates(trials),
-        disk=_fastest_disk_read(trials),
-        store=_fastest_store_get(trials),
-        store_points=store_points(result, trials),
-        sample_bytes=_sample_bytes(trials),
-        object_bytes=_object_bytes(trials),
-        processors=usable_cpus(result.environment),
-        memory_bytes=memory_bytes if is_number(memory_bytes) else None,
-    )
+
+    setting: Setting
+    rates: dict[int, Estimate]
 
 
-def source_of(params: Params, label: str) -> Source | None:
-    """Return the source of a loader's samples: the store, a cold disk or the warm page cache.
-
-    None if the trial requested a cold page cache and ``label`` does not prove it.
-    """
-    if is_on_store(params):
-        return "store"
-    if params.get("cache", "warm") == "cold":
-        return "cold" if label == "cold" else None
-    return "warm"
-
-
-def is_direct(params: Params) -> bool:
-    """Return whether the loader reads its data with the access mode ``direct``, the default.
-
-    No predictions are made for the other access modes.
-    """
-    return str(params.get("access", "direct")) == "direct"
-
-
-def _consumption(loop: Loop) -> Estimate | None:
-    """Return the rate without reading: the minimum over device, copy and collate."""
-    if loop.device_rate is None:
-        return None
-    rates = [loop.device_rate]
-    for rung in ("copy", "collate"):
-        rate = loop.rate(rung)
-        if rate is not None:
-            rates.append(rate)
-    return min(rates, key=lambda rate: rate.median)
-
-
-def _loaders(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
-    """Yield the settings and trials of loaders that decode, without those of several processes."""
-    for params, repeats in by_settings(trials, "loader"):
-        source = source_of(params, cold_label(repeats))
-        loader = str(params.get("loader", ""))
-        makes_pixels = loader == "mock" or capabilities_of(loader).makes_pixels
-        is_decoding = makes_pixels and params.get("decode", True)
-        is_single = is_direct(params) and params.get("processes", 1) == 1
-        if is_decoding and is_single and source is not None and rate_of(repeats) is not None:
-            yield setting_of(params, source), repeats
-
-
-def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterable[tuple[Setting, Repeats]]:
-    """Yield the loops of the same device and model, with their settings."""
-    for other in loops:
-        if _consumer(other) != _consumer(loop):
-            continue
-        for source in reversed(FARTHEST):
-            repeats = other.inputs.get(source, ())
-            if not repeats or not is_direct(repeats[0].params) or rate_of(repeats) is None:
-                continue
-            if source != "cold" or cold_label(repeats) in ("cold", ""):
-                yield setting_of(repeats[0].params, source, other.devices), repeats
-
-
-def _consumer(loop: Loop) -> tuple[Any, ...]:
-    """Return everything that decides how fast a loop's device consumes samples."""
-    keys = ("consumer", "model", "precision", "preset", "images_per_s")
-    return (loop.facts.get("device"), *(loop.params.get(key) for key in keys))
-
-
-def _raw_rates(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
-    for params, repeats in by_settings(trials, "loader"):
-        source, rate = source_of(params, cold_label(repeats)), rate_of(repeats)
-        if params.get("loader") != "raw" or rate is None:
-            continue
-        if source is not None and source != "warm":
-            yield setting_of(params, source), rate
-
-
-def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
-    """Return the highest rate of reading whole shards or files from a cold disk, by data."""
-    fastest: dict[str, Estimate] = {}
-    for params, repeats in by_settings(trials, "layout"):
-        data, rate = data_name(params), rate_of(repeats)
-        if rate is None or cold_label(repeats) != "cold" or params.get("access") == "records":
-            continue
-        if data not in fastest or rate.median > fastest[data].median:
-            fastest[data] = rate
-    return fastest
-
-
-def _fastest_disk_read(trials: Sequence[Trial]) -> StorageRead | None:
-    """Return the fastest read that was proved to come from the disk."""
-    fastest: StorageRead | None = None
-    for params, repeats in by_settings(trials, "disk"):
-        rate = arrival_rate(repeats)
-        is_proved = cold_label(repeats) in ("cold", "direct")
-        if params.get("operation") != "read" or not is_proved or rate is None or rate.median <= 0:
-            continue
-        if fastest is None or rate.median > fastest.mb_per_s:
-            description = params_words("disk", params)
-            fastest = StorageRead(rate.median, str(params["target"]), description)
-    return fastest
-
-
-def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
-    fastest: StorageRead | None = None
-    for params, repeats in by_settings(trials, "object"):
-        mb_per_s = median_of(repeats, "mb_per_s") or 0.0
-        is_get = str(params.get("operation", "")).startswith("get")
-        if not is_get or mb_per_s <= 0:
-            continue
-        if fastest is None or mb_per_s > fastest.mb_per_s:
-            fastest = StorageRead(
-                mb_per_s,
-                str(params["store"]),
-                params_words("object", params),
-                float(params["object_bytes"]),
-            )
-    return fastest
-
-
-def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the median over trials of the stored bytes of a sample, by data."""
-    sizes: dict[str, list[float]] = {}
-    for trial in trials:
-        samples_per_s = trial.metrics.get("samples_per_s")
-        mb_per_s = trial.metrics.get("mb_per_s")
-        data = data_name(trial.params)
-        if trial.status == "done" and samples_per_s and mb_per_s and data:
-            sizes.setdefault(data, []).append(float(mb_per_s) * 1e6 / float(samples_per_s))
-    return {data: median(sample_bytes) for data, sample_bytes in sizes.items()}
-
-
-def _object_bytes(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the median over trials of the mean bytes of a shard or file, by data."""
-    sizes: dict[str, list[float]] = {}
-    for trial in trials:
-        object_bytes = trial.metrics.get("mean_object_bytes")
-        data = data_name(trial.params)
-        if trial.status == "done" and is_number(object_bytes) and object_bytes > 0 and data:
-            sizes.setdefault(data, []).append(float(object_bytes))
-    return {data: median(object_bytes) for data, object_bytes in sizes.items()}
-
-
-def _similar_settings(
+def _similar_curves(
     measured: Mapping[Setting, Repeats], setting: Setting, source: Source, below_rate: float
-) -> dict[Setting, dict[int, Estimate]]:
-    """Return measured settings with the same loader, images, work and source.
+) -> list[_WorkerCurve]:
+    """Return the curves of measured settings with the same loader, images, work and source.
 
     Args:
         measured: repeats by setting.
         setting: the setting to compare with; its source is not used.
         source: the source of the samples.
         below_rate: only rates below this number of samples/s are returned.
-
-    Returns:
-        Rates by number of workers, by setting without workers and devices.
     """
     loader_and_source = (setting.loader, setting.images, setting.work, source)
-    groups: dict[Setting, dict[int, Estimate]] = {}
+    curves: dict[Setting, _WorkerCurve] = {}
     for other, repeats in measured.items():
         rate = rate_of(repeats)
         is_same = (other.loader, other.images, other.work, other.source) == loader_and_source
         if is_same and rate is not None and rate.median < below_rate:
-            rates = groups.setdefault(other.with_changes(workers=0, devices=1), {})
-            rates[other.all_workers] = rate
-    return groups
+            without_workers = other.with_changes(workers=0, devices=1)
+            curve = curves.setdefault(without_workers, _WorkerCurve(without_workers, {}))
+            curve.rates[other.all_workers] = rate
+    return list(curves.values())
 
 
-def _distance(
-    measured: Setting, setting: Setting, rates: Mapping[int, Estimate]
-) -> tuple[float, ...]:
-    """Return how much a measured setting differs from a setting, as a sort key.
+def _distance(curve: _WorkerCurve, setting: Setting) -> tuple[float, ...]:
+    """Return how much the setting of a curve differs from a setting, as a sort key.
 
     The data matter most, then the number of workers, the batch size, prefetch and pinned memory.
     """
-    lacks_workers = setting.all_workers not in rates and len(rates) < 2
+    measured = curve.setting
+    lacks_workers = setting.all_workers not in curve.rates and len(curve.rates) < 2
     batch_ratio = max(measured.batch_size, 1) / max(setting.batch_size, 1)
     return (
         measured.data != setting.data,
@@ -647,21 +393,26 @@ def _distance(
 
 def _at_the_same_time(first: Estimate, second: Estimate) -> Estimate:
     """Return the rate of two stages that run at the same time: the lower one."""
-    return Estimate(
-        min(first.median, second.median),
-        min(first.low, second.low),
-        min(first.high, second.high),
-        min(first.coverage, second.coverage),
-        min(first.repeats, second.repeats),
-    )
+    return _combined(first, second, min)
 
 
 def _one_after_the_other(first: Estimate, second: Estimate) -> Estimate:
     """Return the rate of two stages that run one after the other: their seconds add up."""
+
+    def rate_of_both(first_rate: float, second_rate: float) -> float:
+        return 1 / (1 / first_rate + 1 / second_rate)
+
+    return _combined(first, second, rate_of_both)
+
+
+def _combined(
+    first: Estimate, second: Estimate, combine: Callable[[float, float], float]
+) -> Estimate:
+    """Return the estimate whose median and ends are combined from those of two estimates."""
     return Estimate(
-        1 / (1 / first.median + 1 / second.median),
-        1 / (1 / first.low + 1 / second.low),
-        1 / (1 / first.high + 1 / second.high),
+        combine(first.median, second.median),
+        combine(first.low, second.low),
+        combine(first.high, second.high),
         min(first.coverage, second.coverage),
         min(first.repeats, second.repeats),
     )
@@ -672,6 +423,7 @@ def _without_device(loop: Estimate, device: Estimate) -> Estimate:
     device_s = 1 / device.median
 
     def loading_rate(loop_rate: float) -> float:
+        # The limit prevents a division by zero if the loop is as fast as its device.
         return 1 / max(1 / loop_rate - device_s, 1e-9)
 
     return Estimate(

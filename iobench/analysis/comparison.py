@@ -12,16 +12,24 @@ figures are only listed. ``iobench.analysis.regressions`` judges the figures.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from dataprep.message_text import counted
 from dataprep.name_encoding import escape
 from iobench.analysis.analyse import analyse
+from iobench.analysis.compared_figures import (
+    LOOP_KINDS,
+    decides,
+    figures_of_both,
+    incomplete_words,
+    is_loop_rate,
+    paired_loops,
+    unpaired_words,
+)
 from iobench.analysis.environment_differences import (
     Difference,
     config_differences,
@@ -31,21 +39,19 @@ from iobench.analysis.loops import Loop, training_loops
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.regressions import (
     Change,
-    Figure,
     FigureValues,
     Verdict,
     judge_all,
     repeats_until_significant,
 )
-from iobench.analysis.repeats import Repeats, by_settings, cold_label, data_name, metric_values
+from iobench.analysis.repeats import data_name
 from iobench.errors import NotComparable
 from iobench.results.numbers import exact_percent
 from iobench.results.result import STEADY_STATE, Result
-from iobench.results.statistics import Estimate, has_ratio
-from iobench.results.wording import params_words
-from iobench.trials.ladder import RUNGS
+from iobench.results.statistics import Estimate
 
 FORCE = "--force compares them nevertheless"
+"""The end of the message about runs that are not comparable."""
 _WORK_PARAMS = ("model", "image_size", "batch_size")
 """Parameters of a loop that must be equal in both runs."""
 _IMAGE_KEYS = ("images", "classes", "seed")
@@ -53,36 +59,7 @@ _IMAGE_KEYS = ("images", "classes", "seed")
 _MAX_REASONS = 4
 """Maximum number of reasons in an error message."""
 
-_RATE = Figure("samples_per_s", "samples/s", higher_is_better=True)
-_MB_RATE = Figure("mb_per_s", "MB/s", higher_is_better=True)
-_FIRST_BATCH = Figure("time_to_first_batch_s", "time to first batch", False, "s")
-_EPOCH_START = Figure("epoch_start_s", "start of later epochs", False, "s")
-_MEMORY = Figure("memory_bytes", "memory", False, "bytes")
-_FIGURES: Mapping[str, tuple[Figure, ...]] = {
-    "disk": (_MB_RATE, Figure("latency_s_p99", "latency, p99", False, "s")),
-    "layout": (_RATE,),
-    "object": (_MB_RATE, Figure("first_byte_s_p50", "first byte, p50", False, "s")),
-    "loader": (
-        _RATE,
-        _FIRST_BATCH,
-        _EPOCH_START,
-        _MEMORY,
-        Figure("cpu_s_per_1000_samples", "CPU s/1,000 samples", False),
-        Figure("first_epoch_s", "first epoch", False, "s"),
-        Figure("steady_samples_per_s", "later epochs, samples/s", True),
-    ),
-    "train": (_RATE, _FIRST_BATCH, _EPOCH_START, _MEMORY),
-    "watch": (
-        _RATE,
-        _FIRST_BATCH,
-        Figure("wait_share", "share of waiting", False),
-        Figure("ceiling_samples_per_s", "samples/s without the loader", True),
-    ),
-}
-"""The figures by kind of trial. The main figure of a setting is the first one that a run has."""
-
-_LOOPS = ("train", "watch")
-_RATES_BY_RULE = (*_LOOPS, "loader")
+_RATES_BY_RULE = (*LOOP_KINDS, "loader")
 """Kinds of trials whose rates depend on the rule of ``Result.rates``."""
 
 
@@ -167,7 +144,7 @@ class Comparison:
     @property
     def decided_by(self) -> str:
         """The figures that decide the exit code: ``the rate of each training loop``."""
-        if any(change.kind in _LOOPS for change in self.deciding):
+        if any(change.kind in LOOP_KINDS for change in self.deciding):
             return "the rate of each training loop"
         return "the rate of each loader and probe"
 
@@ -195,15 +172,25 @@ class Comparison:
     def sentence(self) -> str:
         """The answer in one sentence."""
         parts = []
-        loop = self._headline_loop
-        if loop is not None:
-            parts.append(_loop_words(loop))
+        if self._headline_loop is not None:
+            parts.append(_loop_words(self._headline_loop))
+        parts += self._words_about_deciding
+        if self.listed:
+            number = counted(len(self.listed), "other figure")
+            worse = len(with_verdict(self.listed, "regression"))
+            better = len(with_verdict(self.listed, "improvement"))
+            parts.append(f"{number} listed, {worse} worse, {better} better")
+        return f"{'; '.join(parts)}."
+
+    @property
+    def _words_about_deciding(self) -> list[str]:
+        """How many of the deciding figures are worse, better and underpowered."""
+        number = counted(len(self.deciding), "deciding figure")
         threshold = exact_percent(self.threshold)
         worse = len(with_verdict(self.deciding, "regression"))
         better = len(with_verdict(self.deciding, "improvement"))
+        parts = [f"{worse} of {number} worse by {threshold} or more, {better} better"]
         underpowered = len(with_verdict(self.deciding, "underpowered"))
-        number = counted(len(self.deciding), "deciding figure")
-        parts.append(f"{worse} of {number} worse by {threshold} or more, {better} better")
         if self.more_repeats:
             more = counted(self.more_repeats, "more repeat")
             parts.append(
@@ -211,12 +198,7 @@ class Comparison:
             )
         elif underpowered:
             parts.append(f"{underpowered} underpowered")
-        if self.listed:
-            worse = len(with_verdict(self.listed, "regression"))
-            better = len(with_verdict(self.listed, "improvement"))
-            number = counted(len(self.listed), "other figure")
-            parts.append(f"{number} listed, {worse} worse, {better} better")
-        return f"{'; '.join(parts)}."
+        return parts
 
     @property
     def _headline_loop(self) -> LoopChange | None:
@@ -251,44 +233,49 @@ def compare(
             were measured, or if a loop has no rate.
     """
     base_result, new_result = base.result, new.result
-    pairs = _paired(training_loops(base_result.trials), training_loops(new_result.trials))
+    pairs = paired_loops(training_loops(base_result.trials), training_loops(new_result.trials))
     complete, incomplete = [], []
-    for values in _all_values(base_result, new_result, pairs):
-        if _is_complete(values):
+    for values in figures_of_both(base_result, new_result, pairs):
+        if values.is_complete:
             complete.append(values)
         elif values.is_main:
             incomplete.append(values)
-    changes = judge_all(complete, _decides(complete), threshold)
-    rate_changes = {change.values.group: change for change in changes if _is_loop_rate(change)}
+    changes = judge_all(complete, decides(complete), threshold)
+    rate_changes = {change.values.group: change for change in changes if is_loop_rate(change)}
     loop_changes = [
         _loop_change(base_result, base_loop, new_loop, rate_changes.get(base_loop.group))
         for base_loop, new_loop in pairs
     ]
-    unpaired = list(_unpaired(base_result, new_result, pairs))
-    unpaired += [_incomplete_words(values) for values in incomplete]
+    unpaired = list(unpaired_words(base_result, new_result, pairs))
+    unpaired += [incomplete_words(values) for values in incomplete]
     comparison = Comparison(
         base=base,
         new=new,
         threshold=threshold,
         environment=environment_differences(base_result.environment, new_result.environment),
-        config=config_differences(_settings(base_result), _settings(new_result)),
+        config=config_differences(_config_with_hosts(base_result), _config_with_hosts(new_result)),
         loops=tuple(loop_changes),
         changes=tuple(changes),
         unpaired=tuple(unpaired),
     )
     reasons = _reasons_against(comparison, pairs, incomplete)
     if reasons and not force:
-        reasons_text = "; ".join(reasons[:_MAX_REASONS])
-        if len(reasons) > _MAX_REASONS:
-            reasons_text += f"; and {len(reasons) - _MAX_REASONS} more"
         raise NotComparable(
-            f"{new.label} is not comparable with {base.label}: {reasons_text}; {FORCE}"
+            f"{new.label} is not comparable with {base.label}: {_shortened(reasons)}; {FORCE}"
         )
     if not comparison.deciding:
         raise NotComparable(
             f"{new.label} and {base.label} have no figure in common that can decide"
         )
     return comparison
+
+
+def _shortened(reasons: Sequence[str]) -> str:
+    """Return the first reasons, and how many more there are."""
+    text = "; ".join(reasons[:_MAX_REASONS])
+    if len(reasons) > _MAX_REASONS:
+        text += f"; and {len(reasons) - _MAX_REASONS} more"
+    return text
 
 
 def in_order(base: LabelledRun, others: Sequence[LabelledRun]) -> list[LabelledRun]:
@@ -320,19 +307,10 @@ def _reasons_against(
         )
     reasons += _differences_in_work(base.result, new.result, pairs)
     reasons += [str(difference) for difference in comparison.machine_differences]
-    if not any(change.decides and change.kind in _LOOPS for change in comparison.changes):
+    if not any(change.decides and change.kind in LOOP_KINDS for change in comparison.changes):
         # The figures of loaders and probes must not replace those of a loop that both runs have.
-        reasons += [_incomplete_words(values) for values in incomplete if values.kind in _LOOPS]
+        reasons += [incomplete_words(values) for values in incomplete if values.kind in LOOP_KINDS]
     return reasons
-
-
-def _paired(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
-    """Return pairs of loops with the same group; if each run has only one loop, these two."""
-    new_by_group = {loop.group: loop for loop in new}
-    pairs = [(loop, new_by_group[loop.group]) for loop in base if loop.group in new_by_group]
-    if not pairs and len(base) == len(new) == 1:
-        return [(base[0], new[0])]
-    return pairs
 
 
 def _differences_in_work(
@@ -356,11 +334,12 @@ def _differences_in_work(
 
 
 def _has_generated_images(data: Mapping[str, Any]) -> bool:
+    """Return whether a run made its images, by the section ``data`` of its config."""
     return not data.get("source") and not data.get("shards")
 
 
 def _differ_in_rule(base: Result, new: Result, changes: Sequence[Change]) -> bool:
-    """Return whether rates are compared that were measured by different rules."""
+    """Return whether the runs measured rates by different rules, and these rates are compared."""
     return base.rates != new.rates and any(change.kind in _RATES_BY_RULE for change in changes)
 
 
@@ -370,7 +349,7 @@ def _by_former_rule(base: LabelledRun, new: LabelledRun) -> LabelledRun:
 
 
 def _loop_words(loop: LoopChange) -> str:
-    """Return ``The loop 'g' is faster: 1.58 times the base rate``."""
+    """Return ``The loop 'g' is faster: 1.58 times the base rate``; empty without a rate."""
     change = loop.rate_change
     if change is None:
         return ""
@@ -383,27 +362,18 @@ def _loop_words(loop: LoopChange) -> str:
     return f"The loop {loop.group!r} runs at {rate}{unsure}"
 
 
-def _settings(result: Result) -> dict[str, Any]:
+def _config_with_hosts(result: Result) -> Mapping[str, Any]:
     """Return the config, with the number of hosts if several measured at the same time."""
-    settings = dict(result.config)
-    if result.hosts:
-        settings["hosts"] = len(result.hosts)
-    return settings
+    if not result.hosts:
+        return result.config
+    return {**result.config, "hosts": len(result.hosts)}
 
 
 def _loop_change(
     base: Result, base_loop: Loop, new_loop: Loop, rate_change: Change | None
 ) -> LoopChange:
     """Return what differs between two loops, and what the base run predicted of it."""
-    names = base_loop.params.keys() | new_loop.params.keys()
-    names -= {"group", "input", "over", *_WORK_PARAMS}
-    changed = []
-    for name in sorted(names):
-        base_value, new_value = base_loop.params.get(name), new_loop.params.get(name)
-        if base_value != new_value:
-            changed.append(escape(f"{name}: {base_value} -> {new_value}"))
-    if base_loop.farthest != new_loop.farthest:
-        changed.append(f"input: {base_loop.farthest} -> {new_loop.farthest}")
+    changed = _changed_settings(base_loop, new_loop)
     applied: list[Recommendation] = []
     if changed:
         recommended = analyse(base, base_loop.group).advice.changes
@@ -417,6 +387,23 @@ def _loop_change(
         rate_change=rate_change,
         device=escape(" -> ".join(dict.fromkeys(devices))),
     )
+
+
+def _changed_settings(base_loop: Loop, new_loop: Loop) -> list[str]:
+    """Return the settings of a loop that differ between the runs: ``workers: 1 -> 2``.
+
+    The parameters that must be equal in both runs are left out.
+    """
+    names = base_loop.params.keys() | new_loop.params.keys()
+    names -= {"group", "input", "over", *_WORK_PARAMS}
+    changed = []
+    for name in sorted(names):
+        base_value, new_value = base_loop.params.get(name), new_loop.params.get(name)
+        if base_value != new_value:
+            changed.append(escape(f"{name}: {base_value} -> {new_value}"))
+    if base_loop.farthest != new_loop.farthest:
+        changed.append(f"input: {base_loop.farthest} -> {new_loop.farthest}")
+    return changed
 
 
 def _predicted_gain(applied: Sequence[Recommendation]) -> Estimate | None:
@@ -444,138 +431,3 @@ def _is_applied(change: Recommendation, base_loop: Loop, new_loop: Loop) -> bool
         new_value = new_loop.params.get(change.setting)
         return bool(new_value == change.value and base_value != change.value)
     return False
-
-
-def _all_values(
-    base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]
-) -> Iterator[FigureValues]:
-    """Yield all figures of the settings of both runs, even if some repeats lack the figure."""
-    for base_loop, new_loop in pairs:
-        yield from _values_of_loop(base_loop, new_loop)
-    for kind, name, base_repeats, new_repeats in _common_settings(base, new):
-        figures = _FIGURES.get(kind, (_RATE,))
-        yield from _values_of_setting(kind, name, figures, base_repeats, new_repeats)
-
-
-def _values_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[FigureValues]:
-    """Yield the figures of a loop for each input. The main figure is of the farthest input."""
-    shared = [source for source in base_loop.inputs if source in new_loop.inputs]
-    inputs = [(source, base_loop.inputs[source], new_loop.inputs[source]) for source in shared]
-    main = ""
-    for rung in RUNGS:
-        if rung in shared:
-            main = rung
-    if base_loop.farthest and new_loop.farthest:
-        main = base_loop.farthest
-        if new_loop.farthest != base_loop.farthest:
-            main = f"{base_loop.farthest} -> {new_loop.farthest}"
-    if main and main not in shared:
-        inputs.append((main, base_loop.trials, new_loop.trials))
-    for source, base_repeats, new_repeats in inputs:
-        figures = _FIGURES["train"] if source in ("warm", "cold", "store") else (_RATE,)
-        name = f"{base_loop.group}, {source}"
-        for values in _values_of_setting(
-            "train", name, figures, base_repeats, new_repeats, base_loop.group
-        ):
-            yield values if source == main else replace(values, is_main=False)
-
-
-def _values_of_setting(
-    kind: str,
-    name: str,
-    figures: Sequence[Figure],
-    base: Repeats,
-    new: Repeats,
-    group: str = "",
-) -> Iterator[FigureValues]:
-    """Yield the figures of one setting; the first one that a run has is the main figure."""
-    has_main = False
-    for figure in figures:
-        base_values = [v for v in metric_values(base, figure.metric) if has_ratio(v)]
-        new_values = [v for v in metric_values(new, figure.metric) if has_ratio(v)]
-        if not base_values and not new_values:
-            continue
-        # A median over some repeats is not comparable with a median over all of them.
-        if len(base_values) != len(base):
-            base_values = []
-        if len(new_values) != len(new):
-            new_values = []
-        yield FigureValues(kind, escape(name), figure, base_values, new_values, not has_main, group)
-        has_main = True
-
-
-def _is_complete(values: FigureValues) -> bool:
-    """Return whether every repeat of both runs has the figure."""
-    return bool(values.base and values.new)
-
-
-def _incomplete_words(values: FigureValues) -> str:
-    run = "new" if values.base else "base"
-    if not values.base and not values.new:
-        run = "both runs"
-    return f"{values.name}: {values.figure.name} is missing in repeats of {run}"
-
-
-def _decides(figures: Sequence[FigureValues]) -> list[bool]:
-    """Return for each figure whether it decides the exit code.
-
-    The main figures of loops decide. Without loops, the main figures of loaders and probes decide.
-    """
-    main_kinds = {values.kind for values in figures if values.is_main}
-    deciding_kinds = main_kinds & set(_LOOPS) or main_kinds
-    return [values.is_main and values.kind in deciding_kinds for values in figures]
-
-
-def _is_loop_rate(change: Change) -> bool:
-    values = change.values
-    return values.kind == "train" and values.is_main and values.figure is _RATE
-
-
-def _common_settings(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
-    """Yield the settings of both runs other than loops: kind, name and repeats of each run."""
-    for kind in _kinds_without_loops(base):
-        new_by_key = {}
-        for params, repeats in by_settings(new.trials, kind):
-            new_by_key[_key(params, repeats)] = repeats
-        for params, repeats in by_settings(base.trials, kind):
-            new_repeats = new_by_key.get(_key(params, repeats))
-            if new_repeats is not None:
-                yield kind, _setting_name(kind, params), repeats, new_repeats
-
-
-def _unpaired(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[str]:
-    """Yield settings and loops that only one run has, and trials that were not completed."""
-    groups = set()
-    for base_loop, new_loop in pairs:
-        groups |= {base_loop.group, new_loop.group}
-    for run_name, run, other in (("base", base, new), ("new", new, base)):
-        for loop in training_loops(run.trials):
-            if loop.group not in groups:
-                yield f"only in {run_name}: loop {escape(loop.group)}"
-        for kind in _kinds_without_loops(run):
-            other_keys = {
-                _key(params, repeats) for params, repeats in by_settings(other.trials, kind)
-            }
-            for params, repeats in by_settings(run.trials, kind):
-                if _key(params, repeats) not in other_keys:
-                    name, label = _setting_name(kind, params), escape(cold_label(repeats))
-                    yield f"only in {run_name}: {name} {label}".rstrip()
-        reasons = [trial.reason for trial in run.trials if trial.status != "done"]
-        for reason in dict.fromkeys(reasons):
-            yield f"failed or skipped in {run_name}: {escape(reason)}"
-
-
-def _kinds_without_loops(run: Result) -> list[str]:
-    return list(dict.fromkeys(trial.kind for trial in run.trials if trial.kind != "train"))
-
-
-def _key(params: Mapping[str, Any], repeats: Repeats) -> str:
-    """Return a key that is equal for equal settings with an equal state of the page cache."""
-    return json.dumps([dict(params), cold_label(repeats)], sort_keys=True, default=str)
-
-
-def _setting_name(kind: str, params: Mapping[str, Any]) -> str:
-    try:
-        return params_words(kind, params)
-    except (LookupError, TypeError, ValueError):  # Another version had other parameters.
-        return escape(f"{kind} {json.dumps(dict(params), default=str)}")

@@ -29,9 +29,11 @@ from iobench.results.numbers import size
 
 Sort = Literal["machine", "software", "config", "untold"]
 _Path = tuple[str, ...]
+"""The keys that lead to a value: ``("targets", "disk", "kind")``."""
 
 _SORT_ORDER: tuple[Sort, ...] = ("machine", "untold", "software", "config")
 _SOFTWARE = {"iobench", "python", "kernel", "libraries", "governor", "transparent_huge_pages"}
+"""First keys of settings of the software."""
 _SOFTWARE_KEYS = {
     "driver_version",
     "power.limit",
@@ -41,11 +43,15 @@ _SOFTWARE_KEYS = {
     "read_ahead_kb",
     "queue",
 }
+"""Keys of settings of the software that are below another key."""
 _LOCATIONS = {"targets", "stores"}
+"""First keys of descriptions of storage."""
 _SAME_SIZE = 0.02
 """Maximum difference of two sizes that count as equal, as a share of the larger one."""
 _UNKNOWN = ("", None, "unknown")
+"""Values that stand for an unknown value. None is also that of a missing key."""
 _MAX_LENGTH = 60
+"""Maximum length of a value as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +148,30 @@ def _sort_of(path: _Path, base: Mapping[_Path, Any], new: Mapping[_Path, Any]) -
 
 
 def _is_same(path: _Path, base: Any, new: Any) -> bool:
+    """Return whether two values are equal, or sizes that are nearly equal, or both unknown."""
     if path[-1].endswith("_bytes") and _is_size(base) and _is_size(new):
         return abs(base - new) <= _SAME_SIZE * max(base, new)
     return bool(base == new) or (base in _UNKNOWN and new in _UNKNOWN)
 
 
 def _is_size(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a number above 0 and not a bool."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
 
 def _difference(path: _Path, base: Any, new: Any, sort: Sort) -> Difference:
+    """Return a difference with its key and its values as text."""
     key = path[-1]
     return Difference(escape(".".join(path)), _value_words(key, base), _value_words(key, new), sort)
 
 
 def _value_words(key: str, value: Any) -> str:
-    """Return a value as text of at most 60 characters; empty if there is none."""
+    """Return a value as text of at most 60 characters; empty if there is none.
+
+    Args:
+        key: the last key that leads to the value.
+        value: the value.
+    """
     if value is None:
         return ""
     if key.endswith("_bytes") and isinstance(value, int) and value >= 10**9:

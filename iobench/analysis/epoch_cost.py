@@ -95,24 +95,23 @@ def epoch_cost(result: Result, loop: Loop | None, settings: Mapping[str, Any]) -
     machine_usd_per_h = settings.get("instance_usd_per_h")
     if machine_usd_per_h is None:
         machine_usd_per_h = prices.get("instance_usd_per_h")
+    disk_price = settings.get("disk_usd_per_gb_month")
     stores = result.environment.get("stores") or {}
     store_kind = (stores.get("data") or {}).get("kind")
-    store_price: Price | None = None
-    if store_kind == "aws-s3" and isinstance(prices.get("s3"), Mapping):
-        store_price = Price.model_validate(prices["s3"])
+    unit_prices = _UnitPrices(
+        machine_usd_per_h=None if machine_usd_per_h is None else float(machine_usd_per_h),
+        store=_store_price(store_kind, prices),
+        disk_usd_per_gib_month=float(disk_price) if is_number(disk_price) else None,
+    )
     missing = []
-    if machine_usd_per_h is None:
+    if unit_prices.machine_usd_per_h is None:
         about = prices.get("instance_about")
         missing.append(f"the price of the machine for an hour ({about}): give --usd-per-h")
-    if "store" in sources and store_price is None and store_kind != "own-server":
+    if "store" in sources and unit_prices.store is None and store_kind != "own-server":
         missing.append("requests and storage: only prices of Amazon S3 are known")
-    disk_price = settings.get("disk_usd_per_gb_month")
-    disk_usd_per_gib_month = float(disk_price) if is_number(disk_price) else None
     rows = []
     for source in sources:
-        row = _cost_from(
-            loop, source, float(samples), machine_usd_per_h, store_price, disk_usd_per_gib_month
-        )
+        row = _cost_from(loop, source, float(samples), unit_prices)
         if row is not None:
             rows.append(row)
     return Cost(loop.group, float(samples), epochs, currency, tuple(rows), tuple(missing))
@@ -142,6 +141,33 @@ def money(amount: float, currency: str) -> str:
     return f"${text}" if currency == "USD" else f"{text} {currency}"
 
 
+@dataclass(frozen=True, slots=True)
+class _UnitPrices:
+    """The prices that are known; None for a price that is unknown.
+
+    Attributes:
+        machine_usd_per_h: the price of the machine for an hour.
+        store: the prices of the store that holds the data.
+        disk_usd_per_gib_month: the price of a GiB on the disk for a month.
+    """
+
+    machine_usd_per_h: float | None
+    store: Price | None
+    disk_usd_per_gib_month: float | None
+
+
+def _store_price(store_kind: str | None, prices: Mapping[str, Any]) -> Price | None:
+    """Return the prices of the store; None unless it is Amazon S3 and the run read its prices.
+
+    Args:
+        store_kind: the kind of the store that holds the data.
+        prices: the prices that the run read.
+    """
+    if store_kind == "aws-s3" and isinstance(prices.get("s3"), Mapping):
+        return Price.model_validate(prices["s3"])
+    return None
+
+
 def _samples_in_data(loop: Loop, sources: list[Source]) -> float | None:
     """Return the number of samples in the data that the loop reads; None if it is unknown."""
     for source in sources:
@@ -158,14 +184,7 @@ def _samples_in_data(loop: Loop, sources: list[Source]) -> float | None:
     return None
 
 
-def _cost_from(
-    loop: Loop,
-    source: Source,
-    samples: float,
-    machine_usd_per_h: float | None,
-    store_price: Price | None,
-    disk_usd_per_gib_month: float | None,
-) -> EpochCost | None:
+def _cost_from(loop: Loop, source: Source, samples: float, prices: _UnitPrices) -> EpochCost | None:
     """Return the cost of an epoch from one location; None if the loop has no rate there."""
     trials = loop.inputs[source]
     rate, mb_per_s = rate_of(trials), median_of(trials, "mb_per_s")
@@ -173,28 +192,27 @@ def _cost_from(
         return None
     hours = samples / rate.median / 3600
     data_bytes = samples * mb_per_s * 1e6 / rate.median
-    requests_usd = storage_usd = None
-    if source == "store" and store_price is not None:
+    requests_usd = storage_usd = waiting_hours = machine_usd = None
+    if source == "store" and prices.store is not None:
         gets = _gets(loop, source, samples, data_bytes)
         if gets is not None:
-            requests_usd = store_price.requests_cost(0, round(gets), 0)
-        storage_usd = store_price.month_cost(round(data_bytes)) * hours / _HOURS_PER_MONTH
-    if source != "store" and disk_usd_per_gib_month is not None:
-        month_usd = data_bytes / _GIB * disk_usd_per_gib_month
+            requests_usd = prices.store.requests_cost(0, round(gets), 0)
+        storage_usd = prices.store.month_cost(round(data_bytes)) * hours / _HOURS_PER_MONTH
+    if source != "store" and prices.disk_usd_per_gib_month is not None:
+        month_usd = data_bytes / _GIB * prices.disk_usd_per_gib_month
         storage_usd = month_usd * hours / _HOURS_PER_MONTH
-    loss = loop.loss if source == loop.farthest else None
-    return EpochCost(
-        place=source,
-        hours=hours,
-        waiting_hours=None if loss is None else max(0.0, loss.median) * hours,
-        machine_usd=None if machine_usd_per_h is None else hours * float(machine_usd_per_h),
-        requests_usd=requests_usd,
-        storage_usd=storage_usd,
-    )
+    if source == loop.farthest and loop.loss is not None:
+        waiting_hours = max(0.0, loop.loss.median) * hours
+    if prices.machine_usd_per_h is not None:
+        machine_usd = hours * prices.machine_usd_per_h
+    return EpochCost(source, hours, waiting_hours, machine_usd, requests_usd, storage_usd)
 
 
 def _gets(loop: Loop, source: Source, samples: float, data_bytes: float) -> float | None:
-    """Return the requests of an epoch: one for each sample, or one for each object."""
+    """Return the requests of an epoch: one for each sample, or one for each object.
+
+    None if the size of the objects is unknown.
+    """
     if capabilities_of(str(loop.params.get("loader"))).reads_single_samples:
         return samples
     object_bytes = median_of(loop.inputs[source], "mean_object_bytes")

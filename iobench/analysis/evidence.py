@@ -17,19 +17,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.message_text import counted
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
-from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
     by_settings,
     cold_label,
     estimate_of,
+    is_direct,
     is_number,
     is_on_store,
     metric_values,
     rate_metric,
+    stored_sample_bytes,
 )
 from iobench.analysis.store_limits import (
     TO_MEASURE,
@@ -129,13 +131,11 @@ def evidence(result: Result) -> Evidence:
             reason = _impossible_rate(storage, params, repeats)
             if reason:
                 faults.append(_fault(kind, params, reason))
-                for trial in repeats:
-                    reasons[trial.id] = reason
-    doubts = {
-        str(trial.params.get("group", "")): reasons[trial.id]
-        for trial in result.trials
-        if trial.kind == "train" and trial.id in reasons
-    }
+                reasons |= {trial.id: reason for trial in repeats}
+    doubts: dict[str, str] = {}
+    for trial in result.trials:
+        if trial.kind == "train" and trial.id in reasons:
+            doubts[str(trial.params.get("group", ""))] = reasons[trial.id]
     return Evidence(_without(result.trials, reasons), tuple(faults), doubts)
 
 
@@ -205,6 +205,7 @@ def _is_from_storage(params: Params, repeats: Repeats) -> bool:
 
 
 def _raw_ceilings(storage: Storage, params: Params, requests: int) -> Iterator[StorageCeiling]:
+    """Yield the rates of the loader ``raw`` over the same data with enough workers."""
     if params.get("loader") == "raw":
         return
     data = (str(params.get("data")), str(params.get("access", "direct")))
@@ -219,6 +220,7 @@ def _raw_ceilings(storage: Storage, params: Params, requests: int) -> Iterator[S
 def _probed_store_ceilings(
     storage: Storage, params: Params, repeats: Repeats, requests: int
 ) -> Iterator[StorageCeiling]:
+    """Yield the rates of the store's probe with enough connections and large enough objects."""
     object_bytes = max(metric_values(repeats, "mean_object_bytes"), default=None)
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
     limit = limit_of(storage.store_points, requests, read_bytes).limit
@@ -234,9 +236,11 @@ def _probed_store_ceilings(
 def _probed_disk_ceilings(
     storage: Storage, params: Params, requests: int
 ) -> Iterator[StorageCeiling]:
+    """Yield the rates of the probe of the same disk with enough reads at a time."""
     own_target = folder_key(str(params.get("data", "")), storage.targets)
     for read in storage.disk_reads:
-        target, reads = str(read.params.get("target")), int(read.params.get("parallelism") or 1)
+        target = str(read.params.get("target"))
+        reads = int(read.params.get("parallelism") or 1)
         is_large = int(read.params.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
         is_same = _is_same_disk(storage.targets, own_target, target)
         if is_large and reads >= requests and is_same:
@@ -259,10 +263,10 @@ def _is_same_disk(targets: Mapping[str, Any], label: str, other_label: str) -> b
 def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
     """Return why a rate is not possible; empty if it is possible or cannot be judged."""
     rate = estimate_of(repeats, "mb_per_s")
-    is_direct = str(params.get("access", "direct")) == "direct"
-    if rate is None or not is_direct or not _is_from_storage(params, repeats):
+    if rate is None or not is_direct(params) or not _is_from_storage(params, repeats):
         return ""
-    if "group" in params and params.get("input", "store") not in ("cold", "store"):
+    is_loop = "group" in params
+    if is_loop and params.get("input", "store") not in ("cold", "store"):
         return ""
     ceiling = storage_ceiling(storage, params, repeats)
     if ceiling is None or rate.median <= MAX_OF_STORAGE_RATE * ceiling.mb_per_s:
@@ -274,6 +278,7 @@ def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
 
 
 def _fault(kind: str, params: Params, reason: str) -> Finding:
+    """Return the finding about a rate that is not possible."""
     group = str(params.get("group", ""))
     name = f"{group}, {params.get('input')}" if group else params_words(kind, params)
     advice = advice_on("no-evidence")
@@ -284,10 +289,9 @@ def _sample_bytes(repeats: Repeats) -> float | None:
     """Return the largest mean size of a stored sample over repeats; None if it is unknown."""
     sizes = []
     for trial in repeats:
-        mb_per_s = trial.metrics.get("mb_per_s")
-        samples_per_s = trial.metrics.get("samples_per_s")
-        if mb_per_s and samples_per_s:
-            sizes.append(float(mb_per_s) * 1e6 / float(samples_per_s))
+        sample_bytes = stored_sample_bytes(trial)
+        if sample_bytes is not None:
+            sizes.append(sample_bytes)
     return max(sizes, default=None)
 
 

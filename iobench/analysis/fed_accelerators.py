@@ -9,16 +9,17 @@ least 90 %.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.message_text import counted
+from iobench.analysis.feeds_table import FeedsRow
 from iobench.analysis.finding_rules import RULES
 from iobench.analysis.loops import Loop, median_by_rank
-from iobench.analysis.sizing import FeedsRow
 from iobench.results.numbers import percent
 from iobench.results.result import Finding
+from iobench.results.trial import Params
 
 MIN_UTILISATION = 0.90
 """Minimum utilisation of the slowest rank: the pass mark of MLPerf Storage."""
@@ -76,14 +77,16 @@ def accelerator_counts(
 
     Args:
         loops: the loops of a run.
-        causes: findings about them; the largest cause names the limit of a number.
+        causes: findings about them. The cause with the largest share is the limit of a number.
     """
     families: dict[str, list[AcceleratorCount]] = {}
     for loop in loops:
         count = _accelerator_count(loop, causes)
         if count is not None:
-            params = {key: loop.params[key] for key in loop.params if key not in _COUNT_PARAMS}
-            key = json.dumps(params, sort_keys=True, default=str)
+            family_params = {
+                name: value for name, value in loop.params.items() if name not in _COUNT_PARAMS
+            }
+            key = json.dumps(family_params, sort_keys=True, default=str)
             families.setdefault(key, []).append(count)
     return [sorted(family, key=lambda count: count.accelerators) for family in families.values()]
 
@@ -96,56 +99,66 @@ def measured_rows(families: Sequence[Sequence[AcceleratorCount]]) -> list[FeedsR
     """
     rows = []
     for family in families:
-        fed = [member for member in family if member.is_fed]
-        largest = fed[-1] if fed else None
-        if largest is None and family[0].accelerators > 1:
-            continue
-        count = largest or family[0]
-        supply = "this host, side by side"
-        if len(families) > 1:
-            supply += f", {count.loader} from {count.source}"
-        rows.append(
-            FeedsRow(
-                of=supply,
-                samples_per_s=count.samples_per_s,
-                at_least=largest is family[-1],
-                feeds={count.name: largest.accelerators if largest is not None else 0},
-                how="measured",
-                basis=_basis(family, largest),
-            )
-        )
+        fed = [count for count in family if count.is_fed]
+        if fed:
+            rows.append(_measured_row(family, fed[-1], has_others=len(families) > 1))
+        elif family[0].accelerators == 1:
+            rows.append(_measured_row(family, None, has_others=len(families) > 1))
     return rows
+
+
+def _measured_row(
+    family: Sequence[AcceleratorCount], largest: AcceleratorCount | None, *, has_others: bool
+) -> FeedsRow:
+    """Return the table row of a family.
+
+    Args:
+        family: its numbers of accelerators, the smallest first.
+        largest: the largest number that was fed; None if not even one accelerator was.
+        has_others: whether the run has other families, so that the row has to name its loader.
+    """
+    count = largest or family[0]
+    supply = "this host, side by side"
+    if has_others:
+        supply += f", {count.loader} from {count.source}"
+    return FeedsRow(
+        of=supply,
+        samples_per_s=count.samples_per_s,
+        at_least=largest is family[-1],
+        feeds={count.name: largest.accelerators if largest is not None else 0},
+        how="measured",
+        basis=_basis(family, largest),
+    )
 
 
 def _basis(family: Sequence[AcceleratorCount], largest: AcceleratorCount | None) -> str:
     """Return how busy the largest number that is fed was, and what limits the next number."""
-    fed_accelerators = 0
     sentences = []
+    more = list(family)
     if largest is not None:
-        fed_accelerators = largest.accelerators
+        fed = f"{counted(largest.accelerators, 'accelerator')} ({largest.name})"
         busy = percent(largest.au_slowest)
-        name = f"{counted(fed_accelerators, 'accelerator')} ({largest.name})"
-        sentences.append(f"With {name}, the slowest computes {busy} of the time (AU).")
-    more = [count for count in family if count.accelerators > fed_accelerators]
+        sentences.append(f"With {fed}, the slowest computes {busy} of the time (AU).")
+        more = [count for count in family if count.accelerators > largest.accelerators]
     if not more:
         sentences.append("No larger number was measured.")
         return " ".join(sentences)
     following = more[0]
-    name = str(following.accelerators)
+    not_fed = str(following.accelerators)
     if largest is None:
-        name = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
+        not_fed = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
     busy = percent(following.au_slowest)
     limit = following.limit or "the reason was not measured"
-    sentences.append(f"With {name}, the slowest computes {busy} of the time: {limit}.")
+    sentences.append(f"With {not_fed}, the slowest computes {busy} of the time: {limit}.")
     return " ".join(sentences)
 
 
 def _accelerator_count(loop: Loop, causes: Sequence[Finding]) -> AcceleratorCount | None:
     """Return the figures of one number of accelerators; None for any other loop."""
     accelerators, rate = loop.params.get("accelerators"), loop.rate()
-    au_slowest, au_mean = loop.metric("au_mlperf_slowest"), loop.metric("au_mlperf")
     if accelerators is None or not loop.farthest or rate is None:
         return None
+    au_slowest, au_mean = loop.metric("au_mlperf_slowest"), loop.metric("au_mlperf")
     if au_slowest is None or au_mean is None:
         return None
     return AcceleratorCount(
@@ -163,7 +176,8 @@ def _accelerator_count(loop: Loop, causes: Sequence[Finding]) -> AcceleratorCoun
     )
 
 
-def _accelerator_name(params: Mapping[str, Any]) -> str:
+def _accelerator_name(params: Params) -> str:
+    """Return the name of a published rate, or the rate that the config gives."""
     if params.get("preset"):
         return str(params["preset"])
     return f"{float(params.get('images_per_s') or 0):g} img/s"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from iobench.results.numbers import exact_percent
 from iobench.results.result import Finding
@@ -33,6 +33,7 @@ OUTLIER_FACTOR = 3.0
 ENOUGH_REPEATS = 6
 """With this number of repeats, the interval from minimum to maximum has a coverage of 96.9 %."""
 
+# The sources of the conditions.
 _CLOUD = (
     'AWS, "Optimizing I/O for GPU performance tuning of deep learning training in Amazon SageMaker"'
 )
@@ -42,6 +43,7 @@ _TORCH = "PyTorch, torch.utils.data"
 _PROFILER = "TensorFlow Profiler's input-pipeline analyzer"
 _OURS = "docs/results.md"
 
+# Conditions of several rules.
 _TAKES_PART = f"takes {exact_percent(FINE_SHARE)} of a step or more"
 _WAITS = (
     f"a watched loop waits over {exact_percent(HIGH_SHARE)} of its time (with a replay: loses over "
@@ -71,10 +73,12 @@ class Rule:
 
 
 def _cause(code: str, title: str, when: str = _TAKES_PART, source: str = _STALLS) -> Rule:
+    """Return the rule of a cause, whose severity depends on its share of a step."""
     return Rule(code, "cause", "problem", title, when, source)
 
 
 def _measurement(code: str, severity: Severity, title: str, when: str, source: str = _OURS) -> Rule:
+    """Return the rule of a finding about the measurement."""
     return Rule(code, "measurement", severity, title, when, source)
 
 
@@ -341,7 +345,6 @@ def make_finding(
     *,
     of: str = "",
     share: Estimate | None = None,
-    recommendation: Any = None,
 ) -> Finding:
     """Return the finding of a rule.
 
@@ -353,22 +356,14 @@ def make_finding(
         advice: the advice as a sentence; empty if there is none.
         of: the group of the loop that it is about; empty for the whole run.
         share: the share of a step that a cause takes.
-        recommendation: the change that it recommends.
     """
     rule = RULES[code]
     severity = rule.severity
     if share is not None and rule.kind == "cause":
         severity = "problem" if share.median > HIGH_SHARE else "warning"
-    has_interval = share is not None and share.repeats > 1
-    return Finding(
-        code=code,
-        severity=severity,
-        evidence=evidence,
-        advice=advice,
-        title=rule.title,
-        of=of,
-        share=share.median if share is not None else None,
-        share_low=share.low if share is not None and has_interval else None,
-        share_high=share.high if share is not None and has_interval else None,
-        recommendation=recommendation,
-    )
+    finding = Finding(code, severity, evidence, advice, title=rule.title, of=of)
+    if share is None:
+        return finding
+    if share.repeats <= 1:
+        return replace(finding, share=share.median)  # It has no interval.
+    return replace(finding, share=share.median, share_low=share.low, share_high=share.high)

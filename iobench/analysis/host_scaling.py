@@ -117,5 +117,6 @@ def _part_of(point: HostPoint) -> str:
 
 
 def _samples_per_s(point: HostPoint, sample_bytes: float) -> float:
+    """Return the sum over hosts in samples/s."""
     rate = point.total.median
     return rate * 1e6 / sample_bytes if point.metric == "mb_per_s" else rate

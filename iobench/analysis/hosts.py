@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dataprep.message_text import counted
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import make_finding
-from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number
 from iobench.results.host_sums import main_rate
 from iobench.results.numbers import percent
@@ -132,6 +132,32 @@ class HostProblem:
         return f"host {self.host} has no result in {trials}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class HostsTable:
+    """The part of the summary about several hosts.
+
+    Attributes:
+        hosts: the number of hosts.
+        points: the figures of each setting and number of hosts.
+        problems: the hosts that have no result in some trials.
+        requests: the requests of each host to the rendezvous, by the number of the host.
+    """
+
+    hosts: int
+    points: Sequence[HostPoint]
+    problems: Sequence[HostProblem]
+    requests: Mapping[int, Mapping[str, int]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the table as ``result.json`` stores it."""
+        return {
+            "hosts": self.hosts,
+            "points": [point.as_dict() for point in self.points],
+            "problems": [asdict(problem) for problem in self.problems],
+            "requests": {str(host): dict(counts) for host, counts in self.requests.items()},
+        }
+
+
 def on_all_hosts(result: Result) -> Result:
     """Return the result without trials that were run on fewer hosts on purpose.
 
@@ -149,10 +175,11 @@ def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
     groups: dict[tuple[str, str, int], list[tuple[Trial, Together]]] = {}
     for trial in trials:
         is_measured = trial.status == "done" and trial.kind in KINDS
-        if is_measured and trial.hosts is not None and trial.hosts.sums:
-            hosts = sum(part.status == "done" for part in trial.hosts.parts)
+        together = trial.hosts
+        if is_measured and together is not None and together.sums:
+            hosts = sum(part.status == "done" for part in together.parts)
             key = (trial.kind, _params_key(trial.params), hosts)
-            groups.setdefault(key, []).append((trial, trial.hosts))
+            groups.setdefault(key, []).append((trial, together))
     kinds = list(KINDS)
     # Settings of one kind stay in the order of their first trial.
     params_keys = list(dict.fromkeys(params_key for _, params_key, _ in groups))
@@ -168,31 +195,28 @@ def host_problems(trials: Sequence[Trial]) -> list[HostProblem]:
     """Return the hosts that have no result in some trials, in the order of their numbers."""
     planned: dict[int, int] = {}
     failed: dict[int, list[HostPart]] = {}
-    for trial in trials:
-        if trial.hosts is None:
-            continue
-        for part in trial.hosts.parts:
+    all_parts = [trial.hosts.parts for trial in trials if trial.hosts is not None]
+    for parts in all_parts:
+        for part in parts:
             planned[part.host] = planned.get(part.host, 0) + 1
             if part.status == "failed":
                 failed.setdefault(part.host, []).append(part)
     return [
-        HostProblem(host, len(parts), planned[host], parts[0].reason)
-        for host, parts in sorted(failed.items())
+        HostProblem(host, len(failed_parts), planned[host], failed_parts[0].reason)
+        for host, failed_parts in sorted(failed.items())
     ]
 
 
-def hosts_summary(result: Result) -> dict[str, Any]:
-    """Return the part of the summary about several hosts; empty for a single host."""
+def hosts_table(result: Result) -> HostsTable | None:
+    """Return the part of the summary about several hosts; None for a single host."""
     if not result.hosts:
-        return {}
-    return {
-        "hosts": {
-            "hosts": len(result.hosts),
-            "points": [point.as_dict() for point in host_points(result.trials)],
-            "problems": [asdict(problem) for problem in host_problems(result.trials)],
-            "requests": {str(facts.host): dict(facts.requests) for facts in result.hosts},
-        }
-    }
+        return None
+    return HostsTable(
+        hosts=len(result.hosts),
+        points=host_points(result.trials),
+        problems=host_problems(result.trials),
+        requests={facts.host: facts.requests for facts in result.hosts},
+    )
 
 
 def leading_point(result: Result) -> HostPoint | None:
@@ -257,10 +281,12 @@ def _input_index(point: HostPoint) -> int:
 
 
 def _params_key(params: Params) -> str:
+    """Return a key that is equal for equal settings on any number of hosts."""
     return json.dumps(_params_without_hosts(params), sort_keys=True)
 
 
-def _params_without_hosts(params: Params) -> dict[str, Any]:
+def _params_without_hosts(params: Params) -> Params:
+    """Return the parameters of a trial without the number of hosts."""
     return {key: value for key, value in params.items() if key != "hosts"}
 
 
@@ -272,25 +298,16 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
         repeats: the trials of host 0, with the parts of all hosts.
     """
     first_trial, first = repeats[0]
-    all_hosts = [together for _, together in repeats]
-    done = [part for part in first.parts if part.status == "done"]
-    name_and_rate = main_rate(done[0].metrics)
-    metric = name_and_rate[0] if name_and_rate is not None else next(iter(first.sums))
-    rates: dict[int, list[float]] = {}
-    for together in all_hosts:
-        for part in together.parts:
-            rate = part.metrics.get(metric)
-            if part.status == "done" and is_number(rate):
-                rates.setdefault(part.host, []).append(float(rate))
+    all_repeats = [together for _, together in repeats]
+    metric = _compared_metric(first)
+    totals = [together.sums[metric] for together in all_repeats if metric in together.sums]
     sums = {}
     for name in first.sums:
-        sums[name] = median(
-            [together.sums[name] for together in all_hosts if name in together.sums]
-        )
-    totals = [together.sums[metric] for together in all_hosts if metric in together.sums]
+        values = [together.sums[name] for together in all_repeats if name in together.sums]
+        sums[name] = median(values)
     spreads_s = []
     shares = []
-    for together in all_hosts:
+    for together in all_repeats:
         if together.start_spread_s is not None:
             spreads_s.append(together.start_spread_s)
         if together.together_share is not None:
@@ -303,8 +320,28 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
         metric=metric,
         total=estimate(totals),
         sums=sums,
-        host_rates=[HostRate(host, estimate(values)) for host, values in sorted(rates.items())],
+        host_rates=_host_rates(all_repeats, metric),
         start_spread_s=max(spreads_s, default=None),
         together_share=min(shares, default=None),
         label=cold_label([trial for trial, _ in repeats]),
     )
+
+
+def _compared_metric(together: Together) -> str:
+    """Return the rate by which hosts are compared, such as ``mb_per_s``."""
+    done = [part for part in together.parts if part.status == "done"]
+    name_and_rate = main_rate(done[0].metrics)
+    if name_and_rate is not None:
+        return name_and_rate[0]
+    return next(iter(together.sums))
+
+
+def _host_rates(repeats: Sequence[Together], metric: str) -> list[HostRate]:
+    """Return the rate of each host over all repeats, in the order of their numbers."""
+    rates: dict[int, list[float]] = {}
+    for together in repeats:
+        for part in together.parts:
+            rate = part.metrics.get(metric)
+            if part.status == "done" and is_number(rate):
+                rates.setdefault(part.host, []).append(float(rate))
+    return [HostRate(host, estimate(values)) for host, values in sorted(rates.items())]

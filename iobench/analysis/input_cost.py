@@ -1,4 +1,8 @@
-"""PURE. Watched loops: the share of time that their input costs, and their rates in words."""
+"""PURE. Watched loops: the share of time that their input costs, and their rates in words.
+
+An ``entry`` is a watched loop as ``result.json`` stores it in the summary. Each of its metrics is
+an estimate with a median, or None.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from typing import Any, Literal
 
 from iobench.analysis.finding_rules import FINE_SHARE, HIGH_SHARE
 from iobench.results.numbers import percent, precise_number
-from iobench.results.statistics import Estimate
+from iobench.results.statistics import Estimate, estimate
 
 UNKNOWN_RATE = "unknown"
+"""Stands for the rate of a loop whose samples were counted, but whose rate is not known."""
 
 _COST_METRICS = (
     "loss_share",
@@ -19,6 +24,7 @@ _COST_METRICS = (
     "device_wait_share",
     "wait_share",
 )
+"""The metrics that ``input_cost`` uses."""
 
 By = Literal["loss", "device", "host"]
 """How the cost was measured.
@@ -60,7 +66,7 @@ class InputCost:
     @property
     def as_estimate(self) -> Estimate:
         """The lower end of the range as an estimate without an interval."""
-        return Estimate(self.low, self.low, self.low, 0.0, 1)
+        return estimate([self.low])
 
 
 def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:
@@ -132,6 +138,7 @@ def entry_median(entry: Mapping[str, Any], metric: str) -> float | None:
 
 
 def _grade(share: float) -> str:
+    """Return ``fine``, ``moderate`` or ``high``."""
     if share < FINE_SHARE:
         return "fine"
     return "high" if share > HIGH_SHARE else "moderate"

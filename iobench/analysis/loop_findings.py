@@ -8,12 +8,12 @@ storage, or else by how busy the CPUs were.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from dataprep.message_text import counted
-from iobench.analysis import recommendations
-from iobench.analysis.capacity import Capacities, setting_of
+from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.capacity import Capacities
 from iobench.analysis.finding_rules import (
     BUSY_SHARE,
     FINE_SHARE,
@@ -25,14 +25,14 @@ from iobench.analysis.finding_rules import (
     SMALL_FILE_BYTES,
     make_finding,
 )
+from iobench.analysis.loader_setting import setting_of
 from iobench.analysis.loops import Loop, median_by_rank
-from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import by_settings, data_name, median_of
 from iobench.analysis.store_limits import TO_MEASURE, connections_of, limit_of, read_bytes_of
 from iobench.results.numbers import percent
 from iobench.results.result import Finding
-from iobench.results.statistics import Estimate
-from iobench.results.trial import Trial
+from iobench.results.statistics import Estimate, estimate
+from iobench.results.trial import Metrics, Trial
 from iobench.results.wording import params_words, share_words
 
 _CAUSE_OF_RUNG = {
@@ -53,13 +53,15 @@ A smaller multiple does not prove that reading is the larger part. A loop over f
 at the start of each epoch, while the storage is idle. With a link of 12 MB/s it was 1.5.
 """
 _TAIL_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
-"""High quantiles of step times. One of this many steps takes as long as the quantile, or longer."""
+"""High quantiles of step times, the highest first. One of this many steps takes as long as the
+quantile, or longer."""
 _FIRST_BATCH_PARTS = {
     "listing": "listing the data",
     "worker_start": "starting workers",
     "fetch": "reading its samples",
     "decode": "decoding and augmenting its samples",
 }
+"""The parts of the time to the first batch, in words, by the name in their metrics."""
 
 
 def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
@@ -77,7 +79,8 @@ def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
         yield make_finding("input-bound", evidence, advice, of=loop.group, share=loss)
     yield from causes
     if capacities.processors and loop.workers > MAX_WORKERS_PER_CPU * capacities.processors:
-        yield _too_many_workers(loop, capacities.processors)
+        evidence = f"{loop.group}: {loop.workers} workers on {capacities.processors:g} CPUs"
+        yield make_finding("too-many-workers", evidence, of=loop.group)
     step_times = {name: loop.metric(name) for name in ("step_s_p50", *_tail_metrics())}
     yield from outlier_findings(loop.group, step_times)
     yield from _rank_findings(loop)
@@ -106,7 +109,7 @@ def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
     yield make_finding("late-first-batch", evidence, advice_on("late-first-batch"))
 
 
-def outlier_findings(name: str, step_times: Mapping[str, Any]) -> Iterator[Finding]:
+def outlier_findings(name: str, step_times: Metrics) -> Iterator[Finding]:
     """Yield a finding if some steps take far longer than the median.
 
     Args:
@@ -115,31 +118,20 @@ def outlier_findings(name: str, step_times: Mapping[str, Any]) -> Iterator[Findi
             them that was measured is used.
     """
     median_s = step_times.get("step_s_p50")
-    for quantile, steps in _TAIL_QUANTILES.items():
-        tail_s = step_times.get(f"step_s_{quantile}")
-        if median_s and tail_s:
-            if tail_s > OUTLIER_FACTOR * median_s:
-                factor = f"{tail_s / median_s:.1f}"
-                evidence = f"{name}: one step of {steps} takes {factor} times the median or more"
-                yield make_finding("step-outliers", evidence, advice_on("step-outliers"))
-            return
+    measured = [quantile for quantile in _TAIL_QUANTILES if step_times.get(f"step_s_{quantile}")]
+    if not median_s or not measured:
+        return
+    highest = measured[0]
+    tail_s = step_times[f"step_s_{highest}"]
+    if tail_s > OUTLIER_FACTOR * median_s:
+        steps, factor = _TAIL_QUANTILES[highest], f"{tail_s / median_s:.1f}"
+        evidence = f"{name}: one step of {steps} takes {factor} times the median or more"
+        yield make_finding("step-outliers", evidence, advice_on("step-outliers"))
 
 
 def _tail_metrics() -> list[str]:
+    """Return the names of the metrics of the high quantiles."""
     return [f"step_s_{quantile}" for quantile in _TAIL_QUANTILES]
-
-
-def _too_many_workers(loop: Loop, cpus: float) -> Finding:
-    workers = max(1, int(cpus) // loop.devices)
-    workers_now = loop.params.get("workers")
-    return make_finding(
-        "too-many-workers",
-        f"{loop.group}: {loop.workers} workers on {cpus:g} CPUs",
-        of=loop.group,
-        recommendation=recommendations.use_fewer_workers(
-            f"training.{loop.index}", workers, workers_now
-        ),
-    )
 
 
 def _has_no_large_part(loop: Loop) -> bool:
@@ -234,7 +226,10 @@ def _separate_rungs(loop: Loop) -> set[str]:
 
 
 def _rung_shares(loop: Loop, separate: set[str]) -> dict[str, Estimate]:
-    """Return the shares of separate rungs that can be distinguished from zero."""
+    """Return the shares of separate rungs that can be distinguished from zero.
+
+    The share of a single repeat has no interval, and is returned too.
+    """
     shares = {}
     for rung in loop.ladder.rungs:
         if rung.rung not in separate or rung.share is None:
@@ -254,29 +249,43 @@ def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | Non
     Returns:
         The shares of preparing and of reading; None for a share that is not known.
     """
-    loss, rate = loop.loss_without_starts, loop.rate()
-    if loss is None or rate is None or loop.farthest is None:
-        return None, None
-    preparing, reading = (loss, None), (None, loss)
+    loss = loop.loss_without_starts
+    larger_part = _larger_part(loop, capacities)
+    if larger_part == "preparing":
+        return loss, None
+    if larger_part == "reading":
+        return None, loss
+    return None, None
+
+
+def _larger_part(loop: Loop, capacities: Capacities) -> Literal["preparing", "reading", "unknown"]:
+    """Return which part of the input takes more time.
+
+    The rate of the loader alone decides, or else the rate of the storage, or else how busy the CPUs
+    were.
+    """
+    rate = loop.rate()
+    if rate is None or loop.farthest is None:
+        return "unknown"
     if loop.farthest == "warm":
-        return preparing
+        return "preparing"
     setting = setting_of(loop.params, "warm", loop.devices)
     loader_rate = capacities.predict_loader(setting, from_loops=False).rate
     if loader_rate is not None:
         is_slow = loader_rate.median < _SIMILAR_RATE * rate.median
-        return preparing if is_slow else reading
+        return "preparing" if is_slow else "reading"
     storage_rate = capacities.storage_rate(setting.with_changes(source=loop.farthest))
     if storage_rate is not None and storage_rate.median < _SIMILAR_RATE * rate.median:
-        return reading
+        return "reading"
     if storage_rate is not None and storage_rate.median >= _MUCH_FASTER * rate.median:
         # Reading takes at most a third of a step, so that preparing is the larger part.
-        return preparing
+        return "preparing"
     busy_share = loop.metric("cpu_busy_share")
     if busy_share is not None and busy_share >= BUSY_SHARE:
-        return preparing
+        return "preparing"
     if busy_share is not None and busy_share < IDLE_SHARE:
-        return reading
-    return None, None
+        return "reading"
+    return "unknown"
 
 
 def _is_large(share: Estimate) -> bool:
@@ -386,13 +395,23 @@ def _rank_findings(loop: Loop) -> Iterator[Finding]:
         share = median_of(repeats, "rank_uneven_share") or 0.0
         waits_s = median_by_rank(repeats, "rank_wait_s")
         if share > FINE_SHARE and waits_s:
-            slowest = waits_s.index(max(waits_s))
+            evidence = f"{name}: {_uneven_ranks_words(share, waits_s)}"
+            advice = advice_on("uneven-ranks")
             yield make_finding(
-                "uneven-ranks",
-                f"{name}: ranks wait for a slower one {percent(share)} of the time; rank "
-                f"{slowest} waits {waits_s[slowest] * 1e3:,.3g} ms in each step, the fastest "
-                f"{min(waits_s) * 1e3:,.3g} ms",
-                advice_on("uneven-ranks"),
-                of=loop.group,
-                share=Estimate(share, share, share, 0.0, 1),
+                "uneven-ranks", evidence, advice, of=loop.group, share=estimate([share])
             )
+
+
+def _uneven_ranks_words(share: float, waits_s: Sequence[float]) -> str:
+    """Return how long ranks wait for the slowest rank.
+
+    Args:
+        share: the share of the time that they wait.
+        waits_s: for each rank, the seconds in each step that it waits for its own input.
+    """
+    longest_s, shortest_s = max(waits_s), min(waits_s)
+    slowest = waits_s.index(longest_s)
+    return (
+        f"ranks wait for a slower one {percent(share)} of the time; rank {slowest} waits "
+        f"{longest_s * 1e3:,.3g} ms in each step, the fastest {shortest_s * 1e3:,.3g} ms"
+    )

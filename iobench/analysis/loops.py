@@ -1,4 +1,4 @@
-"""PURE. Training loops: their rates by input, the loss and its parts, the ladder, and scaling.
+"""PURE. Training loops: their rates by input, the loss and its parts, and the ladder.
 
 The same number of samples takes
 
@@ -10,11 +10,13 @@ The loss is ``(T2 - T1) / T2``. It is the sum of the preparation stall ``(T3 - T
 fetch stall ``(T2 - T3) / T2`` (after Mohan et al., "Analyzing and mitigating data stalls in DNN
 training", VLDB 2021). Each ratio is taken between trials of one repeat, which ran shortly after
 each other.
+
+``iobench.analysis.step_parts`` divides the time of a step into its parts.
+``iobench.analysis.loop_entries`` has the loops as ``result.json`` stores them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,17 +26,13 @@ from iobench.analysis.repeats import (
     Repeats,
     cold_label,
     data_name,
-    estimate_as_dict,
-    estimate_of,
     median_of,
-    metric_values,
     rate_bounds,
     rate_of,
 )
 from iobench.data.settings import AS_FILES
 from iobench.loaders.capabilities import capabilities_of
-from iobench.results.badges import badge_with_reason
-from iobench.results.statistics import Estimate, estimate
+from iobench.results.statistics import Estimate, estimate, median
 from iobench.results.trial import Params, Trial
 from iobench.trials.ladder import (
     PIPELINE_RUNGS,
@@ -55,11 +53,10 @@ Source = Literal["warm", "cold", "store"]
 FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 """Inputs that read samples, the farthest location first."""
 
-_WORK_PARAMS = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
-_START_METRICS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
 _NOT_REQUESTED = "not requested (training.inputs)"
 """The reason for a missing rung that the config does not ask for."""
 _THREADS = re.compile(r"\bthreads?\b")
+"""The name of a device that is a CPU has its number of threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,6 @@ class Loop:
         requested = self.params.get("device")
         if self.emulated or requested == "cpu" or not device_name:
             return False
-        # A CPU is described by its number of threads.
         return requested == "gpu" or not _THREADS.search(device_name)
 
     @property
@@ -142,9 +138,8 @@ class Loop:
     @property
     def has_all_rungs(self) -> bool:
         """Whether ``iobench ladder`` can measure each stage of the input separately."""
-        is_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
         holds_samples = capabilities_of(str(self.params.get("loader"))).holds_samples
-        return is_torch and holds_samples and self.devices == 1
+        return self._trains_in_torch and holds_samples and self.devices == 1
 
     @property
     def reads_files(self) -> bool:
@@ -154,9 +149,9 @@ class Loop:
     @property
     def hands_over_float32(self) -> bool:
         """Whether the loader normalises images that it could hand over as uint8."""
-        trains_in_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
         gives_uint8 = capabilities_of(str(self.params.get("loader"))).gives_uint8
-        return trains_in_torch and gives_uint8 and bool(self.params.get("normalise", True))
+        normalises = bool(self.params.get("normalise", True))
+        return self._trains_in_torch and gives_uint8 and normalises
 
     @property
     def label(self) -> str:
@@ -185,15 +180,18 @@ class Loop:
     def loss(self) -> Estimate | None:
         """``(T2 - T1) / T2``: the share of a step that is due to its input.
 
-        It includes the time that the device loses because loading uses the same CPUs.
+        It includes the time that the device loses because loading uses the same CPUs. None if the
+        rate of the device or of the farthest input was not measured.
         """
         return self._share_between("synthetic", self.farthest)
 
     @property
     def au_ceiling(self) -> Estimate | None:
-        """``T1 / T2``, which is 1 - loss."""
-        device, farthest = self._seconds_of("synthetic"), self._seconds_of(self.farthest)
-        shares = [device[n] / farthest[n] for n in sorted(device.keys() & farthest.keys())]
+        """``T1 / T2``, which is 1 - loss; None if the loss is unknown."""
+        device_s = self._seconds_of("synthetic")
+        farthest_s = self._seconds_of(self.farthest)
+        repeats = sorted(device_s.keys() & farthest_s.keys())
+        shares = [device_s[repeat] / farthest_s[repeat] for repeat in repeats]
         return estimate(shares) if shares else None
 
     @property
@@ -238,7 +236,7 @@ class Loop:
 
     @property
     def start_trials(self) -> Repeats:
-        """The trials of ``start_share``."""
+        """The trials that ``start_share`` comes from: those of the first input in memory."""
         return self.inputs.get(first_from_memory(list(self.inputs)) or "", ())
 
     @property
@@ -274,13 +272,19 @@ class Loop:
                 return False
         return True
 
+    @property
+    def _trains_in_torch(self) -> bool:
+        """Whether the consumer takes batches of PyTorch, as all but two consumers do."""
+        return self.params.get("consumer") not in ("tensorflow", "mxnet")
+
     def _seconds_of(self, rung: str | None) -> Seconds:
+        """Return the seconds for a sample by repeat; empty if the rung was not measured."""
         return self.seconds.get(rung or "", {})
 
     def _share_between(self, upper: str, lower: str | None) -> Estimate | None:
         """Return the difference of two rungs as a share of the time with the farthest input.
 
-        Each share is computed within one repeat.
+        Each share is computed within one repeat. None if no repeat has all three times.
 
         Args:
             upper: the rung that takes less time.
@@ -288,79 +292,11 @@ class Loop:
         """
         upper_s, lower_s = self._seconds_of(upper), self._seconds_of(lower)
         farthest_s = self._seconds_of(self.farthest)
-        repeats = sorted(upper_s.keys() & lower_s.keys() & farthest_s.keys())
-        shares = [(lower_s[n] - upper_s[n]) / farthest_s[n] for n in repeats]
+        shares = []
+        for repeat in sorted(upper_s.keys() & lower_s.keys() & farthest_s.keys()):
+            difference_s = lower_s[repeat] - upper_s[repeat]
+            shares.append(difference_s / farthest_s[repeat])
         return estimate(shares) if shares else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the loop as ``result.json`` stores it under ``training``."""
-        params, facts = self.params, self.facts
-        colds = [trial.cold for trial in self.trials if trial.cold is not None]
-        entry: dict[str, Any] = {"group": self.group}
-        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK_PARAMS):
-            entry[key] = params.get(key)
-        for key in ("device", "devices", "precision"):
-            entry[key] = facts.get(key)
-        entry |= {
-            "data": params.get("data", ""),
-            "emulated": facts.get("emulated"),
-            "input": self.farthest,
-            "label": self.label,
-            "badge": badge_with_reason(colds),
-            "cold_proved": bool(self.trials) and self.label == "cold",
-            "cache_resident": self.is_cache_resident,
-            "consumes": estimate_as_dict(self.device_rate),
-            "warm": estimate_as_dict(self.rate("warm")),
-            "cold": estimate_as_dict(self.rate("cold")),
-            "store": estimate_as_dict(self.rate("store")),
-            "achieved": estimate_as_dict(self.rate()) if self.farthest else None,
-            "achieved_between": self.bounds,
-        }
-        for metric in (*_START_METRICS, "au_mlperf", "au_mlperf_slowest"):
-            entry[metric] = estimate_as_dict(estimate_of(self.trials, metric))
-        return entry | {
-            "au_ceiling": estimate_as_dict(self.au_ceiling),
-            "stall_fraction": estimate_as_dict(self.loss),
-            "waiting_fraction": estimate_as_dict(self.waiting),
-            "preparation_stall": estimate_as_dict(self.preparation_stall),
-            "fetch_stall": estimate_as_dict(self.fetch_stall),
-        }
-
-    def ladder_dict(self) -> dict[str, Any]:
-        """Return the ladder as ``result.json`` stores it under ``ladder``, in seconds a sample."""
-        entry: dict[str, Any] = {"group": self.group}
-        for key in ("loader", "consumer", "workers", "pin_memory"):
-            entry[key] = self.params.get(key)
-        for key in ("device", "devices", "emulated"):
-            entry[key] = self.facts.get(key)
-        path = self.ladder.path
-        return entry | {
-            "rungs": [self._rung_dict(rung) for rung in self.ladder.rungs],
-            "path": list(path),
-            "farthest": path[-1] if path else None,
-            "stall": estimate_as_dict(self.ladder.stall),
-            "stall_share": estimate_as_dict(self.ladder.stall_share),
-            "not_measured": dict(self.not_measured),
-        }
-
-    def _rung_dict(self, rung: Rung) -> dict[str, Any]:
-        name = rung.rung
-        trials = self.inputs.get(name, ())
-        colds = [trial.cold for trial in trials if trial.cold is not None]
-        return {
-            "rung": name,
-            "words": self.rung_words(rung),
-            "input": first_from_memory(list(self.inputs)) if name == START else name,
-            "samples_per_s": estimate_as_dict(rate_of(trials)),
-            "seconds_per_sample": estimate_as_dict(rung.seconds),
-            "label": cold_label(trials),
-            "badge": badge_with_reason(colds),
-            "above": rung.above,
-            "within": list(rung.skipped),
-            "part": estimate_as_dict(rung.cost),
-            "share": estimate_as_dict(rung.share),
-            "tells": rung.differs_from_zero,
-        }
 
     def rung_words(self, rung: Rung) -> str:
         """Return the stage that a rung adds, such as ``+ decode``; several if rungs are missing."""
@@ -398,151 +334,14 @@ def leading_loop(loops: Sequence[Loop]) -> Loop | None:
     return loops[0] if loops else None
 
 
-def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
-    """Return the rung that costs most, with its share of the time.
-
-    None if the ladder has no rung between the device and reading. None also if the costliest rung
-    includes stages that were not measured separately.
-    """
-    path = loop.ladder.path
-    if all(rung in (*PIPELINE_RUNGS, START) for rung in path):
-        return None
-    costliest: Rung | None = None
-    share: Estimate | None = None
-    for rung in loop.ladder.rungs:
-        if rung.rung not in path or not rung.differs_from_zero or rung.share is None:
-            continue
-        if rung.share.median > (share.median if share is not None else 0.0):
-            costliest, share = rung, rung.share
-    if costliest is None or share is None or costliest.skipped:
-        return None
-    return costliest.rung, share
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a step: seconds a sample, and its share of the step."""
-
-    name: str
-    seconds: float
-    share: float
-
-
-def step_parts(loop: Loop) -> list[Part]:
-    """Return the parts of a step with their times, from the device on; they add up to the step.
-
-    The parts are the rungs of the ladder. A loop without a full ladder has the parts device,
-    preparing and reading. A rung that was faster than the rung above it gets 0 seconds.
-    """
-    path = loop.ladder.path
-    seconds = {}
-    for rung in loop.ladder.rungs:
-        if rung.rung in path:
-            seconds[rung.rung] = rung.seconds.median
-    if "synthetic" not in seconds:
-        return []
-    total_s, begin_s = seconds[path[-1]], 0.0
-    if total_s <= 0:
-        return []
-    parts = []
-    for name in path:
-        end_s = min(max(seconds[name], begin_s), total_s)
-        label = "device" if name == "synthetic" else _part_name(loop, name)
-        parts.append(Part(label, end_s - begin_s, (end_s - begin_s) / total_s))
-        begin_s = end_s
-    return parts
-
-
-def _part_name(loop: Loop, name: str) -> str:
-    """Return ``decode`` if it was measured separately, ``prepare`` if with other parts."""
-    within: tuple[str, ...] = ()
-    for rung in loop.ladder.rungs:
-        if rung.rung == name:
-            within = rung.skipped
-    if not within or set(within) == {"warm"}:
-        return {"warm": "read", "cold": "storage"}.get(name, name)
-    if name == "warm":
-        return "prepare"
-    return "input" if name in ("cold", "store") else name
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingRow:
-    """A loop on one number of devices.
-
-    Attributes:
-        params: the parameters of the loop.
-        devices: the number of devices.
-        samples_per_s: the rate of all devices together.
-        efficiency: the rate of a device as a share of its rate with the fewest devices, within
-            repeats; None for the fewest devices.
-    """
-
-    params: Params
-    devices: int
-    samples_per_s: Estimate | None
-    efficiency: Estimate | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row as ``result.json`` stores it."""
-        return {
-            "model": self.params.get("model"),
-            "loader": self.params.get("loader"),
-            "input": self.params.get("input"),
-            "devices": self.devices,
-            "samples_per_s": estimate_as_dict(self.samples_per_s),
-            "efficiency": estimate_as_dict(self.efficiency),
-        }
-
-
-def device_scaling(loops: Sequence[Loop]) -> list[ScalingRow]:
-    """Return a row for each number of devices of a loop that was measured with several numbers."""
-    groups: dict[str, dict[int, Repeats]] = {}
-    for loop in loops:
-        for source, trials in loop.inputs.items():
-            params = {
-                name: value
-                for name, value in trials[0].params.items()
-                if name not in ("devices", "group")
-            }
-            key = json.dumps({**params, "input": source}, sort_keys=True)
-            groups.setdefault(key, {})[loop.devices] = trials
-    rows = []
-    for by_devices in groups.values():
-        if len(by_devices) > 1:
-            fewest = min(by_devices)
-            for devices in sorted(by_devices):
-                trials = by_devices[devices]
-                efficiency = None
-                if devices != fewest:
-                    efficiency = _scaling_efficiency(trials, devices, by_devices[fewest], fewest)
-                rows.append(ScalingRow(trials[0].params, devices, rate_of(trials), efficiency))
-    return rows
-
-
-def _scaling_efficiency(
-    trials: Repeats, devices: int, base: Repeats, base_devices: int
-) -> Estimate | None:
-    """Return the rate of a device as a share of its rate in ``base``, within repeats."""
-    base_rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in base}
-    ratios = []
-    for trial in trials:
-        rate, base_rate = trial.metrics.get("samples_per_s"), base_rates.get(trial.repeat)
-        if rate and base_rate:
-            ratios.append((rate / devices) / (base_rate / base_devices))
-    return estimate(ratios) if ratios else None
-
-
 def median_by_rank(trials: Repeats, metric: str) -> list[float]:
-    """Return the median over repeats of a metric that has a value for each rank."""
-    repeats = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
-    return [estimate(list(values)).median for values in zip(*repeats, strict=False)]
+    """Return the median over repeats of a metric that has a value for each rank.
 
-
-def is_scattered(trials: Repeats, metric: str = "samples_per_s") -> bool:
-    """Return whether the largest repeat is more than 1.5 times the smallest of three or more."""
-    values = metric_values(trials, metric)
-    return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
+    Ranks that some repeats lack are left out.
+    """
+    values_of_repeats = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
+    values_by_rank = zip(*values_of_repeats, strict=False)
+    return [median(values) for values in values_by_rank]
 
 
 def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
@@ -561,22 +360,45 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
         done = [trial for trial in members if trial.status == "done"]
         if done:
             inputs[name] = done
+    seconds = _seconds_by_rung(inputs)
+    measured_ladder = ladder(seconds)
+    measured_rungs = {rung.rung for rung in measured_ladder.rungs}
+    loader = str(trials[0].params.get("loader", ""))
+    not_measured = {}
+    for rung in RUNGS:
+        if rung not in measured_rungs:
+            not_measured[rung] = _why_missing(rung, by_input.get(rung, ()), loader)
+    reading_inputs = [source for source in FARTHEST if source in inputs]
+    return Loop(
+        group=group,
+        inputs=inputs,
+        seconds=seconds,
+        farthest=reading_inputs[0] if reading_inputs else None,
+        ladder=measured_ladder,
+        not_measured=not_measured,
+        index=index,
+    )
+
+
+def _seconds_by_rung(inputs: Mapping[str, Repeats]) -> dict[str, Seconds]:
+    """Return the seconds for a sample, by rung and repeat. The rungs are the inputs and ``START``.
+
+    Args:
+        inputs: completed trials by input.
+    """
     measured = {name: _seconds_by_repeat(repeats) for name, repeats in inputs.items()}
     from_memory = inputs.get(first_from_memory(list(inputs)) or "", ())
-    seconds = with_starts(measured, _start_seconds_by_repeat(from_memory))
-    rungs = ladder(seconds)
-    loader = str(trials[0].params.get("loader", ""))
-    measured_rungs = {rung.rung for rung in rungs.rungs}
-    not_measured = {}
-    for name in RUNGS:
-        if name not in measured_rungs:
-            not_measured[name] = _why_missing(name, by_input.get(name, ()), loader)
-    farthest = next((source for source in FARTHEST if source in inputs), None)
-    return Loop(group, inputs, seconds, farthest, rungs, not_measured, index)
+    return with_starts(measured, _start_seconds_by_repeat(from_memory))
 
 
 def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
-    """Return why a rung was not measured."""
+    """Return why a rung was not measured.
+
+    Args:
+        rung: the rung.
+        trials: its trials, none of which was completed.
+        loader: the loader of the loop.
+    """
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
     if reasons:
         return "; ".join(reasons)
@@ -586,7 +408,7 @@ def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
 
 
 def _seconds_by_repeat(trials: Repeats) -> dict[int, float]:
-    """Return the seconds for a sample by repeat."""
+    """Return the seconds for a sample by repeat, without repeats that have no rate."""
     rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in trials}
     return {repeat: 1 / float(rate) for repeat, rate in rates.items() if rate}
 

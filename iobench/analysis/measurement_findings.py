@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep.message_text import counted
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, make_finding
-from iobench.analysis.loops import Loop, is_scattered
-from iobench.analysis.recommendations import advice_on
-from iobench.analysis.repeats import Repeats, by_settings, metric_values, rate_metric
+from iobench.analysis.loops import Loop
+from iobench.analysis.repeats import Repeats, by_settings, is_scattered, metric_values, rate_metric
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import kind_name, reach
 from iobench.results.numbers import percent, precise_number
@@ -28,6 +28,8 @@ _MAX_OVERHEAD = 0.01
 _MIN_SAMPLED_S = 10
 """Minimum duration of a run for a finding about sampling. In a shorter run, most of the sampling
 time is spent on opening files."""
+_NFS_KINDS = ("nfs", "efs", "fsx-nfs")
+"""Kinds of storage that are mounted by NFS."""
 _LITTLE_READ_AHEAD_KB = 128
 """Up to this value of ``read_ahead_kb``, NFS reads little ahead."""
 
@@ -52,6 +54,7 @@ def measurement_findings(result: Result, loops: Sequence[Loop]) -> Iterator[Find
 
 
 def _few_repeats(result: Result) -> Iterator[Finding]:
+    """Yield a finding if each point has too few repeats for an interval of 95 %."""
     repeats = int(result.config.get("repeats", 0))
     if 0 < repeats < ENOUGH_REPEATS:
         evidence = f"{counted(repeats, 'repeat')} of each point: intervals cover less than 95 %"
@@ -60,6 +63,7 @@ def _few_repeats(result: Result) -> Iterator[Finding]:
 
 
 def _unfinished(result: Result) -> Iterator[Finding]:
+    """Yield a finding if fewer trials were run than planned."""
     planned = result.references.get("planned")
     if isinstance(planned, int) and len(result.trials) < planned:
         evidence = f"{len(result.trials):,} of {planned:,} trials were run"
@@ -67,6 +71,7 @@ def _unfinished(result: Result) -> Iterator[Finding]:
 
 
 def _suspended(done: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield a finding if the processes of trials were stopped for a while."""
     suspended_s = {}
     for trial in done:
         seconds = trial.metrics.get("stood_still_s")
@@ -94,6 +99,7 @@ def _own_stores(result: Result) -> Iterator[Finding]:
 
 
 def _loop_findings(loop: Loop) -> Iterator[Finding]:
+    """Yield findings about the page cache, the repeats and the device of a loop."""
     trials: list[Trial] = []
     for repeats in loop.inputs.values():
         trials += repeats
@@ -124,9 +130,8 @@ def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
         trials_words = counted(len(not_cold), "trial")
         evidence = f"{prefix}{trials_words} not proved cold: {not_cold[0].why}"
         yield make_finding("not-shown-cold", evidence, advice_on("not-shown-cold"), of=group)
-    not_warm = [
-        cold for cold in colds if cold.asked == "warm" and cold.label == "warm" and cold.why
-    ]
+    warm = [cold for cold in colds if cold.asked == "warm" and cold.label == "warm"]
+    not_warm = [cold for cold in warm if cold.why]
     if not_warm:
         trials_words = counted(len(not_warm), "trial")
         evidence = f"{prefix}{trials_words} read storage: {not_warm[0].why}"
@@ -134,6 +139,7 @@ def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _scattered(name: str, repeats: Repeats, metric: str, group: str = "") -> Finding:
+    """Return the finding that repeats differ widely."""
     rates = metric_values(repeats, metric)
     unit = "MB/s" if metric == "mb_per_s" else "samples/s"
     evidence = f"{name}: {precise_number(min(rates))} to {precise_number(max(rates))} {unit}"
@@ -186,11 +192,10 @@ def _target_findings(result: Result, done: Sequence[Trial]) -> Iterator[Finding]
     """Yield findings about the kind of storage behind a target."""
     targets = _used_targets(result, done)
     for location, code in _REACH_FINDINGS.items():
-        names = [
-            f"{label} ({kind_name(target['kind'])})"
-            for label, target in targets.items()
-            if reach(target["kind"]) == location
-        ]
+        names = []
+        for label, target in targets.items():
+            if reach(target["kind"]) == location:
+                names.append(f"{label} ({kind_name(target['kind'])})")
         if names:
             yield make_finding(code, ", ".join(names), advice_on(code))
     for label, target in targets.items():
@@ -198,7 +203,7 @@ def _target_findings(result: Result, done: Sequence[Trial]) -> Iterator[Finding]
         if isinstance(device, Mapping) and device.get("rotational") is True:
             yield make_finding("target-rotates", label, advice_on("target-rotates"))
         read_ahead_kb = target.get("read_ahead_kb")
-        is_nfs = target["kind"] in ("nfs", "efs", "fsx-nfs")
+        is_nfs = target["kind"] in _NFS_KINDS
         if is_nfs and isinstance(read_ahead_kb, int) and read_ahead_kb <= _LITTLE_READ_AHEAD_KB:
             evidence = f"{label}: read_ahead_kb is {read_ahead_kb}"
             advice = advice_on("nfs-reads-little-ahead")

@@ -78,6 +78,7 @@ def pass_marks(result: Result, loops: Sequence[Loop]) -> Iterator[PassMark]:
 
 
 def _requirements(result: Result, loop: Loop, workload: StorageWorkload) -> Iterator[Requirement]:
+    """Yield the requirements for a loop, the pass mark first."""
     yield _utilisation(loop, workload)
     batch_size = loop.params.get("batch_size")
     yield Requirement(
@@ -112,6 +113,7 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
 
 
 def _data(result: Result, loop: Loop) -> Requirement:
+    """Return the requirement that the data are too large for the page cache of the hosts."""
     rule = f"data of at least {UNCACHED_MULTIPLE} times the memory of the hosts"
     objects = median_of(loop.trials, "objects")
     object_bytes = median_of(loop.trials, "mean_object_bytes")
@@ -124,6 +126,7 @@ def _data(result: Result, loop: Loop) -> Requirement:
 
 
 def _steps(loop: Loop) -> Requirement:
+    """Return the requirement that an epoch has enough steps."""
     rule = f"at least {MIN_STEPS} steps in an epoch"
     steps = median_of(loop.trials, "steps")
     if steps is None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import MAX_REFUSED_SHARE, make_finding
-from iobench.analysis.recommendations import advice_on, shard_command
+from iobench.analysis.recommendations import shard_command
 from iobench.analysis.repeats import by_settings, cold_label, data_name, median_of, rate_of
 from iobench.analysis.summary_rows import processes_rows
 from iobench.data.settings import AS_FILES
@@ -64,18 +65,8 @@ def _small_files(result: Result) -> Iterator[Finding]:
             data_names.add(data_name(trial.params))
     if data_names and not data_names & AS_FILES:
         return  # No loader of this run opens small files.
-    rates: dict[tuple[str, str, str], dict[str, float]] = {}
-    for params, repeats in by_settings(result.trials, "layout"):
-        rate = rate_of(repeats)
-        if rate is None:
-            continue
-        location = str(params.get("data", "")).partition("@")[2]
-        key = (location, str(params.get("parallelism")), cold_label(repeats))
-        by_access = rates.setdefault(key, {})
-        access = str(params.get("access", ""))
-        by_access[access] = max(by_access.get(access, 0.0), rate.median)
-    for (location, _, label), by_access in rates.items():
-        files, shards = by_access.get("files"), by_access.get("shards")
+    for (location, label), rates in _layout_rates(result):
+        files, shards = rates.get("files"), rates.get("shards")
         if files and shards and files < _SLOW_FILES * shards:
             evidence = (
                 f"on {location}, {label}: small files give {files:,.0f} samples/s, shards "
@@ -83,3 +74,22 @@ def _small_files(result: Result) -> Iterator[Finding]:
             )
             command = shard_command(result.config.get("data") or {})
             yield make_finding("tiny-files", evidence, command)
+
+
+def _layout_rates(result: Result) -> list[tuple[tuple[str, str], dict[str, float]]]:
+    """Return the highest samples/s of each way to read the data, such as ``files``.
+
+    Only rates with the same location, the same state of the page cache and the same number of reads
+    at a time are compared. Each item has a location and a state, and then the rates.
+    """
+    rates_by_key: dict[tuple[str, str, str], dict[str, float]] = {}
+    for params, repeats in by_settings(result.trials, "layout"):
+        rate = rate_of(repeats)
+        if rate is None:
+            continue
+        location = str(params.get("data", "")).partition("@")[2]
+        key = (location, cold_label(repeats), str(params.get("parallelism")))
+        rates = rates_by_key.setdefault(key, {})
+        access = str(params.get("access", ""))
+        rates[access] = max(rates.get(access, 0.0), rate.median)
+    return [((location, label), rates) for (location, label, _), rates in rates_by_key.items()]

@@ -3,19 +3,19 @@
 The gain of a change is measured if loops with it and without it ran. Otherwise it is the ratio of
 two predictions. An error that both predictions have cancels in this ratio.
 
-Changes are chosen one after the other, each on top of those before. Remedies of the primary cause
-come first. The choice ends if no change gains 5 %. The texts of all recommendations are in
-``iobench.analysis.recommendations``.
+Changes are chosen one after the other, each on top of the changes before it. Remedies of the
+primary cause come first. The choice ends if no change gains 5 %. The texts of all recommendations
+are in ``iobench.analysis.recommendations``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iobench.analysis import recommendations
 from iobench.analysis.candidates import AUGMENTATIONS, Candidate, candidates, settings_of
-from iobench.analysis.capacity import Setting
+from iobench.analysis.loader_setting import Setting
 from iobench.analysis.recommendations import Basis, Recommendation
 from iobench.analysis.repeats import rate_ratio
 from iobench.analysis.situation import Situation
@@ -51,6 +51,24 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class _Option:
+    """A possible change with its gain."""
+
+    candidate: Candidate
+    gain: Gain
+
+    @property
+    def factor(self) -> float:
+        """The median of the gain."""
+        return self.gain.factor.median
+
+    @property
+    def setting(self) -> str:
+        """The setting that changes."""
+        return self.candidate.setting
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """The recommended changes, and the settings that are not worth a change.
 
@@ -78,32 +96,29 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     changed_settings: set[str] = set()
     judged_settings: set[str] = set()
     while True:
-        gains = []
-        for candidate in _best_values(situation, now, remedies):
-            gain = gain_of(situation, now, candidate.after)
-            judged_settings.add(candidate.setting)
-            if candidate.setting in changed_settings or gain is None:
-                continue
-            if is_worthwhile(gain.factor):
-                gains.append((gain, candidate))
-        if not gains:
+        options = []
+        for option in _best_values(situation, now, remedies):
+            judged_settings.add(option.setting)
+            if option.setting not in changed_settings and is_worthwhile(option.gain.factor):
+                options.append(option)
+        if not options:
             break
-        gain, candidate = _easiest_of_the_best(gains, remedies)
-        rate *= gain.factor.median
-        changes.append(_recommended(situation, candidate, gain, rate))
-        now = candidate.after
-        if candidate.setting in _NEW_SHARDS:
+        chosen = _easiest_of_the_best(options, remedies)
+        rate *= chosen.factor
+        changes.append(_recommended(situation, chosen, rate))
+        now = chosen.candidate.after
+        if chosen.setting in _NEW_SHARDS:
             changed_settings |= _NEW_SHARDS
         else:
-            changed_settings.add(candidate.setting)
+            changed_settings.add(chosen.setting)
     more_cpus = _more_cpus(situation, now, rate)
     if more_cpus is not None:
         changes.append(more_cpus)
     names = settings_of(situation)
-    recommended = {change.setting for change in changes}
+    useless_settings = judged_settings - {change.setting for change in changes}
     return Advice(
         tuple(changes),
-        without_effect=tuple(name for name in names if name in judged_settings - recommended),
+        without_effect=tuple(name for name in names if name in useless_settings),
         not_measured=tuple(name for name in names if name not in judged_settings),
     )
 
@@ -127,6 +142,7 @@ def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | Non
         return None
     both_decode = predicted_before.limit == predicted_after.limit == "decode"
     if both_decode and situation.loop is not None:
+        # The ratio of two loaders within rounds has a smaller error than that of two predictions.
         within_rounds = rate_ratio(
             capacities.loaders.get(after.with_changes(source="warm", devices=1), ()),
             capacities.loaders.get(before.with_changes(source="warm", devices=1), ()),
@@ -147,6 +163,7 @@ def gain_words(gain: Estimate) -> str:
 
 
 def _measured_gain(situation: Situation, before: Setting, after: Setting) -> Estimate | None:
+    """Return the ratio of two measured rates within rounds; None if either was not measured."""
     capacities = situation.capacities
     measured = capacities.loops if situation.loop is not None else capacities.loaders
     repeats_before = measured.get(before, ())
@@ -168,62 +185,55 @@ def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float |
     )
 
 
-def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[Candidate]:
+def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[_Option]:
     """Return the best value of each setting: the first value with a gain within 2 % of the best.
 
     To leave out an augmentation is proposed only as a remedy, because it changes the images that
     the model sees.
     """
-    by_setting: dict[str, list[tuple[float, Candidate]]] = {}
+    by_setting: dict[str, list[_Option]] = {}
     for candidate in candidates(situation, now):
         if candidate.setting in AUGMENTATIONS and candidate.setting not in remedies:
             continue
         gain = gain_of(situation, now, candidate.after)
         if gain is not None:
-            values = by_setting.setdefault(candidate.setting, [])
-            values.append((gain.factor.median, candidate))
+            by_setting.setdefault(candidate.setting, []).append(_Option(candidate, gain))
     best_values = []
-    for values in by_setting.values():
-        best_factor = max(factor for factor, _ in values)
-        best = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
+    for options in by_setting.values():
+        best_factor = max(option.factor for option in options)
+        best = [option for option in options if option.factor * _EQUAL >= best_factor]
         best_values.append(best[0])
     return best_values
 
 
-def _easiest_of_the_best(
-    gains: Sequence[tuple[Gain, Candidate]], remedies: Sequence[str]
-) -> tuple[Gain, Candidate]:
+def _easiest_of_the_best(options: Sequence[_Option], remedies: Sequence[str]) -> _Option:
     """Return the easiest of the changes whose gain is nearly the largest.
 
     If some of the changes are remedies, one of these is returned.
     """
-    preferred = [pair for pair in gains if pair[1].setting in remedies] or gains
-    best_factor = max(gain.factor.median for gain, _ in preferred)
-    nearly_best = [
-        (gain, candidate)
-        for gain, candidate in preferred
-        if gain.factor.median * _NEARLY_EQUAL >= best_factor
-    ]
-
-    def effort_then_gain(pair: tuple[Gain, Candidate]) -> tuple[int, float]:
-        gain, candidate = pair
-        return candidate.effort, -gain.factor.median
-
-    return min(nearly_best, key=effort_then_gain)
+    preferred = [option for option in options if option.setting in remedies] or options
+    best_factor = max(option.factor for option in preferred)
+    nearly_best = [option for option in preferred if option.factor * _NEARLY_EQUAL >= best_factor]
+    return min(nearly_best, key=lambda option: (option.candidate.effort, -option.factor))
 
 
-def _recommended(
-    situation: Situation, candidate: Candidate, gain: Gain, rate: float
-) -> Recommendation:
-    """Return the recommendation of a candidate with its gain and its evidence."""
-    prediction = situation.capacities.predict(candidate.after)
+def _recommended(situation: Situation, option: _Option, rate: float) -> Recommendation:
+    """Return the recommendation of a change with its gain and its evidence.
+
+    Args:
+        situation: the situation of the run.
+        option: the change.
+        rate: samples/s after the change.
+    """
+    after, gain = option.candidate.after, option.gain
+    prediction = situation.capacities.predict(after)
     why = prediction.basis
     if gain.basis == "measured":
         why = "loops with both were run"
-    elif candidate.after.workers != situation.setting.workers:
-        why += _memory_words(situation, candidate.after)
+    elif after.workers != situation.setting.workers:
+        why += _memory_words(situation, after)
     return replace(
-        candidate.recommendation,
+        option.candidate.recommendation,
         gain=gain.factor,
         basis=gain.basis,
         rate=rate,
@@ -260,33 +270,17 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
     is_limited_by_cpus = capacities.predict(now).limit == "decode" and now.all_workers >= cpus
     if not situation.is_predictable or not is_limited_by_cpus:
         return None
-    curve = {
-        workers: point
-        for workers, point in capacities.rates_by_workers(now).items()
-        if 0 < workers <= cpus
-    }
+    measured = capacities.rates_by_workers(now)
+    curve = {workers: point for workers, point in measured.items() if 0 < workers <= cpus}
     with_all_cpus = rate_at_workers(curve, cpus, None)
-    if with_all_cpus is None or len(curve) < FEWEST_COUNTS:
+    predicted = _rates_with_more_cpus(curve, cpus)
+    if with_all_cpus is None or not predicted:
         return None
-    predicted: dict[int, Estimate] = {}
-    for workers in range(cpus + 1, REACH * max(curve) + 1):
-        point = extrapolated(curve, workers)
-        if point is not None:
-            predicted[workers] = point
-    if not predicted:
-        return None
-    enough_cpus = [cpus for cpus, point in predicted.items() if point.median >= consumption.median]
+    enough_cpus = [
+        count for count, point in predicted.items() if point.median >= consumption.median
+    ]
     cpus_after = min(enough_cpus) if enough_cpus else max(predicted)
-    after = predicted[cpus_after]
-    # The loop cannot become faster than its device.
-    max_gain = consumption.median / rate
-    gain = Estimate(
-        min(after.median / with_all_cpus.median, max_gain),
-        min(after.low / with_all_cpus.high, max_gain),
-        min(after.high / with_all_cpus.low, consumption.high / rate),
-        coverage=0.0,
-        repeats=after.repeats,
-    )
+    gain = _gain_of_cpus(with_all_cpus, predicted[cpus_after], consumption, rate)
     if not is_worthwhile(gain):
         return None
     counts = ", ".join(map(str, sorted(curve)))
@@ -300,4 +294,45 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
         rate=rate * gain.median,
         limit="device" if enough_cpus else "decode",
         why=f"the curve of {counts} workers on this machine",
+    )
+
+
+def _rates_with_more_cpus(curve: Mapping[int, Estimate], cpus: int) -> dict[int, Estimate]:
+    """Return the predicted rates with more CPUs, each of which has a worker.
+
+    Args:
+        curve: the measured rates by number of workers, up to the number of CPUs.
+        cpus: the number of CPUs of this machine.
+
+    Returns:
+        Rates by number of CPUs; empty if the measured rates do not support a prediction.
+    """
+    if len(curve) < FEWEST_COUNTS:
+        return {}
+    predicted: dict[int, Estimate] = {}
+    for more_cpus in range(cpus + 1, REACH * max(curve) + 1):
+        point = extrapolated(curve, more_cpus)
+        if point is not None:
+            predicted[more_cpus] = point
+    return predicted
+
+
+def _gain_of_cpus(
+    before: Estimate, after: Estimate, consumption: Estimate, rate: float
+) -> Estimate:
+    """Return the gain of more CPUs. The loop cannot become faster than its device.
+
+    Args:
+        before: the loader's rate with all CPUs of this machine.
+        after: its rate with more CPUs.
+        consumption: the rate of the device.
+        rate: the rate of the loop before the change.
+    """
+    max_gain = consumption.median / rate
+    return Estimate(
+        min(after.median / before.median, max_gain),
+        min(after.low / before.high, max_gain),
+        min(after.high / before.low, consumption.high / rate),
+        coverage=0.0,
+        repeats=after.repeats,
     )

@@ -74,8 +74,8 @@ class FigureValues:
         kind: the kind of the trials.
         name: the setting in words.
         figure: the figure.
-        base: its values in the repeats of the base run.
-        new: its values in the repeats of the new run.
+        base: its values in the repeats of the base run; empty if a repeat lacks the figure.
+        new: its values in the repeats of the new run; empty if a repeat lacks the figure.
         is_main: whether this is the main figure of the setting: its rate, or the first other figure
             if it has no rate. Only main figures may decide the exit code.
         group: the group of a training loop; empty for other kinds.
@@ -88,6 +88,11 @@ class FigureValues:
     new: Sequence[float]
     is_main: bool
     group: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every repeat of both runs has the figure."""
+        return bool(self.base and self.new)
 
 
 @dataclass(frozen=True, slots=True)

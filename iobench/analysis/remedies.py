@@ -11,10 +11,11 @@ from typing import Any
 
 from iobench.analysis import recommendations
 from iobench.analysis.candidates import AUGMENTATIONS
-from iobench.analysis.capacity import Capacities, Setting, setting_of
+from iobench.analysis.capacity import Capacities
+from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import Loop
 from iobench.analysis.recommendations import Recommendation, config_value, shard_command
-from iobench.analysis.repeats import median_of
+from iobench.analysis.repeats import data_name, median_of
 from iobench.analysis.situation import Situation
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
 from iobench.analysis.worker_scaling import FEWEST_COUNTS
@@ -30,7 +31,9 @@ _PREPARING = (
     "resize",
     "processors",
 )
+"""Settings that change the work of preparing samples, or the CPUs for it."""
 _READING = ("sharding", "loader", "resize", "shard_size", "workers", "measure_workers")
+"""Settings that change how samples are read."""
 REMEDIES: Mapping[str, tuple[str, ...]] = {
     "slow-decode": (
         "workers",
@@ -73,8 +76,11 @@ _LOADER_DEFAULTS = {
     "batch_size": LoaderSettings().batch_size,
     **ImageSettings().model_dump(),
 }
+"""Parameters of a loader that its entry under ``loaders`` may leave out, with their defaults."""
 _SLOW_PREPARING = ("slow-decode", "slow-preparation", "slow-augmentation")
+"""Codes of findings about preparing samples."""
 _SMALL_SIDE_PX = 256
+"""The short side of images that are recommended instead of larger ones."""
 
 
 def unpredicted_remedies(
@@ -84,7 +90,7 @@ def unpredicted_remedies(
     capacities: Capacities,
     situation: Situation | None,
 ) -> Iterator[Recommendation]:
-    """Yield changes against a cause that this loop could make, without a gain.
+    """Yield the changes that this loop can make against a cause. None of them has a gain.
 
     Args:
         loop: the loop.
@@ -94,7 +100,7 @@ def unpredicted_remedies(
         situation: the current setting; None if the run has no stored data.
     """
     code = finding.code
-    data: Mapping[str, Any] = result.config.get("data") or {}
+    data = result.config.get("data") or {}
     yield from _changes_to_the_job(loop, code)
     if code == "tiny-files":
         yield recommendations.pack_into_shards(shard_command(data))
@@ -110,6 +116,15 @@ def unpredicted_remedies(
     all_cpus_work = loop.workers >= int(capacities.processors or 1)
     if code in _SLOW_PREPARING and all_cpus_work:
         yield recommendations.use_unknown_number_of_more_cpus()
+    if code == "too-many-workers" and capacities.processors:
+        yield fewer_workers(loop, capacities.processors)
+
+
+def fewer_workers(loop: Loop, cpus: float) -> Recommendation:
+    """Return the advice to use one worker for each CPU of the machine."""
+    workers = max(1, int(cpus) // loop.devices)
+    key = f"training.{loop.index}"
+    return recommendations.use_fewer_workers(key, workers, loop.params.get("workers"))
 
 
 def in_order(
@@ -232,7 +247,9 @@ def _more_workers(
     if not is_remote and workers >= max(1, cpus):
         return
     counts = capacities.worker_counts(setting)
-    larger = [count for count in counts if count > workers and (is_remote or count <= cpus)]
+    larger = [count for count in counts if count > workers]
+    if not is_remote:
+        larger = [count for count in larger if count <= cpus]
     if larger and situation is not None and not situation.is_predictable:
         yield recommendations.use_workers(f"training.{loop.index}", loader, max(larger), workers)
     has_few_counts = len(counts) < FEWEST_COUNTS and max(counts, default=0) < max(2, cpus)
@@ -266,17 +283,20 @@ def _counts_to_measure(cpus: float | None, workers_now: int) -> tuple[int, ...]:
 
 
 def _config_entry_of(loop: Loop, result: Result) -> int | None:
-    """Return the index under ``loaders`` in the config that measures the loop's loader."""
+    """Return the index under ``loaders`` in the config that measures the loop's loader.
+
+    None if no entry measures it with the same data and the same work.
+    """
+    defaults = {"loader": None, "data": "shards@disk", **_LOADER_DEFAULTS}
     loop_values = {"loader": loop.params.get("loader"), "data": loop.params.get("data")}
     for name, default in _LOADER_DEFAULTS.items():
         loop_values[name] = loop.params.get(name, default)
-    defaults = {"data": "shards@disk", **_LOADER_DEFAULTS}
     for index, entry in enumerate(result.config.get("loaders") or ()):
-        has_values = [
-            value in _as_list(entry.get(name, defaults.get(name)))
-            for name, value in loop_values.items()
-        ]
-        if all(has_values):
+        different = []
+        for name, default in defaults.items():
+            if loop_values[name] not in _as_list(entry.get(name, default)):
+                different.append(name)
+        if not different:
             return index
     return None
 
@@ -287,7 +307,8 @@ def _as_list(value: Any) -> Sequence[Any]:
 
 
 def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendation]:
-    packing = str(loop.params.get("data", "")).partition("@")[0].partition("-")[0]
+    """Yield smaller images, if the stored ones are larger than the model's input needs."""
+    packing = data_name(loop.params).partition("-")[0]
     is_large = packing in ("photos", "originals") or int(data.get("size") or 0) > _SMALL_SIDE_PX
     model_fits = int(loop.params.get("image_size") or 224) <= _SMALL_SIDE_PX
     if is_large and model_fits and not data.get("shards"):

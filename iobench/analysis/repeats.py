@@ -10,14 +10,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, TypeGuard
+from dataclasses import replace
+from typing import Any, TypedDict, TypeGuard
 
 from iobench.results.statistics import Estimate, estimate, median, ratio
 from iobench.results.trial import Params, Trial
 
 Repeats = Sequence[Trial]
 """Trials of one kind with equal parameters."""
+
+
+class EstimateEntry(TypedDict):
+    """A median with its interval, as ``result.json`` stores it."""
+
+    median: float
+    low: float
+    high: float
+    coverage: float
+    repeats: int
 
 
 def by_settings(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
@@ -45,6 +55,14 @@ def is_on_store(params: Params) -> bool:
     return str(params.get("data", "")).endswith("@s3")
 
 
+def is_direct(params: Params) -> bool:
+    """Return whether a loader reads its data with the access mode ``direct``, the default.
+
+    No predictions are made for the other access modes.
+    """
+    return str(params.get("access", "direct")) == "direct"
+
+
 def metric_values(repeats: Repeats, metric: str) -> list[float]:
     """Return the metric of every repeat that has it."""
     values = []
@@ -67,9 +85,30 @@ def median_of(repeats: Repeats, metric: str) -> float | None:
     return median(values) if values else None
 
 
-def estimate_as_dict(figure: Estimate | None) -> dict[str, Any] | None:
+def estimate_entry(figure: Estimate) -> EstimateEntry:
     """Return an estimate as ``result.json`` stores it."""
-    return None if figure is None else asdict(figure)
+    return EstimateEntry(
+        median=figure.median,
+        low=figure.low,
+        high=figure.high,
+        coverage=figure.coverage,
+        repeats=figure.repeats,
+    )
+
+
+def estimate_as_dict(figure: Estimate | None) -> EstimateEntry | None:
+    """Return an estimate as ``result.json`` stores it; None if there is no estimate."""
+    return None if figure is None else estimate_entry(figure)
+
+
+def scaled(figure: Estimate, factor: float) -> Estimate:
+    """Return an estimate whose median and interval are multiplied by a factor."""
+    return replace(
+        figure,
+        median=figure.median * factor,
+        low=figure.low * factor,
+        high=figure.high * factor,
+    )
 
 
 def rate_metric(kind: str) -> str:
@@ -112,6 +151,21 @@ def paired_values(repeats: Repeats, others: Repeats, metric: str) -> list[tuple[
         if is_number(value) and is_number(other):
             pairs.append((float(value), float(other)))
     return pairs
+
+
+def stored_sample_bytes(trial: Trial) -> float | None:
+    """Return the mean stored bytes of a sample, from both rates of a trial; None without a rate."""
+    samples_per_s = trial.metrics.get("samples_per_s")
+    mb_per_s = trial.metrics.get("mb_per_s")
+    if not samples_per_s or not mb_per_s:
+        return None
+    return float(mb_per_s) * 1e6 / float(samples_per_s)
+
+
+def is_scattered(trials: Repeats, metric: str = "samples_per_s") -> bool:
+    """Return whether the largest repeat is more than 1.5 times the smallest of three or more."""
+    values = metric_values(trials, metric)
+    return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
 
 
 def epochs_of(repeats: Repeats) -> int | None:
@@ -160,17 +214,11 @@ def arrival_rate(repeats: Repeats) -> Estimate | None:
     probe has not taken.
     """
     rate = estimate_of(repeats, "mb_per_s")
-    ratios = [
-        trial.cold.physical_ratio
-        for trial in repeats
-        if trial.cold is not None and trial.cold.physical_ratio is not None
-    ]
+    colds = [trial.cold for trial in repeats if trial.cold is not None]
+    ratios = [cold.physical_ratio for cold in colds if cold.physical_ratio is not None]
     if rate is None or not ratios:
         return rate
-    delivered = max(1.0, median(ratios))
-    return replace(
-        rate, median=rate.median * delivered, low=rate.low * delivered, high=rate.high * delivered
-    )
+    return scaled(rate, max(1.0, median(ratios)))
 
 
 def cold_label(repeats: Repeats) -> str:

@@ -6,7 +6,7 @@ Verdicts on the changes between two runs are in ``iobench.analysis.regressions``
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,13 +14,14 @@ from dataprep.message_text import counted
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, FINE_SHARE
 from iobench.analysis.input_cost import (
     UNKNOWN_RATE,
-    InputCost,
     entry_ceiling_words,
-    entry_median,
     entry_rate_words,
     input_cost_of_entry,
 )
-from iobench.analysis.loops import Loop, is_scattered
+from iobench.analysis.loops import Loop
+from iobench.analysis.repeats import is_scattered
+from iobench.analysis.summary_rows import DiskRow, SettingRow, StoreRow
+from iobench.analysis.summary_tables import Tables
 from iobench.loaders.capabilities import capabilities_of
 from iobench.results.numbers import percent
 from iobench.results.result import Finding
@@ -89,7 +90,7 @@ def loop_verdict(loop: Loop, findings: Sequence[Finding], *, named: bool, doubt:
         doubt: the reason why the loop's figures are not evidence, which the sentence then has
             instead of a cause; empty if they are evidence.
     """
-    sentences = [_loop_verdict(loop, findings, named, doubt)]
+    sentences = [_main_sentences(loop, findings, named, doubt)]
     if loop.emulated and "emulated device" not in sentences[0]:
         sentences.append("The device is emulated.")
     if _is_from_own_store(loop, findings):
@@ -101,8 +102,15 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
     """Return the confidence in a loop's figures, by their interval and by doubts about them.
 
     High confidence needs six repeats, and half of the interval's width below 5 % of the median.
-    Medium confidence needs it below 15 %. The confidence in a loop that reads from storage is at
-    most medium if the device is emulated, or if the store runs on this machine.
+    Medium confidence needs half of the width below 15 %. The confidence in a loop that reads from
+    storage is at most medium if the device is emulated, or if the store runs on this machine. It is
+    low if there are at most three repeats, if repeats differ widely, or if a finding says that the
+    measurement is doubtful.
+
+    Args:
+        loop: the loop.
+        findings: the findings of the run.
+        doubt: the reason why the loop's figures are not evidence; empty if they are.
     """
     share = loop.au_ceiling or loop.rate()
     repeats = share.repeats if share is not None else len(loop.trials)
@@ -131,9 +139,7 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
     return Confidence("high", repeats_words)
 
 
-def verdict_without_loop(
-    tables: Mapping[str, Any], any_done: bool, environment: Mapping[str, Any]
-) -> str:
+def verdict_without_loop(tables: Tables, *, any_done: bool, environment: Mapping[str, Any]) -> str:
     """Return the verdict on a run that has no training loop.
 
     Args:
@@ -143,41 +149,37 @@ def verdict_without_loop(
     """
     stores = environment.get("stores") or {}
     own_stores = {label for label, store in stores.items() if store.get("kind") == "own-server"}
-    if tables["watched"]:
-        return _watched_verdict(tables["watched"])
-    loader = best_loader(tables["loaders"])
+    if tables.watched:
+        return _watched_verdict(tables.watched)
+    loader = best_loader(tables.loaders)
     if loader is not None:
         return _loader_verdict(loader, is_store_own="data" in own_stores)
-    if tables["object_stores"]:
-        best = max(tables["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
-        verdict = (
-            f"The object store {best['store']} gives at most {best['peak_mb_per_s']:,.0f} MB/s "
-            f"({best['client']}, {best['operation']})."
-        )
-        return f"{verdict} It runs on this machine." if best["store"] in own_stores else verdict
-    if tables["disks"]:
-        return _disk_verdict(tables["disks"])
+    if tables.object_stores:
+        return _store_verdict(tables.object_stores, own_stores)
+    if tables.disks:
+        return _disk_verdict(tables.disks)
     if any_done:
         return "The run has no training loop to compare its figures with."
     return "Nothing could be measured."
 
 
-def best_loader(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def best_loader(rows: Sequence[SettingRow]) -> SettingRow | None:
     """Return the fastest loader that decodes, or else the fastest loader that only reads.
 
     If no loader has a rate, loaders are compared by the lower bounds of their rates. None if no
     loader has a bound either.
     """
-    readers = [entry for entry in entries if capabilities_of(entry["loader"]).reads_data]
+    readers = [row for row in rows if capabilities_of(row.params["loader"]).reads_data]
     for metric in ("samples_per_s", "samples_per_s_low"):
-        rated = [entry for entry in readers if entry[metric]]
-        decoding = [entry for entry in rated if _is_decoding(entry)]
+        rated = [row for row in readers if row.median(metric) is not None]
+        decoding = [row for row in rated if _is_decoding(row)]
         if rated:
-            return max(decoding or rated, key=lambda entry: float(entry[metric]["median"]))
+            return max(decoding or rated, key=lambda row: row.median(metric) or 0.0)
     return None
 
 
-def _loop_verdict(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -> str:
+def _main_sentences(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -> str:
+    """Return the first sentences of ``loop_verdict``, which has the same arguments."""
     subject = f"The loop {loop.group!r}" if named else "The loop"
     rate, share = loop.rate(), loop.au_ceiling
     if loop.bounds is not None:
@@ -193,12 +195,8 @@ def _loop_verdict(loop: Loop, findings: Sequence[Finding], named: bool, doubt: s
             f"{subject} gets {rate.median:,.0f} samples/s; its device's rate was not measured."
         )
         return f"{verdict} {_doubt_words(doubt) or bottleneck(findings)}".strip()
-    device = "the emulated device" if loop.emulated else "the device"
-    if loop.devices > 1:
-        emulated = "emulated " if loop.emulated else ""
-        device = f"its {loop.devices} {emulated}devices"
-    percent = min(share.median, 1.0) * 100
-    verdict = f"{subject} gets {percent:.0f} % of what {device} can consume."
+    percentage = min(share.median, 1.0) * 100
+    verdict = f"{subject} gets {percentage:.0f} % of what {_device_words(loop)} can consume."
     if doubt:
         return f"{verdict} {_doubt_words(doubt)}"
     is_device_limit = any(
@@ -210,7 +208,16 @@ def _loop_verdict(loop: Loop, findings: Sequence[Finding], named: bool, doubt: s
     return f"{verdict} {cause}"
 
 
+def _device_words(loop: Loop) -> str:
+    """Return ``the emulated device``, ``its 4 devices``."""
+    emulated = "emulated " if loop.emulated else ""
+    if loop.devices > 1:
+        return f"its {loop.devices} {emulated}devices"
+    return f"the {emulated}device"
+
+
 def _doubt_words(doubt: str) -> str:
+    """Return the doubt as a sentence; empty if there is none."""
     return f"This is no evidence: {doubt}." if doubt else ""
 
 
@@ -235,93 +242,109 @@ def _half_width(figure: Estimate | None) -> float:
     return (figure.high - figure.low) / 2 / figure.median
 
 
-def _is_decoding(entry: Mapping[str, Any]) -> bool:
-    return bool(entry["loader"] != "raw" and entry.get("decode", True))
+def _is_decoding(row: SettingRow) -> bool:
+    """Return whether a loader decodes images, instead of only reading them."""
+    return bool(row.params["loader"] != "raw" and row.params.get("decode", True))
 
 
-def _disk_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
+def _store_verdict(rows: Sequence[StoreRow], own_stores: Collection[str]) -> str:
+    """Return the best rate of all object stores.
+
+    Args:
+        rows: the stores that were probed.
+        own_stores: the labels of the stores that run on this machine.
+    """
+    best = max(rows, key=lambda row: row.mb_per_s.median)
+    verdict = (
+        f"The object store {best.store} gives at most {best.mb_per_s.median:,.0f} MB/s "
+        f"({best.client}, {best.operation})."
+    )
+    return f"{verdict} It runs on this machine." if best.store in own_stores else verdict
+
+
+def _disk_verdict(rows: Sequence[DiskRow]) -> str:
     """Return the fastest read that came from the disk, or else the fastest write."""
-    reads = [entry for entry in entries if entry["operation"] == "read"]
-    from_disk = [entry for entry in reads if entry["label"] in ("direct", "cold")]
-    writes = [entry for entry in entries if entry["operation"] == "write"]
-    best = max(from_disk or writes or reads, key=lambda entry: entry["mb_per_s"]["median"])
-    label = best["label"]
+    reads = [row for row in rows if row.params["operation"] == "read"]
+    from_disk = [row for row in reads if row.label in ("direct", "cold")]
+    writes = [row for row in rows if row.params["operation"] == "write"]
+    best = max(from_disk or writes or reads, key=lambda row: row.mb_per_s.median)
+    params, label = best.params, best.label
     if not label:
-        label = "warm" if best["cache"] == "cold" else best["cache"]
-    subject = f"The disk {best['target']}"
+        label = "warm" if params["cache"] == "cold" else params["cache"]
+    subject = f"The disk {params['target']}"
     if not from_disk and not writes:
-        subject = f"The page cache above {best['target']}"
-    verb = "takes" if best["operation"] == "write" else "gives"
-    mb_per_s = best["mb_per_s"]["median"]
-    how = f"{best['pattern']} {best['operation']}, {label}"
-    arrived_mb_per_s = (best.get("arrived_mb_per_s") or best["mb_per_s"])["median"]
+        subject = f"The page cache above {params['target']}"
+    verb = "takes" if params["operation"] == "write" else "gives"
+    mb_per_s = best.mb_per_s.median
+    how = f"{params['pattern']} {params['operation']}, {label}"
+    arrived_mb_per_s = (best.arrived_mb_per_s or best.mb_per_s).median
     if from_disk and arrived_mb_per_s > _MIN_READ_AHEAD * mb_per_s:
         how += f"; the probe took {mb_per_s:,.0f} MB/s of it, the kernel read the rest ahead"
         mb_per_s = arrived_mb_per_s
     return f"{subject} {verb} at most {mb_per_s:,.0f} MB/s ({how})."
 
 
-def _loader_verdict(entry: Mapping[str, Any], *, is_store_own: bool) -> str:
-    loader = str(entry["loader"])
-    if entry["data"]:
-        loader += f" from {entry['data']}"
-    if "access" in entry:
-        loader += f", access {entry['access']}"
-    if "processes" in entry:
-        loader += f", {entry['processes']} processes"
-    rates = {
-        metric: entry_median(entry, metric)
-        for metric in ("samples_per_s", "samples_per_s_low", "samples_per_s_high")
-    }
-    rate = samples_words(rates, "{:,.0f}".format)
-    if entry["label"]:
-        rate += f" ({entry['label']})"
+def _loader_verdict(row: SettingRow, *, is_store_own: bool) -> str:
+    """Return the rate of the fastest loader.
+
+    Args:
+        row: the loader.
+        is_store_own: whether the store that holds the data runs on this machine.
+    """
+    params = row.params
+    loader = str(params["loader"])
+    if params["data"]:
+        loader += f" from {params['data']}"
+    if "access" in params:
+        loader += f", access {params['access']}"
+    if "processes" in params:
+        loader += f", {params['processes']} processes"
+    metrics = ("samples_per_s", "samples_per_s_low", "samples_per_s_high")
+    rate = samples_words({metric: row.median(metric) for metric in metrics}, "{:,.0f}".format)
+    if row.label:
+        rate += f" ({row.label})"
     verdict = f"The fastest loader is {loader}: {rate}."
-    if not _is_decoding(entry):
+    if not _is_decoding(row):
         verdict = f"Reading without decoding, {loader} gives {rate}."
-    if is_store_own and str(entry["data"]).endswith("@s3"):
+    if is_store_own and str(params["data"]).endswith("@s3"):
         verdict += " The store runs on this machine."
     return verdict
 
 
-def _watched_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
+def _watched_verdict(rows: Sequence[SettingRow]) -> str:
     """Return the verdict on the longest watched loop.
 
     The cost of its input is called fine below 5 %, moderate from 5 to 20 %, and high above 20 %.
     """
-    longest = entries[0]
-    cost = input_cost_of_entry(longest)
-    subject = "Your loop" if len(entries) == 1 else f"Your loop over {longest['loader']}"
+    longest = rows[0]
+    entry = longest.as_dict()
+    cost = input_cost_of_entry(entry)
+    subject = "Your loop" if len(rows) == 1 else f"Your loop over {longest.params['loader']}"
     if cost is None:
         return f"{subject} was measured, but the time that it waits for data was not."
-    steps = int(longest["steps"]["median"]) if longest["steps"] else 0
+    steps = int(longest.median("steps") or 0)
     few_steps = f" (over only {counted(steps, 'step')})" if steps < _FEW_STEPS else ""
+    rate, ceiling = entry_rate_words(entry), entry_ceiling_words(entry)
+    host_share = longest.median("wait_share")
     if cost.by == "loss":
-        return _loss_verdict(longest, cost, subject, few_steps)
+        verdict = (
+            f"{subject} loses {cost.text} of its rate to its loader, which is {cost.grade}"
+            f"{few_steps}: {rate} of {ceiling} samples/s"
+        )
+        if host_share is not None:
+            verdict += f"; the host waits for data {percent(host_share)} of its time"
+        return f"{verdict}."
     if cost.by == "device":
         subject = f"The GPU of {subject[0].lower()}{subject[1:]}"
     verdict = f"{subject} waits for data {cost.text} of its time, which is {cost.grade}{few_steps}"
-    rate, ceiling = entry_rate_words(longest), entry_ceiling_words(longest)
     if rate == UNKNOWN_RATE:
         verdict += ", at an unknown rate"
     elif rate:
         verdict += f", at {rate} samples/s"
-    if cost.by == "device" and longest["wait_share"]:
-        verdict += f"; the host waits {percent(longest['wait_share']['median'])}"
+    if cost.by == "device" and host_share is not None:
+        verdict += f"; the host waits {percent(host_share)}"
     if ceiling:
         verdict += f"; without its loader it takes {ceiling} samples/s"
     elif cost.by != "device":
         verdict += "; its device was not measured separately"
-    return f"{verdict}."
-
-
-def _loss_verdict(entry: Mapping[str, Any], cost: InputCost, subject: str, few_steps: str) -> str:
-    """Return the loss of a watched loop, its rates with and without its loader, and its waiting."""
-    verdict = (
-        f"{subject} loses {cost.text} of its rate to its loader, which is {cost.grade}"
-        f"{few_steps}: {entry_rate_words(entry)} of {entry_ceiling_words(entry)} samples/s"
-    )
-    if entry["wait_share"]:
-        share = percent(entry["wait_share"]["median"])
-        verdict += f"; the host waits for data {share} of its time"
     return f"{verdict}."

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
+from iobench.analysis.capacity import Capacities, Prediction
+from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import Repeats, estimate_as_dict, rate_of
 from iobench.results.result import Result
@@ -129,6 +130,7 @@ def check_predictions(
 
 
 def _situation_of_loop(result: Result, capacities: Capacities, loop: Loop) -> Situation | None:
+    """Return the situation of a loop; None if it has no rate with stored data."""
     source = loop.farthest
     rate = loop.rate()
     if source is None or rate is None:
@@ -147,6 +149,7 @@ def _situation_of_loop(result: Result, capacities: Capacities, loop: Loop) -> Si
 
 
 def _check(loop: Loop, capacities: Capacities, source: Source, rate: Estimate) -> PredictionCheck:
+    """Compare the measured rate of a loop with a source with its prediction."""
     setting = setting_of(loop.inputs[source][0].params, source, loop.devices)
     prediction = capacities.predict(setting, from_loops=False)
     return PredictionCheck(loop.group, setting, prediction, rate)

@@ -25,6 +25,7 @@ from iobench.results.statistics import Estimate
 from iobench.results.trial import Params, Trial
 
 Limit = Literal["latency", "bandwidth", "unclear"]
+"""What limits the reads; ``unclear`` if the probe does not show it."""
 
 OWN_CLIENT = "boto3"
 """The client of dataprep's own reader."""
@@ -32,6 +33,7 @@ TO_MEASURE = "object_store.targets, .connections and .object_bytes"
 """Config keys of the probe that separates latency from bandwidth."""
 
 _READS = ("get", "range_get")
+"""Operations of the probe that read objects."""
 _GROWING, _CONSTANT = 0.5, 0.2
 """The rate is proportional to a power of the connections or bytes. With an exponent from 0.5 on it
 grows, with an exponent up to 0.2 it is constant."""
@@ -70,7 +72,8 @@ def connections_of(params: Params) -> int | None:
     A sequential reader fetches several windows of samples at a time in each worker. A reader of
     single samples makes one request for each sample of a batch, up to a limit for each worker.
     """
-    loader, workers = str(params.get("loader", "")), max(1, int(params.get("workers") or 0))
+    loader = str(params.get("loader", ""))
+    workers = max(1, int(params.get("workers") or 0))
     if loader == "torch-iterable":
         return workers * WINDOWS_AT_ONCE
     if loader == "torch-map":
@@ -99,11 +102,10 @@ def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: floa
 
 def holds_the_data(result: Result, label: str) -> bool:
     """Return whether the run's data are in the probed store ``label``: the same bucket."""
+    uri, endpoint_url = address_of_data(result.config.get("data") or {})
     probe = result.config.get("object_store") or {}
-    data: Mapping[str, Any] = result.config.get("data") or {}
     for target in probe.get("targets") or ():
         if target.get("label", "s3") == label:
-            uri, endpoint_url = address_of_data(data)
             target_uri = str(target.get("uri") or LOCAL)
             target_endpoint_url = (target.get("store") or {}).get("endpoint_url")
             return _bucket(uri, endpoint_url) == _bucket(target_uri, target_endpoint_url)
@@ -111,7 +113,7 @@ def holds_the_data(result: Result, label: str) -> bool:
 
 
 def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the URI and the endpoint of the store that holds the data.
+    """Return the URI and the endpoint of the store that holds the data; None if it has no endpoint.
 
     Args:
         data: the section ``data`` of a config.
@@ -146,11 +148,11 @@ def store_points(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
     is_own_probed = any(OWN_CLIENT in by_client for by_client in by_point.values())
     points = []
     for (object_bytes, connections), by_client in sorted(by_point.items()):
-        if OWN_CLIENT in by_client:
-            points.append(StorePoint(object_bytes, connections, by_client[OWN_CLIENT]))
-        elif not is_own_probed:
+        if not is_own_probed:
             fastest = max(by_client.values(), key=lambda rate: rate.median)
             points.append(StorePoint(object_bytes, connections, fastest))
+        elif OWN_CLIENT in by_client:
+            points.append(StorePoint(object_bytes, connections, by_client[OWN_CLIENT]))
     return points
 
 
@@ -166,13 +168,13 @@ def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) 
     """
     if not points:
         return StoreLimit("unclear", "")
-    sweeps_of_connections, sweeps_of_sizes = [], []
+    varied_connections, varied_sizes = [], []
     for point in points:
         mb_per_s = point.mb_per_s.median
-        sweeps_of_connections.append(_Reading(point.object_bytes, point.connections, mb_per_s))
-        sweeps_of_sizes.append(_Reading(point.connections, point.object_bytes, mb_per_s))
-    by_connections = _step_from(sweeps_of_connections, connections)
-    by_size = _step_from(sweeps_of_sizes, read_bytes)
+        varied_connections.append(_Reading(point.object_bytes, point.connections, mb_per_s))
+        varied_sizes.append(_Reading(point.connections, point.object_bytes, mb_per_s))
+    by_connections = _step_from(varied_connections, connections)
+    by_size = _step_from(varied_sizes, read_bytes)
     evidence = _steps_words(by_connections, by_size)
     growths = [step.growth for step in (by_connections, by_size) if step is not None]
     if growths and max(growths) >= _GROWING:
@@ -237,10 +239,14 @@ class _Step:
 
 
 def _step_from(readings: Sequence[_Reading], start: float) -> _Step | None:
-    """Return two neighbouring points of the longest sweep, of which the first is at ``start``.
+    """Return the two neighbouring points of the longest sweep between which ``start`` is.
 
-    If no point is there, the first is the last point below ``start``. Beyond an end of the sweep,
-    it is the first or the last pair. None if no sweep has two points.
+    If ``start`` is a point of the sweep, it is the first of the two. If it is beyond an end of the
+    sweep, they are the first two points or the last two. None if no sweep has two points.
+
+    Args:
+        readings: the points of all sweeps.
+        start: a value of the varied setting.
     """
     sweeps: dict[int, list[_Reading]] = {}
     for reading in readings:
@@ -255,20 +261,21 @@ def _step_from(readings: Sequence[_Reading], start: float) -> _Step | None:
 
 
 def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
-    """Return the rates of the steps by connections and by size of objects."""
+    """Return the rates of the steps by connections and by size of objects, in words."""
     texts = []
     if by_connections is not None:
         lower, upper = by_connections.lower, by_connections.upper
+        fewer = counted(lower.varied, "connection")
         texts.append(
-            f"the probe gives {lower.mb_per_s:,.3g} MB/s with "
-            f"{counted(lower.varied, 'connection')} and "
+            f"the probe gives {lower.mb_per_s:,.3g} MB/s with {fewer} and "
             f"{upper.mb_per_s:,.3g} MB/s with {upper.varied}"
         )
     if by_size is not None:
         lower, upper = by_size.lower, by_size.upper
+        smaller, larger = exact_size(lower.varied), exact_size(upper.varied)
         texts.append(
-            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {exact_size(lower.varied)} and "
-            f"{upper.mb_per_s:,.3g} MB/s for {exact_size(upper.varied)}"
+            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {smaller} and "
+            f"{upper.mb_per_s:,.3g} MB/s for {larger}"
         )
     return "; ".join(texts)
 

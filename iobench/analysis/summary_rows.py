@@ -21,6 +21,7 @@ from iobench.loaders.access import MODES
 from iobench.results.statistics import Estimate, ratio
 from iobench.results.trial import Params, Trial
 
+# The metrics in the rows of each table.
 _LOADER_METRICS = (
     "samples_per_s",
     "samples_per_s_low",
@@ -90,6 +91,11 @@ class SettingRow:
     label: str
     figures: Mapping[str, Estimate | None]
 
+    def median(self, metric: str) -> float | None:
+        """Return the median of a figure; None if it was not measured."""
+        figure = self.figures.get(metric)
+        return figure.median if figure is not None else None
+
     def as_dict(self) -> dict[str, Any]:
         """Return the row as ``result.json`` stores it."""
         figures = {name: estimate_as_dict(figure) for name, figure in self.figures.items()}
@@ -130,12 +136,17 @@ class StoreRow:
     best rate, because the rate may then still be rising.
 
     Attributes:
-        store, client, operation: the label of the store, the client and the operation.
-        object_bytes, connections: the settings of the best rate.
+        store: the label of the store.
+        client: the client that made the requests.
+        operation: the operation, such as ``get``.
+        object_bytes: the size of objects at the best rate.
+        connections: the number of connections at the best rate.
         mb_per_s: the best rate.
-        object_bytes_95: the smallest object size that reaches 95 % of the best rate.
+        object_bytes_95: the smallest object size that reaches 95 % of the best rate; None if only
+            the largest size does.
         at_connections: the fixed number of connections in the sweep of object sizes.
-        connections_95: the fewest connections that reach 95 % of the best rate.
+        connections_95: the fewest connections that reach 95 % of the best rate; None if only the
+            largest number does.
         at_object_bytes: the fixed object size in the sweep of connections.
         cpu_s_per_gb: CPU time for each GB at the best rate.
     """
@@ -217,10 +228,10 @@ def watched_rows(trials: Iterable[Trial]) -> list[SettingRow]:
     """Return a row for each watched loop, the longest first."""
 
     def seconds(row: SettingRow) -> float:
-        figure = row.figures["seconds"]
-        return figure.median if figure is not None else 0.0
+        return row.median("seconds") or 0.0
 
-    return sorted(_setting_rows(trials, "watch", _WATCHED_METRICS), key=seconds, reverse=True)
+    rows = _setting_rows(trials, "watch", _WATCHED_METRICS)
+    return sorted(rows, key=seconds, reverse=True)
 
 
 def access_rows(trials: Sequence[Trial]) -> list[SettingRow]:
@@ -262,29 +273,41 @@ def store_rows(trials: Iterable[Trial]) -> list[StoreRow]:
             groups.setdefault(key, {})[point] = repeats
     rows = []
     for (store, client, operation), points in groups.items():
-        rates: dict[_Point, Estimate] = {}
-        for point in sorted(points):
-            rate = estimate_of(points[point], "mb_per_s")
-            if rate is not None:
-                rates[point] = rate
-        best = max(rates, key=lambda point: rates[point].median)
-        sizes, connections = _sweep_of_sizes(rates), _sweep_of_connections(rates)
-        rows.append(
-            StoreRow(
-                store=store,
-                client=client,
-                operation=operation,
-                object_bytes=best.object_bytes,
-                connections=best.connections,
-                mb_per_s=rates[best],
-                object_bytes_95=sizes.smallest_near_peak(),
-                at_connections=sizes.fixed,
-                connections_95=connections.smallest_near_peak(),
-                at_object_bytes=connections.fixed,
-                cpu_s_per_gb=estimate_of(points[best], "cpu_s_per_gb"),
-            )
-        )
+        rows.append(_store_row(store, client, operation, points))
     return rows
+
+
+def _store_row(
+    store: str, client: str, operation: str, points: Mapping[_Point, Repeats]
+) -> StoreRow:
+    """Return the row of one store, client and operation.
+
+    Args:
+        store: the label of the store.
+        client: the client.
+        operation: the operation.
+        points: the repeats of each point, all of which have a rate.
+    """
+    rates: dict[_Point, Estimate] = {}
+    for point in sorted(points):
+        rate = estimate_of(points[point], "mb_per_s")
+        if rate is not None:
+            rates[point] = rate
+    best = max(rates, key=lambda point: rates[point].median)
+    sizes, connections = _sweep_of_sizes(rates), _sweep_of_connections(rates)
+    return StoreRow(
+        store=store,
+        client=client,
+        operation=operation,
+        object_bytes=best.object_bytes,
+        connections=best.connections,
+        mb_per_s=rates[best],
+        object_bytes_95=sizes.smallest_near_peak(),
+        at_connections=sizes.fixed,
+        connections_95=connections.smallest_near_peak(),
+        at_object_bytes=connections.fixed,
+        cpu_s_per_gb=estimate_of(points[best], "cpu_s_per_gb"),
+    )
 
 
 def processes_rows(trials: Iterable[Trial]) -> list[ProcessesRow]:
@@ -304,27 +327,32 @@ def processes_rows(trials: Iterable[Trial]) -> list[ProcessesRow]:
 def _processes_rows_of(
     by_count: Mapping[int, tuple[Params, Repeats]],
 ) -> Iterator[ProcessesRow]:
+    """Yield the rows of one setting, the smallest number of processes first.
+
+    Args:
+        by_count: the parameters and repeats by number of processes. 1 is one of the numbers.
+    """
     _, single = by_count[1]
     for processes in sorted(by_count):
         params, repeats = by_count[processes]
-        pairs = paired_values(repeats, single, "samples_per_s")
-        positive = [
-            (rate, single_rate) for rate, single_rate in pairs if min(rate, single_rate) > 0
-        ]
-        efficiency = None
-        if positive:
-            efficiency = ratio(
-                [rate for rate, _ in positive],
-                [processes * single_rate for _, single_rate in positive],
-            )
         yield ProcessesRow(
             params=params,
             processes=processes,
             samples_per_s=estimate_of(repeats, "samples_per_s"),
             mb_per_s=estimate_of(repeats, "mb_per_s"),
-            efficiency=efficiency,
+            efficiency=_efficiency(processes, repeats, single),
             evenness=estimate_of(repeats, "process_evenness"),
         )
+
+
+def _efficiency(processes: int, repeats: Repeats, single: Repeats) -> Estimate | None:
+    """Return the rate of n processes / (n times the rate of one); None without common rounds."""
+    rates, ideal_rates = [], []
+    for rate, single_rate in paired_values(repeats, single, "samples_per_s"):
+        if rate > 0 and single_rate > 0:
+            rates.append(rate)
+            ideal_rates.append(processes * single_rate)
+    return ratio(rates, ideal_rates) if rates else None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -354,28 +382,28 @@ class _Sweep:
 
 def _sweep_of_sizes(rates: Mapping[_Point, Estimate]) -> _Sweep:
     """Return rates by size of objects, with the number of connections that most points have."""
-    connections = Counter(point.connections for point in rates).most_common(1)[0][0]
-    return _Sweep(
-        connections,
-        {
-            point.object_bytes: rate.median
-            for point, rate in rates.items()
-            if point.connections == connections
-        },
-    )
+    connections = _most_common(point.connections for point in rates)
+    mb_per_s = {}
+    for point, rate in rates.items():
+        if point.connections == connections:
+            mb_per_s[point.object_bytes] = rate.median
+    return _Sweep(connections, mb_per_s)
 
 
 def _sweep_of_connections(rates: Mapping[_Point, Estimate]) -> _Sweep:
     """Return rates by number of connections, with the size of objects that most points have."""
-    object_bytes = Counter(point.object_bytes for point in rates).most_common(1)[0][0]
-    return _Sweep(
-        object_bytes,
-        {
-            point.connections: rate.median
-            for point, rate in rates.items()
-            if point.object_bytes == object_bytes
-        },
-    )
+    object_bytes = _most_common(point.object_bytes for point in rates)
+    mb_per_s = {}
+    for point, rate in rates.items():
+        if point.object_bytes == object_bytes:
+            mb_per_s[point.connections] = rate.median
+    return _Sweep(object_bytes, mb_per_s)
+
+
+def _most_common(values: Iterable[int]) -> int:
+    """Return the value that occurs most often; of several such values, the first."""
+    ((value, _),) = Counter(values).most_common(1)
+    return value
 
 
 def _setting_rows(trials: Iterable[Trial], kind: str, metrics: Sequence[str]) -> list[SettingRow]:

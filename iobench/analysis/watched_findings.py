@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.finding_rules import (
     BUSY_SHARE,
     FINE_SHARE,
@@ -13,10 +14,9 @@ from iobench.analysis.finding_rules import (
 )
 from iobench.analysis.input_cost import InputCost, input_cost
 from iobench.analysis.loop_findings import outlier_findings
-from iobench.analysis.recommendations import advice_on
 from iobench.results.numbers import percent
 from iobench.results.result import Finding
-from iobench.results.statistics import Estimate
+from iobench.results.statistics import estimate
 from iobench.results.trial import Metrics, Trial
 
 
@@ -89,14 +89,12 @@ def _cost_words(name: str, metrics: Metrics, cost: InputCost) -> str:
 
 
 def _late_first_batch(name: str, metrics: Metrics) -> Iterator[Finding]:
+    """Yield a finding if the first batch comes late, compared also with the time of all steps."""
     first_s = metrics.get("time_to_first_batch_s") or 0.0
     seconds = metrics.get("seconds") or 0.0
     if first_s >= LATE_BATCH_S and first_s >= FINE_SHARE * seconds:
-        yield make_finding(
-            "late-first-batch",
-            f"{name}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps",
-            advice_on("watched-late-first-batch"),
-        )
+        evidence = f"{name}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps"
+        yield make_finding("late-first-batch", evidence, advice_on("watched-late-first-batch"))
 
 
 def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
@@ -110,10 +108,9 @@ def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
         owner = "its GPU's"
     if share > FINE_SHARE:
         start_s = metrics.get("epoch_start_s") or 0.0
-        yield make_finding(
-            "epoch-starts",
+        evidence = (
             f"{name}: the starts of epochs take {percent(share)} of {owner} time, "
-            f"{start_s:.2g} s each",
-            advice_on("watched-epoch-starts"),
-            share=Estimate(share, share, share, 0.0, 1),
+            f"{start_s:.2g} s each"
         )
+        advice = advice_on("watched-epoch-starts")
+        yield make_finding("epoch-starts", evidence, advice, share=estimate([share]))

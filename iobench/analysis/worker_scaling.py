@@ -36,8 +36,9 @@ _MAX_MISFIT = 0.10
 Terms = tuple[int, ...]
 """Indices of the coefficients that may differ from 0: X(1), contention and coherency."""
 _ALL_TERMS: tuple[Terms, ...] = ((0,), (0, 1), (0, 2), (0, 1, 2))
+"""The sets of terms of the universal scalability law."""
 AMDAHL: tuple[Terms, ...] = ((0,), (0, 1))
-"""The terms of Amdahl's law, which needs two counts."""
+"""The sets of terms of Amdahl's law, which can be fitted to two counts."""
 
 
 @dataclass(frozen=True, slots=True)

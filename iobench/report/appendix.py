@@ -12,6 +12,7 @@ from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.epoch_cost import cost_lines, epoch_cost
 from iobench.analysis.hosts import on_all_hosts
+from iobench.analysis.loop_entries import loop_entry
 from iobench.analysis.loops import Loop
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.repeats import is_number
@@ -153,7 +154,7 @@ def _loops(analysis: Analysis) -> Iterator[Table]:
 
 def _loop_figures(loops: Sequence[Loop]) -> Table:
     """A row for each figure and a column for each loop."""
-    figures_by_loop = [loop.as_dict() for loop in loops]
+    figures_by_loop: list[Mapping[str, Any]] = [loop_entry(loop) for loop in loops]
     rows = []
     for title, key in _LOOP_FIGURES:
         text_of: Callable[[float], str] = number

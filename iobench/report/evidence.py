@@ -12,7 +12,7 @@ from markupsafe import Markup
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.hosts import on_all_hosts
-from iobench.analysis.loops import Loop, costliest_rung
+from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import (
     Repeats,
     by_settings,
@@ -21,6 +21,7 @@ from iobench.analysis.repeats import (
     rate_bounds,
     rate_of,
 )
+from iobench.analysis.step_parts import costliest_rung
 from iobench.report import hosts
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
 from iobench.results.numbers import duration, exact_size, number, precise_percent, with_interval

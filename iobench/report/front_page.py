@@ -14,13 +14,13 @@ from markupsafe import Markup
 
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis, how_words, prediction_accuracy_words
+from iobench.analysis.feeds_table import Feeds, FeedsRow
 from iobench.analysis.hosts import leading_point
-from iobench.analysis.input_cost import entry_median
-from iobench.analysis.loops import Loop, step_parts
+from iobench.analysis.loops import Loop
 from iobench.analysis.recommendation_choice import Advice, gain_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
-from iobench.analysis.sizing import Feeds, FeedsRow
+from iobench.analysis.step_parts import step_parts
 from iobench.report import epoch_starts, watched_section
 from iobench.report.charts import Bar, stacked_bar
 from iobench.results.numbers import number, precise_percent, size
@@ -272,13 +272,13 @@ def _rate_sentence(loop: Loop) -> str:
 
 def _lead_of_loader(analysis: Analysis) -> str:
     """For a run without a loop: the starts of epochs of the fastest loader, and the trials."""
-    loader = best_loader(analysis.summary["loaders"])
+    loader = best_loader(analysis.tables.loaders)
     starts_text = ""
     if loader is not None:
         starts_text = epoch_starts.sentences(
-            entry_median(loader, "time_to_first_batch_s"),
-            entry_median(loader, "epoch_start_s"),
-            entry_median(loader, "epoch_start_share"),
+            loader.median("time_to_first_batch_s"),
+            loader.median("epoch_start_s"),
+            loader.median("epoch_start_share"),
         )
     return f"{starts_text} {_trial_counts(analysis.result)}.".strip()
 

@@ -84,7 +84,7 @@ def scale(
 ) -> None:
     """Calculate from a run how many hosts N devices need, and what the training costs."""
     from dataprep.config.files import read_config
-    from iobench.analysis import sizing
+    from iobench.analysis import feeds_table, sizing
     from iobench.analysis.analyse import analyse
     from iobench.analysis.epoch_cost import cost_lines, epoch_cost
     from iobench.config.benchmark import ScaleSettings
@@ -118,14 +118,14 @@ def scale(
             result, analysis.capacities, loop, {**scale_options, "device": device}
         )
         costs = epoch_cost(result, loop, cost_settings)
-        feeds = sizing.feeds(analysis.supplies, loop, analysis.advice, device_rate)
+        feeds = feeds_table.feeds(analysis.supplies, loop, analysis.advice, device_rate)
     if as_json:
         content = {"scale": scaled.as_dict(), "cost": costs.as_dict()}
         typer.echo(json.dumps({**content, "feeds": feeds.as_dict() if feeds else None}))
     else:
         lines = [*sizing.scale_lines(scaled)]
         if feeds is not None:
-            lines.append(sizing.feeds_line(feeds))
+            lines.append(feeds_table.feeds_line(feeds))
         lines += cost_lines(costs)
         for line in lines:
             typer.echo(line)

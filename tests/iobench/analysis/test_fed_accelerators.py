@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iobench.analysis.sizing import FeedsRow, feeds_line
+from iobench.analysis.feeds_table import FeedsRow, feeds_line
 from iobench.results.trial import Trial
 from tests.iobench.analysis.made import analysed, loop, together
 

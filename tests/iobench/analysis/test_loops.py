@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.analysis.analyse import analyse, summarised
-from iobench.analysis.loops import step_parts, training_loops
+from iobench.analysis.loop_entries import ladder_entry
+from iobench.analysis.loops import training_loops
+from iobench.analysis.step_parts import step_parts
 from iobench.trials.ladder import RUNGS
 from tests.iobench.analysis.made import GPU, UNPROVED, analysed, loop, run, together
 
@@ -54,7 +56,7 @@ def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
     metrics = {"epoch_start_share": 0.4}
     trials = together(loop("synthetic", 1000), loop("warm", 250, metrics=metrics))
     (loop_figures,) = training_loops(trials)
-    entry = loop_figures.ladder_dict()
+    entry = ladder_entry(loop_figures)
     assert entry["path"] == ["synthetic", "start", "warm"]
     rung = entry["rungs"][1]
     assert (rung["words"], rung["input"], rung["above"]) == (

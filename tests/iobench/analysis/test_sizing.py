@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from iobench.analysis.sizing import FeedsRow, feeds, feeds_line
+from iobench.analysis.feeds_table import FeedsRow, feeds, feeds_line
 from iobench.cli.main import app
 from iobench.config.benchmark import BenchConfig
 from iobench.consumers.accelerators import RATES

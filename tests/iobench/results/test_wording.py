@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iobench.analysis.loop_entries import ladder_entry
 from iobench.analysis.loops import training_loops
 from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import trials
@@ -148,7 +149,7 @@ def test_names_of_others_are_shown_in_one_line(group: str) -> None:
 
 def ladder_text(trials: list[Trial]) -> str:
     """The tables."""
-    return "\n\n".join(ladder_table(loop.ladder_dict()) for loop in training_loops(trials))
+    return "\n\n".join(ladder_table(ladder_entry(loop)) for loop in training_loops(trials))
 
 
 def test_a_table_a_loop() -> None:

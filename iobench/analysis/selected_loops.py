@@ -1,0 +1,63 @@
+"""PURE. The training loops that the tables show, and those from which conclusions are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iobench.analysis.evidence import Evidence
+from iobench.analysis.loops import Loop, leading_loop, training_loops
+from iobench.results.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedLoops:
+    """The training loops of a run, with and without trials that are not evidence.
+
+    Trials that are not evidence are removed from a loop, if each of its inputs keeps a trial.
+    Otherwise the loop keeps all its trials for the tables, but no conclusion is drawn from it.
+
+    Attributes:
+        of_all_trials: the loops with all completed trials.
+        shown: the loops of the tables: without trials that are not evidence, where possible.
+        reliable: the shown loops from which conclusions are drawn.
+        leading: the loop that the verdict is about; None if there is none.
+        doubt: the reason why the figures of ``leading`` are not evidence; empty if they are.
+    """
+
+    of_all_trials: Sequence[Loop]
+    shown: Sequence[Loop]
+    reliable: Sequence[Loop]
+    leading: Loop | None
+    doubt: str
+
+    @property
+    def is_leading_reliable(self) -> bool:
+        """Whether conclusions may be drawn: from the leading loop, or from loaders alone."""
+        return self.leading is None or self.leading in self.reliable
+
+
+def select_loops(result: Result, reliable: Evidence, group: str | None) -> SelectedLoops:
+    """Return the training loops of a run.
+
+    Args:
+        result: the run, with all trials.
+        reliable: its trials that are evidence.
+        group: the name of the loop that the verdict is about; None for the leading loop.
+    """
+    of_all_trials = training_loops(result.trials)
+    of_evidence = {loop.group: loop for loop in training_loops(reliable.trials)}
+    shown = []
+    reliable_loops = []
+    for loop in of_all_trials:
+        loop_of_evidence = of_evidence.get(loop.group)
+        if loop_of_evidence is not None and loop_of_evidence.inputs.keys() == loop.inputs.keys():
+            shown.append(loop_of_evidence)
+            reliable_loops.append(loop_of_evidence)
+        else:
+            shown.append(loop)
+    leading = leading_loop([loop for loop in shown if group in (None, loop.group)])
+    doubt = ""
+    if leading is not None and leading not in reliable_loops:
+        doubt = reliable.doubts.get(leading.group, "")
+    return SelectedLoops(of_all_trials, shown, reliable_loops, leading, doubt)

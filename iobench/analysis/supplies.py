@@ -1,0 +1,152 @@
+"""PURE. The rate that each part of a host can supply: its CPUs, disk, store and network.
+
+The rates are in samples/s. They are from measurements of this host, and from known limits of its
+links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from iobench.analysis.bandwidth_limits import network_limit, target_limit
+from iobench.analysis.capacity import Capacities, LoaderRate, StorageRead
+from iobench.analysis.loader_setting import setting_of
+from iobench.analysis.loops import Loop, Source
+from iobench.analysis.repeats import data_name
+from iobench.results.result import Result
+from iobench.results.wording import params_words
+
+_NOT_MEASURED = {
+    "CPUs": "not measured (dataprep init, then iobench run configs/bench/loaders.yaml)",
+    "disk": "not measured (dataprep init, then iobench run configs/bench/disk.yaml)",
+    "store": "not measured (dataprep init, then iobench run configs/bench/s3.yaml)",
+    "network": "unknown: give limits.network_gbit_per_s",
+}
+"""The reason why the rate of a part is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The rate that one part of a host can supply.
+
+    Attributes:
+        part: ``CPUs``, ``disk``, ``store`` or ``network``.
+        samples_per_s: its rate; None if it is unknown.
+        basis: where the rate comes from, or why it is unknown.
+        object_bytes: the size of the objects that were read; 0 if they are unknown.
+    """
+
+    part: str
+    samples_per_s: float | None
+    basis: str
+    object_bytes: float = 0.0
+
+
+def host_supplies(result: Result, capacities: Capacities, loop: Loop | None) -> list[Supply]:
+    """Return the rates of the CPUs, disk, store and network of this host.
+
+    Args:
+        result: the run.
+        capacities: the measured rates.
+        loop: the loop whose samples are supplied; None if only loaders were measured.
+    """
+    cpus = _cpu_supply(capacities, loop)
+    sample_bytes = supplied_sample_bytes(capacities, loop)
+    if sample_bytes is None:
+        return [cpus]
+    return [
+        cpus,
+        _disk_supply(result, capacities, sample_bytes),
+        _storage_supply(capacities, "store", capacities.store, sample_bytes),
+        _network_supply(result, sample_bytes),
+    ]
+
+
+def supplied_sample_bytes(capacities: Capacities, loop: Loop | None) -> float | None:
+    """Return the stored bytes of a sample of the data to which the CPUs' rate refers.
+
+    None if they are unknown.
+    """
+    loader = _fastest_loader(capacities, loop)
+    if loader is not None:
+        return capacities.sample_bytes.get(loader.setting.data)
+    if loop is not None and loop.farthest and (loop.rate("warm") or loop.rate()):
+        return capacities.sample_bytes.get(data_name(loop.params))
+    return None
+
+
+def parts_used(loop: Loop | None) -> tuple[str, ...]:
+    """Return the parts of a host that the loop's samples pass through."""
+    if loop is not None and loop.farthest == "store":
+        return ("CPUs", "store", "network")
+    return ("CPUs", "disk")
+
+
+def _fastest_loader(capacities: Capacities, loop: Loop | None) -> LoaderRate | None:
+    """Return the fastest loader that reads from memory and does the loop's work, if it has one."""
+    work = setting_of(loop.params, "warm").work if loop is not None else None
+    return capacities.fastest_loader(work)
+
+
+def _cpu_supply(capacities: Capacities, loop: Loop | None) -> Supply:
+    """Return the rate of the CPUs.
+
+    It is the rate of the fastest loader that reads from memory and does the loop's work. Without
+    such a loader, the rate of the loop itself is a lower bound.
+    """
+    loader = _fastest_loader(capacities, loop)
+    if loader is not None:
+        basis = params_words("loader", loader.params).removeprefix("loader ")
+        return Supply("CPUs", loader.samples_per_s, basis)
+    if loop is not None and loop.farthest:
+        rate = loop.rate("warm") or loop.rate()
+        if rate is not None:
+            return Supply("CPUs", rate.median, f"the rate of {loop.group}: a lower bound")
+    return Supply("CPUs", None, _NOT_MEASURED["CPUs"])
+
+
+def _storage_supply(
+    capacities: Capacities,
+    part: Literal["disk", "store"],
+    probed: StorageRead | None,
+    sample_bytes: float,
+) -> Supply:
+    """Return the rate of a disk or store: by the loader ``raw`` or a probe, whichever is faster."""
+    source: Source = "cold" if part == "disk" else "store"
+    supply = Supply(part, None, _NOT_MEASURED[part])
+    raw = capacities.fastest_raw_rate(source)
+    if raw is not None:
+        setting, samples_per_s = raw
+        basis = f"loader raw over {setting.data}, {setting.all_workers} workers"
+        supply = Supply(part, samples_per_s, basis)
+    if probed is not None:
+        samples_per_s = probed.mb_per_s * 1e6 / sample_bytes
+        if samples_per_s > (supply.samples_per_s or 0):
+            supply = Supply(part, samples_per_s, probed.description, probed.object_bytes)
+    return supply
+
+
+def _disk_supply(result: Result, capacities: Capacities, sample_bytes: float) -> Supply:
+    """Return the rate of the disk, at most the limit of its link."""
+    probed = capacities.disk
+    supply = _storage_supply(capacities, "disk", probed, sample_bytes)
+    is_probed = probed is not None and supply.basis == probed.description
+    if probed is None or not is_probed or not supply.samples_per_s:
+        return supply
+    limit = target_limit(probed.target, result)
+    if limit is None:
+        return supply
+    samples_per_s = limit.mb_per_s * 1e6 / sample_bytes
+    if samples_per_s < supply.samples_per_s:
+        return Supply("disk", samples_per_s, f"{limit.part}: {limit.mb_per_s:,.0f} MB/s")
+    return supply
+
+
+def _network_supply(result: Result, sample_bytes: float) -> Supply:
+    """Return the lowest known limit of the network as a rate."""
+    limit = network_limit(result)
+    if limit is None:
+        return Supply("network", None, _NOT_MEASURED["network"])
+    basis = f"{limit.part}: {limit.mb_per_s:,.0f} MB/s ({limit.source})"
+    return Supply("network", limit.mb_per_s * 1e6 / sample_bytes, basis)
