@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import yaml
 from pydantic import ValidationError
@@ -17,14 +17,18 @@ from dataprep.errors import ConfigError
 from dataprep.formats import DEFAULT_FORMAT
 from dataprep.name_encoding import escape
 from iobench.analysis.analyse import Analysis, analyse, how_words, prediction_accuracy_words
-from iobench.analysis.recommendation_choice import gain_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.repeats import usable_cpus
 from iobench.data.existing import expand_home
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
 from iobench.loaders.capabilities import capabilities_of
-from iobench.report.front_page import no_changes_words, no_effect_words, settings_words
+from iobench.report.front_page import (
+    gain_or_unknown,
+    no_changes_words,
+    no_effect_words,
+    settings_words,
+)
 from iobench.report.page import from_template
 from iobench.runner.run_folder import CONFIG, read
 
@@ -39,6 +43,21 @@ _LIMIT_NAMES = {
     "store": "the store",
     "device": "the device",
 }
+
+
+class ShardSettings(TypedDict, total=False):
+    """A config for ``dataprep shard``: keys of ``dataprep.ShardConfig``, in their order in YAML."""
+
+    source: str
+    kind: str
+    split: str
+    output: str
+    format: list[str]
+    image: Mapping[str, Any]
+    shard_size: Any
+    seed: int
+    dask: Mapping[str, int]
+    source_store: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +100,7 @@ class SavedAdvice:
             "advise.txt.j2",
             analysis=analysis,
             plain=escape,
-            gain=_gain,
+            gain=gain_or_unknown,
             how_words=self._how_words,
             settings_words=settings_words,
             no_changes_words=no_changes_words,
@@ -131,8 +150,8 @@ class SavedAdvice:
         measure_again = self._command_to_measure_again(output)
         return f"dataprep shard {shlex.quote(str(file))}\n{measure_again}"
 
-    def _shard_config(self, changes: list[Recommendation], source: str, output: str) -> str:
-        """The config as YAML, with a comment for each change that gives its gain.
+    def _shard_config(self, changes: Sequence[Recommendation], source: str, output: str) -> str:
+        """The config as YAML. For each change, a comment gives the predicted gain.
 
         Args:
             changes: the recommended changes of the shards.
@@ -141,7 +160,7 @@ class SavedAdvice:
         """
         result = self.analysis.result
         data: Mapping[str, Any] = result.config.get("data") or {}
-        values: dict[str, Any] = {
+        settings: ShardSettings = {
             "source": source,
             "kind": "records" if data.get("shards") else "imagefolder",
             "split": data.get("split", "train"),
@@ -152,23 +171,24 @@ class SavedAdvice:
             f"Written by `iobench advise` from the run {result.name!r} of {result.started}."
         ]
         for change in changes:
-            comments.append(f"{change.action}: {_gain(change)}, {change.basis}.")
+            comments.append(f"{change.action}: {gain_or_unknown(change)}, {change.basis}.")
             if change.setting == "resize":
-                values["image"] = {"size": change.value, "quality": data.get("quality", 95)}
+                settings["image"] = {"size": change.value, "quality": data.get("quality", 95)}
             if change.setting == "shard_size":
-                values["shard_size"] = change.value
+                settings["shard_size"] = change.value
+            # A recommended loader may read another format.
             for value in change.config.values():
                 record_format = capabilities_of(str(value)).record_format
                 if record_format:
-                    values["format"] = [record_format]
-        values["seed"] = data.get("seed", 0)
+                    settings["format"] = [record_format]
+        settings["seed"] = data.get("seed", 0)
         processors = usable_cpus(result.environment)
         if processors is not None:
-            values["dask"] = {"workers": max(1, int(processors))}
+            settings["dask"] = {"workers": max(1, int(processors))}
         store_options = _read_options(data.get("store") or {})
         if "://" in source and store_options:
-            values["source_store"] = store_options
-        body = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=96)
+            settings["source_store"] = store_options
+        body = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=96)
         return _yaml_comments(comments) + body
 
     def _source_uri(self) -> str:
@@ -199,19 +219,17 @@ class SavedAdvice:
 
     def _command_to_measure_again(self, output: Path) -> str:
         """The command that measures again with all recommended changes."""
-        settings: dict[str, Any] = {"data.shards": str(output)}
-        settings |= {"disk": "null", "object_store": "null"}
+        settings = {"data.shards": str(output), "disk": "null", "object_store": "null"}
         if self.analysis.loop is not None:
             settings["loaders"] = "[]"
         for change in self.analysis.advice.changes:
             for key, value in change.config.items():
-                if key != "data.shards":
-                    settings[key] = value
-        options = []
-        for key, value in settings.items():
-            # The data in data.shards always has the name ``shards``.
-            text = "shards" if key.endswith(".data") else str(value)
-            options.append(f"--set {shlex.quote(f'{key}={text}')}")
+                if key.endswith(".data"):
+                    # The data in data.shards always has the name ``shards``.
+                    settings[key] = "shards"
+                elif key != "data.shards":
+                    settings[key] = str(value)
+        options = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()]
         return f"iobench run {shlex.quote(str(self.folder / CONFIG))} {' '.join(options)}"
 
 
@@ -235,12 +253,12 @@ def advise_saved(folder: Path, group: str | None = None) -> SavedAdvice:
     return SavedAdvice(folder, analysis)
 
 
-def _gain(change: Recommendation) -> str:
-    return "gain not predicted" if change.gain is None else gain_words(change.gain)
+def _read_options(store: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of a store that are needed to read from it.
 
-
-def _read_options(store: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a store that are needed to read from it."""
+    Args:
+        store: keys of ``StoreOptions``.
+    """
     return {
         key: value
         for key, value in store.items()
@@ -257,6 +275,7 @@ def _yaml_comments(sentences: Sequence[str]) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
+    """The text in lines of at most 96 characters, where its words allow that."""
     return textwrap.wrap(text, 96, break_long_words=False, break_on_hyphens=False)
 
 

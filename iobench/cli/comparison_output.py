@@ -16,12 +16,14 @@ from dataprep.name_encoding import escape
 from iobench.analysis.comparison import (
     Comparison,
     LabelledRun,
+    LoopChange,
     compare,
     in_order,
     with_verdict,
 )
 from iobench.analysis.environment_differences import Difference, Sort
 from iobench.analysis.regressions import VERDICTS, Change, Verdict
+from iobench.report.front_page import gpus_words
 from iobench.report.tables import Table
 from iobench.results.result import RESULT, Result, read_result
 from iobench.results.statistics import SIGNIFICANCE
@@ -127,6 +129,7 @@ class RunComparisons:
             raise ConfigError(str(error)) from None
 
     def _object(self) -> dict[str, Any]:
+        """The newest comparison as JSON; if there are several, all of them as ``comparisons``."""
         content = comparison_object(self.newest)
         if len(self.comparisons) > 1:
             content["comparisons"] = [comparison_object(entry) for entry in self.comparisons]
@@ -138,10 +141,11 @@ class RunComparisons:
         for key, newest in changes_of_runs[-1].items():
             medians = [newest.figure.value_words(newest.base.median)]
             for changes in changes_of_runs:
-                change = changes.get(key)
-                medians.append(
-                    "none" if change is None else change.figure.value_words(change.new.median)
-                )
+                median = "none"
+                if key in changes:
+                    change = changes[key]
+                    median = change.figure.value_words(change.new.median)
+                medians.append(median)
             yield f"{newest.name}, {newest.figure.name}: {' -> '.join(medians)}"
 
 
@@ -169,10 +173,9 @@ def compare_saved(
     paths = [against, *runs] if against else list(runs)
     if len(paths) < 2:
         raise ConfigError("compare takes two runs: BASE_DIR NEW_DIR, or NEW_DIR --against BASELINE")
-    saved_runs = [LabelledRun(label(path), read_saved(path)) for path in paths]
-    base, newer = saved_runs[0], saved_runs[1:]
-    ordered = [saved for saved in in_order(base, newer) if saved is not base]
-    return RunComparisons([compare(base, saved, threshold, force=force) for saved in ordered])
+    base, *newer = [LabelledRun(label(path), read_saved(path)) for path in paths]
+    newer = [run for run in in_order(base, newer) if run is not base]
+    return RunComparisons([compare(base, run, threshold, force=force) for run in newer])
 
 
 def comparison_object(comparison: Comparison) -> dict[str, Any]:
@@ -195,20 +198,10 @@ def comparison_object(comparison: Comparison) -> dict[str, Any]:
         },
         "environment": [asdict(difference) for difference in comparison.environment],
         "config": [asdict(difference) for difference in comparison.config],
-        "loops": [
-            {
-                "group": loop.group,
-                "device": loop.device,
-                "changed": list(loop.changed),
-                "applied": list(loop.applied),
-                "predicted": asdict(loop.predicted) if loop.predicted else None,
-                "found": asdict(loop.rate_change.ratio) if loop.rate_change else None,
-            }
-            for loop in comparison.loops
-        ],
+        "loops": [_loop_object(loop) for loop in comparison.loops],
         "changes": [_change_object(change) for change in comparison.changes],
         "alone": list(comparison.unpaired),
-        "notes": [comparison.rule_note, DRIFT] if comparison.rule_note else [DRIFT],
+        "notes": [note for note in (comparison.rule_note, DRIFT) if note],
     }
 
 
@@ -274,10 +267,9 @@ def _machine(run: LabelledRun) -> str:
     if environment.get("processor"):
         parts.append(str(environment["processor"]))
     parts.append(f"{environment.get('processors', '?')} CPUs")
-    gpus = environment.get("gpus") or ()
+    gpus = gpus_words(environment)
     if gpus:
-        names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
-        parts.append(f"{len(gpus)} × {', '.join(names)}")
+        parts.append(gpus)
     return ", ".join(parts)
 
 
@@ -325,7 +317,20 @@ def _row(change: Change) -> list[str]:
     ]
 
 
+def _loop_object(loop: LoopChange) -> dict[str, Any]:
+    """A pair of loops as JSON: what was changed, and the predicted and the measured gain."""
+    return {
+        "group": loop.group,
+        "device": loop.device,
+        "changed": list(loop.changed),
+        "applied": list(loop.applied),
+        "predicted": asdict(loop.predicted) if loop.predicted else None,
+        "found": asdict(loop.rate_change.ratio) if loop.rate_change else None,
+    }
+
+
 def _run_object(run: LabelledRun) -> dict[str, Any]:
+    """A run as JSON: its name, its time, its machine and the number of its trials."""
     result = run.result
     done = sum(trial.status == "done" for trial in result.trials)
     return {
@@ -339,6 +344,7 @@ def _run_object(run: LabelledRun) -> dict[str, Any]:
 
 
 def _change_object(change: Change) -> dict[str, Any]:
+    """The change of a figure as JSON: its values in both runs, its ratio and its verdict."""
     more, correction = change.more, change.correction
     return {
         "kind": change.kind,

@@ -187,7 +187,11 @@ class BenchConfig(Settings):
 
 
 def _valid_loops(entries: Any) -> list[Training]:
-    """Return the valid training loops of a config. Invalid loops are reported later."""
+    """Return the valid entries of ``training``. Invalid entries are reported later.
+
+    Args:
+        entries: the value of the key in the user's config. It may have any type.
+    """
     if not isinstance(entries, list | tuple):
         return []
     loops = []
@@ -198,7 +202,12 @@ def _valid_loops(entries: Any) -> list[Training]:
 
 
 def _with_normalise_of(loops: Sequence[Training], entry: Any) -> Any:
-    """Return an entry of ``loaders`` with the values of ``normalise`` that the loops need."""
+    """Return an entry of ``loaders`` with the values of ``normalise`` that the loops need.
+
+    Args:
+        loops: the training loops of the config.
+        entry: the entry in the user's config. It may have any type.
+    """
     if not isinstance(entry, Mapping) or entry.get("normalise") is not None:
         return entry
     names = entry.get("loader")

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
@@ -17,20 +17,25 @@ from iobench.loaders.capabilities import capabilities_of
 from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
-from iobench.results.trial import Trial, TrialSpec
+from iobench.results.trial import Params, Trial, TrialSpec
 from iobench.trials import loader_grid, training_settings
 from iobench.trials.ladder import HOST_RUNGS, RUNGS
 from iobench.trials.training_settings import Training
 
-Point = tuple[str, dict[str, Any]]
-"""The kind and the parameters of a trial, without its repeat."""
 AnyTrial = TypeVar("AnyTrial", TrialSpec, Trial)
+
+
+class Point(NamedTuple):
+    """A trial without the number of its repeat."""
+
+    kind: str
+    params: Params
 
 
 def trials(config: BenchConfig) -> list[TrialSpec]:
     """List the trials of a config in the order in which they run.
 
-    A *point* is a trial without the number of its repeat. Related points form a group.
+    A ``Point`` is a trial without the number of its repeat. Related points form a group.
 
     - A group runs in rounds. In each round all of its points are measured once, until each point
       has ``repeats`` trials.
@@ -47,9 +52,8 @@ def trials(config: BenchConfig) -> list[TrialSpec]:
             order = _shuffled(points, config.order_seed, repeat)
             if repeat == 0 and config.more_workers_gain is not None:
                 order = _fewer_workers_first(order)
-            specs += [
-                TrialSpec(kind, _with_drop_caches(config, params), repeat) for kind, params in order
-            ]
+            for kind, params in order:
+                specs.append(TrialSpec(kind, _with_drop_caches(config, params), repeat))
     return specs
 
 
@@ -149,11 +153,12 @@ def from_other_packages(specs: Sequence[TrialSpec]) -> dict[str, str]:
 
 def name_clashes(specs: Sequence[TrialSpec]) -> list[str]:
     """The warnings about names of this package that another package also registers."""
-    return [
-        f"{registry.noun} {name!r} of {package} is ignored: this package has the same name"
-        for registry, name in _registered(specs)
-        for package in registry.shadowed_packages(name)
-    ]
+    warnings = []
+    for registry, name in _registered(specs):
+        for package in registry.shadowed_packages(name):
+            ignored = f"{registry.noun} {name!r} of {package}"
+            warnings.append(f"{ignored} is ignored: this package has the same name")
+    return warnings
 
 
 def ladder_config(config: BenchConfig) -> BenchConfig:
@@ -175,15 +180,12 @@ def ladder_config(config: BenchConfig) -> BenchConfig:
         for loop in config.training
     ]
     no_other_trials = {"disk": None, "object_store": None, "loaders": ()}
-    name = config.name if config.name.endswith("ladder") else f"{config.name}-ladder"
-    return BenchConfig.model_validate(
-        {
-            **config.model_dump(mode="json", exclude_unset=True),
-            **no_other_trials,
-            "name": name,
-            "training": loops,
-        }
-    )
+    name = config.name
+    if not name.endswith("ladder"):
+        name = f"{name}-ladder"
+    own_settings = config.model_dump(mode="json", exclude_unset=True)
+    content = {**own_settings, **no_other_trials, "name": name, "training": loops}
+    return BenchConfig.model_validate(content)
 
 
 def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
@@ -205,20 +207,19 @@ def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
 def _groups(config: BenchConfig) -> Iterator[Sequence[Point]]:
     """Yield the groups of related points. The trials of a group are interleaved."""
     if config.disk is not None:
-        yield [("disk", dict(params)) for params in plan_disks(config.disk)]
-        yield [("layout", dict(params)) for params in plan_layouts(config.disk)]
+        yield [Point("disk", params) for params in plan_disks(config.disk)]
+        yield [Point("layout", params) for params in plan_layouts(config.disk)]
     if config.object_store is not None:
-        yield [("object", dict(params)) for params in plan_objects(config.object_store)]
-    yield [
-        ("loader", dict(params))
-        for grid in config.loaders
-        for params in loader_grid.loader_points(grid)
-    ]
+        yield [Point("object", params) for params in plan_objects(config.object_store)]
+    loaders: list[Point] = []
+    for grid in config.loaders:
+        loaders += [Point("loader", params) for params in loader_grid.loader_points(grid)]
+    yield loaders
     for loop in config.training:
-        yield [("train", dict(params)) for params in training_settings.training_points(loop)]
+        yield [Point("train", params) for params in training_settings.training_points(loop)]
 
 
-def _with_drop_caches(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
+def _with_drop_caches(config: BenchConfig, params: Params) -> Params:
     """Add ``drop_caches`` to the parameters of a cold trial, unless it has its default."""
     is_cold = "cold" in (params.get("cache"), params.get("input"))
     if not is_cold or config.drop_caches == WHEN_NEEDED:
@@ -264,7 +265,7 @@ def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
     ordered = list(points)
     for positions in positions_by_sweep.values():
         sweep_points = [points[position] for position in positions]
-        sweep_points.sort(key=lambda point: point[1]["workers"])
+        sweep_points.sort(key=lambda point: point.params["workers"])
         for position, point in zip(positions, sweep_points, strict=True):
             ordered[position] = point
     return ordered

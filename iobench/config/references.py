@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from pydantic import BeforeValidator, ValidationError
 
@@ -43,12 +43,46 @@ class Limits(Settings):
     stores: dict[str, dict[Literal["gets_per_s_per_prefix"], Positive]] = {}  # noqa: RUF012  pydantic copies it
 
 
-def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the references of a run: its limits, and its prices if the config has ``cost``.
+class SavedLimits(TypedDict):
+    """The limits of a run, as its result saves them."""
 
-    ``limits`` has the limits of this type of machine, of volumes and of stores, with their source
-    and date. ``prices`` has the hourly price of the machine, and the prices of the store of the
-    data. The result saves both in this form.
+    as_of: str
+    source: str
+    file: str
+    volumes: Mapping[str, float]
+    """MiB/s by the type of a volume."""
+    stores: Mapping[str, Mapping[Literal["gets_per_s_per_prefix"], float]]
+    instance_type: NotRequired[str]
+    """The type of the machine. It is missing if it is unknown."""
+    instance: NotRequired[Mapping[InstanceLimit, float] | None]
+    """The limits of this type; None if the file of limits does not have it."""
+
+
+class SavedPrices(TypedDict):
+    """The prices of a run, as its result saves them.
+
+    An unknown price is None. Its ``..._about`` then names the file in which the price is missing.
+    """
+
+    file: str
+    currency: str
+    s3: Mapping[str, Any] | None
+    """The prices of the store of the data."""
+    s3_about: str
+    instance_type: str | None
+    instance_usd_per_h: float | None
+    instance_about: str
+
+
+class References(TypedDict):
+    """The references of a run. The result saves them in this form."""
+
+    limits: SavedLimits
+    prices: NotRequired[SavedPrices]
+
+
+def references(config: BenchConfig, environment: Mapping[str, Any]) -> References:
+    """Return the references of a run: its limits, and its prices if the config has ``cost``.
 
     Args:
         config: the config of the run.
@@ -60,7 +94,7 @@ def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str,
     """
     limits = read_limits(_path(config.limits.file))
     _check_names(config, environment, limits)
-    content = {"limits": _limits(config, environment, limits)}
+    content: References = {"limits": _limits(config, environment, limits)}
     if config.cost is not None:
         content["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
     return content
@@ -77,7 +111,7 @@ def read_limits(path: Path | None) -> Limits:
 
 def priced(
     result: Result, cost: Mapping[str, Any], prices: Path | None
-) -> tuple[Result, dict[str, Any]]:
+) -> tuple[Result, Mapping[str, Any]]:
     """Replace the prices of a saved run by the prices that the file has today.
 
     Args:
@@ -86,7 +120,8 @@ def priced(
         prices: the file of prices; None for the file that the config of the run names.
 
     Returns:
-        The run with the new prices, and the complete settings of its cost.
+        The run with the new prices, and the complete settings of its cost: all keys of
+        ``CostSettings``.
 
     Raises:
         ConfigError: the file does not exist, or a key is wrong.
@@ -106,17 +141,15 @@ def priced(
     return replace(result, references=new_references), settings
 
 
-def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
-    """Return the prices that the run needs.
-
-    An unknown price is None. Its ``..._about`` then names the file in which the price is missing.
-    """
+def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> SavedPrices:
+    """Return the prices of the store of the data, and the hourly price of the machine."""
     file = config.prices or _PRICES_FILE
     is_remote = "://" in (config.data.shards or config.data.source or "")
     store = config.data.store if is_remote else config.data.bucket.store
     store_price, store_about = storage_price(prices, store)
-    instance = config.cost.instance if config.cost is not None else None
-    instance = instance or (environment.get("machine") or {}).get("instance_type")
+    instance = _instance_type(environment)
+    if config.cost is not None and config.cost.instance:
+        instance = config.cost.instance
     region = region_of(prices, store)
     usd_per_h = None
     about = f"{file} has no hourly price of {instance or 'this machine'} in {region}"
@@ -136,11 +169,10 @@ def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices)
     }
 
 
-def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> SavedLimits:
     """Return the limits of this type of machine, of all volumes and of all stores."""
-    machine = environment.get("machine") or {}
-    instance = config.limits.instance or machine.get("instance_type")
-    content: dict[str, Any] = {
+    instance = config.limits.instance or _instance_type(environment)
+    content: SavedLimits = {
         "as_of": limits.as_of,
         "source": limits.source,
         "file": config.limits.file or _LIMITS_FILE,
@@ -151,6 +183,13 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
         content["instance_type"] = instance
         content["instance"] = limits.instances.get(instance)
     return content
+
+
+def _instance_type(environment: Mapping[str, Any]) -> str | None:
+    """The type of this machine in its cloud; None if it is unknown."""
+    machine = environment.get("machine") or {}
+    instance_type: str | None = machine.get("instance_type")
+    return instance_type
 
 
 def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
@@ -189,4 +228,5 @@ def _check_labels(section: str, labels: list[str], environment: Mapping[str, Any
 
 
 def _path(value: str | None) -> Path | None:
+    """A path of a config, with the home folder in the place of ``~``."""
     return Path(value).expanduser() if value else None

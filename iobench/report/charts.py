@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -49,7 +49,13 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point with its interval. ``tooltip`` is shown while the mouse is over the point."""
+    """A point with its interval.
+
+    Attributes:
+        x, y: the values on the two axes.
+        low, high: the ends of the interval of ``y``, drawn as a line; None without an interval.
+        tooltip: the text that is shown while the mouse is over the point.
+    """
 
     x: float
     y: float
@@ -62,7 +68,7 @@ class Point:
 class Curve:
     """Points joined by lines.
 
-    Args:
+    Attributes:
         name: the name in the legend.
         colour: a class of the style sheet.
         points: the points, from left to right.
@@ -129,17 +135,24 @@ def stacked_bar(parts: Sequence[Bar], label: str) -> Markup:
         share = part.value / total
         text = typeset(f"{part.label} {percent(share, 0)}")
         fits = share * 100 > _PERCENT_PER_LETTER * len(text)
+        width = _percent_of(part.value, total)
         span = Markup('<span class="fill {}" style="flex:{}">{}</span>')
-        spans.append(span.format(part.colour, _percent_of(part.value, total), text if fits else ""))
-    legend = [
-        Markup('<li><i class="fill {}"></i>{} {}</li>').format(
-            part.colour, part.label, typeset(part.text)
-        )
-        for part in parts
-    ]
-    return Markup(
-        '<div class="pile" role="img" aria-label="{}">{}</div><ul class="legend">{}</ul>'
-    ).format(typeset(label), Markup("").join(spans), Markup("").join(legend))
+        spans.append(span.format(part.colour, width, text if fits else ""))
+    bar = Markup('<div class="pile" role="img" aria-label="{}">{}</div>').format(
+        typeset(label), Markup("").join(spans)
+    )
+    legend = _legend([(part.colour, f"{part.label} {typeset(part.text)}") for part in parts])
+    return bar + legend
+
+
+def _legend(entries: Sequence[tuple[str, str]]) -> Markup:
+    """A list of texts, each with a mark in its colour.
+
+    Args:
+        entries: a class of the style sheet, and the text.
+    """
+    items = [Markup('<li><i class="fill {}"></i>{}</li>').format(*entry) for entry in entries]
+    return Markup('<ul class="legend">{}</ul>').format(Markup("").join(items))
 
 
 def lines(
@@ -163,27 +176,22 @@ def lines(
         log_x: whether the horizontal axis is logarithmic.
         x_ticks: values and texts of the ticks. The default is about five round numbers.
     """
-    xs = [point.x for curve in curves for point in curve.points]
-    tops = [point.high or point.y for curve in curves for point in curve.points]
-    top = max([*tops, *(guide.y for guide in guides), _SMALLEST]) * 1.05
-    frame = _Frame(min(xs), max(xs), top, log_x)
-    drawn = [_grid(frame, x_label, y_label, x_ticks)]
-    for guide in guides:
-        y = frame.y(guide.y)
-        drawn.append(
-            Markup(
-                '<line class="guide" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-                '<text class="guide" x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(_LEFT, _WIDTH - _RIGHT, y, y, _WIDTH - _RIGHT, max(y - 5, 10), guide.name)
-        )
-    drawn += [_drawn_curve(frame, curve) for curve in curves]
-    legend = [
-        Markup('<li><i class="fill {}"></i>{}</li>').format(curve.colour, curve.name)
-        for curve in curves
+    points = [point for curve in curves for point in curve.points]
+    xs = [point.x for point in points]
+    tops = [point.high or point.y for point in points]
+    tops += [guide.y for guide in guides]
+    frame = _Frame(min(xs), max(xs), max([*tops, _SMALLEST]) * 1.05, log_x)
+    drawn = [
+        *_horizontal_lines(frame),
+        *_tick_texts(frame, x_ticks),
+        _axis_names(x_label, y_label),
+        *[_drawn_guide(frame, guide) for guide in guides],
+        *[_drawn_curve(frame, curve) for curve in curves],
     ]
-    return Markup(
-        '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg><ul class="legend">{}</ul>'
-    ).format(_WIDTH, _HEIGHT, typeset(label), Markup("").join(drawn), Markup("").join(legend))
+    chart = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        _WIDTH, _HEIGHT, typeset(label), Markup("").join(drawn)
+    )
+    return chart + _legend([(curve.colour, curve.name) for curve in curves])
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +224,21 @@ class _Frame:
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
 
+def _drawn_guide(frame: _Frame, guide: Guide) -> Markup:
+    """A horizontal line with its name above its right end, as SVG."""
+    y, right = frame.y(guide.y), _WIDTH - _RIGHT
+    return Markup(
+        '<line class="guide" x1="{}" x2="{}" y1="{}" y2="{}"/>'
+        '<text class="guide" x="{}" y="{}" text-anchor="end">{}</text>'
+    ).format(_LEFT, right, y, y, right, max(y - 5, 10), guide.name)
+
+
 def _drawn_curve(frame: _Frame, curve: Curve) -> Markup:
     """The line of a curve with its marks and intervals, as SVG."""
     lines_between_breaks: dict[int, list[str]] = {}
     for point in curve.points:
-        line = lines_between_breaks.setdefault(bisect.bisect_left(curve.breaks, point.x), [])
+        breaks_before = bisect.bisect_left(curve.breaks, point.x)
+        line = lines_between_breaks.setdefault(breaks_before, [])
         line.append(f"{frame.x(point.x)},{frame.y(point.y)}")
     drawn = [
         Markup('<polyline class="line {}" points="{}"/>').format(curve.colour, " ".join(positions))
@@ -244,45 +262,41 @@ def _drawn_curve(frame: _Frame, curve: Curve) -> Markup:
     return Markup("").join(drawn)
 
 
-def _grid(
-    frame: _Frame, x_label: str, y_label: str, x_ticks: Sequence[tuple[float, str]]
-) -> Markup:
-    drawn = []
+def _horizontal_lines(frame: _Frame) -> Iterator[Markup]:
+    """The lines of the grid at round values, each with its value on the left."""
     for value in round_ticks(0.0, frame.top):
         y = frame.y(value)
-        drawn.append(
-            Markup(
-                '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
-                '<text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(_LEFT, _WIDTH - _RIGHT, y, y, _LEFT - 6, y + 4, _tick(value))
-        )
-    ticks = x_ticks or [(value, _tick(value)) for value in round_ticks(frame.first, frame.last)]
+        yield Markup(
+            '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
+            '<text x="{}" y="{}" text-anchor="end">{}</text>'
+        ).format(_LEFT, _WIDTH - _RIGHT, y, y, _LEFT - 6, y + 4, _tick(value))
+
+
+def _tick_texts(frame: _Frame, ticks: Sequence[tuple[float, str]]) -> Iterator[Markup]:
+    """The texts below the horizontal axis. A text that would overlap the last one is left out."""
+    if not ticks:
+        ticks = [(value, _tick(value)) for value in round_ticks(frame.first, frame.last)]
     last_x = -math.inf
     for value, text in ticks:
         x = frame.x(value)
-        if x - last_x > 6 * len(text) + 8:  # ticks that would overlap the last one are left out
+        if x - last_x > 6 * len(text) + 8:
             last_x = x
-            drawn.append(
-                Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                    x, _HEIGHT - _BOTTOM + 16, text
-                )
+            yield Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                x, _HEIGHT - _BOTTOM + 16, text
             )
-    drawn.append(
-        Markup(
-            '<text x="{}" y="{}" text-anchor="middle" class="axis">{}</text>'
-            '<text x="{}" y="{}" transform="rotate(-90 12 {})" text-anchor="middle" class="axis">{}'
-            "</text>"
-        ).format(
-            (_WIDTH + _LEFT) / 2,
-            _HEIGHT - 6,
-            x_label,
-            12,
-            (_HEIGHT - _BOTTOM) / 2,
-            (_HEIGHT - _BOTTOM) / 2,
-            y_label,
-        )
+
+
+def _axis_names(x_label: str, y_label: str) -> Markup:
+    """The name of the horizontal axis below the chart, and of the vertical axis on its left."""
+    horizontal = Markup('<text x="{}" y="{}" text-anchor="middle" class="axis">{}</text>').format(
+        (_WIDTH + _LEFT) / 2, _HEIGHT - 6, x_label
     )
-    return Markup("").join(drawn)
+    centre_y = (_HEIGHT - _BOTTOM) / 2
+    vertical = Markup(
+        '<text x="{}" y="{}" transform="rotate(-90 12 {})" text-anchor="middle" class="axis">{}'
+        "</text>"
+    ).format(12, centre_y, centre_y, y_label)
+    return horizontal + vertical
 
 
 def _tick(value: float) -> str:

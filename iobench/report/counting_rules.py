@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dataprep.message_text import counted
 from iobench.analysis.repeats import Repeats, by_settings, is_number, median_of, rate_bounds
 from iobench.report.tables import Table
 from iobench.results.numbers import number, precise_percent, size
 from iobench.results.result import Result
+from iobench.results.trial import Params
 from iobench.results.wording import params_words, samples_words
 from iobench.trials.window import MIN_ROUNDS
 
-_INPUTS_WITHOUT_DATA = ("synthetic", "copy")
+INPUTS_WITHOUT_DATA = ("synthetic", "copy")
+"""Inputs of a training loop for which no loader reads."""
+
 _COLUMNS = ("loop or loader", "samples/s", "how it was counted", "fetched", "consumed", "balance")
 _NOTE = (
     "Medians over repeats, within the counted time. Balance: fetched samples / consumed samples. "
@@ -26,23 +29,27 @@ def tables(result: Result) -> list[Table]:
 
     There are no rows for results of earlier versions, which counted by another rule.
     """
-    names, all_repeats = [], []
+    rows, shares = [], []
+    for kind, params, repeats in settings_with_data(result):
+        rule = _rule_words(repeats)
+        if rule and median_of(repeats, "samples") is not None:
+            share = median_of(repeats, "warm_share")
+            shares.append(1.0 if share is None else share)
+            name = params_words(kind, params)
+            rows.append([name, rate_words(repeats), rule, *_balance_cells(repeats)])
+    if all(share >= 1 for share in shares):
+        return [Table("", _COLUMNS, rows, _NOTE)]
+    for row, share in zip(rows, shares, strict=True):
+        row.append(precise_percent(share))
+    return [Table("", (*_COLUMNS, "share of the data"), rows, _NOTE)]
+
+
+def settings_with_data(result: Result) -> Iterator[tuple[str, Params, Repeats]]:
+    """The kind, the parameters and the trials of each setting of a loop or loader with data."""
     for kind in ("train", "loader"):
         for params, repeats in by_settings(result.trials, kind):
-            reads_data = params.get("input") not in _INPUTS_WITHOUT_DATA
-            if reads_data and median_of(repeats, "samples") is not None and _rule_words(repeats):
-                names.append(params_words(kind, params))
-                all_repeats.append(repeats)
-    shares = [median_of(repeats, "warm_share") for repeats in all_repeats]
-    has_shares = any(share is not None and share < 1 for share in shares)
-    rows = []
-    for name, repeats, share in zip(names, all_repeats, shares, strict=True):
-        row = [name, rate_words(repeats), _rule_words(repeats), *_balance_cells(repeats)]
-        if has_shares:
-            row.append(precise_percent(share if share is not None else 1.0))
-        rows.append(row)
-    columns = (*_COLUMNS, "share of the data") if has_shares else _COLUMNS
-    return [Table("", columns, rows, _NOTE)]
+            if params.get("input") not in INPUTS_WITHOUT_DATA:
+                yield kind, params, repeats
 
 
 def rate_words(repeats: Repeats) -> str:
@@ -59,22 +66,24 @@ def _rule_words(repeats: Repeats) -> str:
 
     ``steady state: 240 batches, at least 3 rounds``, ``3 whole epochs with their starts``.
     """
-    rules: dict[str, None] = {}
+    rules: list[str] = []
     for trial in repeats:
         rule = trial.metrics.get("rate_rule")
         if rule == "steady":
             batches = number(median_of(repeats, "batches") or 0)
-            rules[f"steady state: {batches} batches, at least {MIN_ROUNDS} rounds"] = None
+            rules.append(f"steady state: {batches} batches, at least {MIN_ROUNDS} rounds")
         elif rule == "epochs":
-            rules[f"{_epochs_words(repeats)} with their starts"] = None
+            rules.append(f"{_epochs_words(repeats)} with their starts")
         elif rule == "bounds":
-            rules["lower and upper bound of an endless loader"] = None
+            rules.append("lower and upper bound of an endless loader")
         elif rule is not None:
-            rules[str(rule)] = None
-    return "; ".join(rules)
+            rules.append(str(rule))
+    distinct_rules = dict.fromkeys(rules)
+    return "; ".join(distinct_rules)
 
 
 def _epochs_words(repeats: Repeats) -> str:
+    """``3 whole epochs``, or the range of their numbers over the repeats."""
     counts = []
     for trial in repeats:
         epochs = trial.metrics.get("whole_epochs") or len(trial.metrics.get("epochs") or ())
@@ -104,8 +113,9 @@ def _balance_cells(repeats: Repeats) -> Sequence[str]:
 
 
 def _amount_words(samples: float, amount_bytes: float | None) -> str:
+    """``1,280 samples, 148 MB``; without the size if it is unknown."""
     text = f"{round(samples):,} samples"
-    return text if not amount_bytes else f"{text}, {size(amount_bytes)}"
+    return f"{text}, {size(amount_bytes)}" if amount_bytes else text
 
 
 def _mean_sample_bytes(repeats: Repeats) -> float | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from iobench.analysis.repeats import Repeats, by_settings, median_of
+from iobench.analysis.repeats import Repeats, median_of
+from iobench.report.counting_rules import settings_with_data
 from iobench.report.tables import Table
 from iobench.results.numbers import duration, precise_percent
 from iobench.results.result import Result
@@ -56,11 +57,9 @@ def sentences(
 def tables(result: Result) -> list[Table]:
     """The time to the first batch with its parts, and the starts of later epochs."""
     rows = []
-    for kind in ("train", "loader"):
-        for params, repeats in by_settings(result.trials, kind):
-            reads_data = params.get("input") not in ("synthetic", "copy")
-            if reads_data and median_of(repeats, "time_to_first_batch_s") is not None:
-                rows.append([params_words(kind, params), *_cells(repeats)])
+    for kind, params, repeats in settings_with_data(result):
+        if median_of(repeats, "time_to_first_batch_s") is not None:
+            rows.append([params_words(kind, params), *_cells(repeats)])
     return [Table("", _COLUMNS, rows[:_MAX_ROWS], _NOTE)]
 
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
+from iobench.analysis.capacity import Setting
 from iobench.analysis.hosts import on_all_hosts
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import (
@@ -36,11 +37,40 @@ Readings = Mapping[str, Mapping[str, Sequence[TimeAndValue]]]
 
 _MAX_BARS, _MAX_POINTS = 10, 240
 _RUNG_COLOURS = {"synthetic": "device", "warm": "read", "cold": "storage"}
+_AXIS_NAMES = {
+    "block_bytes": "block size",
+    "object_bytes": "object size",
+    "parallelism": "reads in parallel",
+}
+"""The text below a horizontal axis, by the parameter. Other parameters have their own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """A chart of readings of the machine.
+
+    Attributes:
+        title: the quantity that is drawn.
+        columns: matches the names of the columns of readings that are drawn.
+        scale: the factor from a reading to ``unit``.
+        unit: the unit of the vertical axis.
+    """
+
+    title: str
+    columns: re.Pattern[str]
+    scale: float
+    unit: str
+
+
 _PANELS = (
-    ("CPUs and device", r"cpu\.(user|system|iowait)_share|gpu\..*utilisation_share", 100, "%"),
-    ("Disk and network", r"(disk|network)\..*_bytes_per_s", 1e-6, "MB/s"),
+    _Panel(
+        "CPUs and device",
+        re.compile(r"cpu\.(user|system|iowait)_share|gpu\..*utilisation_share"),
+        100,
+        "%",
+    ),
+    _Panel("Disk and network", re.compile(r"(disk|network)\..*_bytes_per_s"), 1e-6, "MB/s"),
 )
-"""Charts of readings: the title, the columns that are drawn, the factor to the unit, the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +91,17 @@ def cards(analysis: Analysis, series: Series, readings: Readings) -> list[Card]:
         series: the columns of the steps of each trial.
         readings: the readings of the machine during each trial.
     """
-    without_fewer_hosts = replace(analysis, result=on_all_hosts(analysis.result))
+    on_full_hosts = replace(analysis, result=on_all_hosts(analysis.result))
     cards_or_none = [
         _hosts(analysis),
         _over_hosts(analysis),
-        _loops(without_fewer_hosts),
-        _ladder(without_fewer_hosts.loop),
-        _workers(without_fewer_hosts),
-        _loaders(without_fewer_hosts),
-        _disk(without_fewer_hosts),
-        _store(without_fewer_hosts),
-        _over_time(without_fewer_hosts, series, readings),
+        _loops(on_full_hosts),
+        _ladder(on_full_hosts.loop),
+        _workers(on_full_hosts),
+        _loaders(on_full_hosts),
+        _disk(on_full_hosts),
+        _store(on_full_hosts),
+        _over_time(on_full_hosts, series, readings),
     ]
     return [card for card in cards_or_none if card is not None]
 
@@ -132,21 +162,14 @@ def _ladder(loop: Loop | None) -> Card | None:
         return None
     rows = []
     for rung in loop.ladder.rungs:
-        milliseconds = replace(
-            rung.seconds,
-            median=rung.seconds.median * 1e3,
-            low=rung.seconds.low * 1e3,
-            high=rung.seconds.high * 1e3,
-        )
-        includes_decoding = rung.rung == "warm" and "decode" not in loop.inputs
+        seconds = rung.seconds
+        low_ms, median_ms, high_ms = seconds.low * 1e3, seconds.median * 1e3, seconds.high * 1e3
+        text = with_interval(replace(seconds, median=median_ms, low=low_ms, high=high_ms))
         colour = _RUNG_COLOURS.get(rung.rung, rung.rung)
+        includes_decoding = rung.rung == "warm" and "decode" not in loop.inputs
         if includes_decoding:
             colour = "prepare"
-        text = with_interval(milliseconds)
-        name = loop.rung_words(rung)
-        rows.append(
-            Bar(name, milliseconds.median, text, colour, milliseconds.low, milliseconds.high)
-        )
+        rows.append(Bar(loop.rung_words(rung), median_ms, text, colour, low_ms, high_ms))
     largest_part = costliest_rung(loop)
     caption = (
         "Milliseconds per sample. Each row adds one real part of the input to the row above it."
@@ -164,34 +187,22 @@ def _workers(analysis: Analysis) -> Card | None:
     if analysis.situation is None:
         return None
     current, capacities = analysis.situation.setting, analysis.capacities
+    # The loader alone was measured with data in memory.
+    alone = _points_by_workers(capacities.loaders, replace(current, source="warm"))
+    in_loop = _points_by_workers(capacities.loops, current)
     curves = []
-    for name, colour, table in (
-        ("loader alone", "s0", capacities.loaders),
-        ("training loop", "s1", capacities.loops),
-    ):
-        points: dict[int, Estimate] = {}
-        for setting, repeats in table.items():
-            # The loader alone was measured with data in memory.
-            source = current.source if name == "training loop" else "warm"
-            differs_only_in_workers = (
-                setting.loader == current.loader
-                and setting.data == current.data
-                and setting.source == source
-                and setting.work == current.work
-            )
-            rate = rate_of(repeats)
-            if differs_only_in_workers and rate is not None:
-                points[setting.all_workers] = rate
-        if points:
-            curve_points = [_point(workers, points[workers]) for workers in sorted(points)]
-            curves.append(Curve(name, colour, curve_points))
-    counts = sorted({point.x for curve in curves for point in curve.points})
+    if alone:
+        curves.append(Curve("loader alone", "s0", alone))
+    if in_loop:
+        curves.append(Curve("training loop", "s1", in_loop))
+    points = [*alone, *in_loop]
+    counts = sorted({point.x for point in points})
     if len(counts) < 2:
         return None
     guides = []
     if capacities.consumption is not None:
         guides.append(Guide("the device's rate", capacities.consumption.median))
-    best = max((point for curve in curves for point in curve.points), key=lambda point: point.y)
+    best = max(points, key=lambda point: point.y)
     caption = (
         f"{current.loader} over {current.data}: the highest rate is {number(best.y)} samples/s "
         f"with {counted(int(best.x), 'worker')}."
@@ -199,6 +210,22 @@ def _workers(analysis: Analysis) -> Card | None:
     ticks = [(count, f"{count:.0f}") for count in counts]
     chart = lines(curves, "workers", "samples/s", label=caption, guides=guides, x_ticks=ticks)
     return Card("Rate by the number of workers", caption, chart)
+
+
+def _points_by_workers(table: Mapping[Setting, Repeats], current: Setting) -> list[Point]:
+    """The rates of all settings that differ from a setting only in their number of workers."""
+    rates: dict[int, Estimate] = {}
+    for setting, repeats in table.items():
+        differs_only_in_workers = (
+            setting.loader == current.loader
+            and setting.data == current.data
+            and setting.source == current.source
+            and setting.work == current.work
+        )
+        rate = rate_of(repeats)
+        if differs_only_in_workers and rate is not None:
+            rates[setting.all_workers] = rate
+    return [_point(workers, rates[workers]) for workers in sorted(rates)]
 
 
 def _loaders(analysis: Analysis) -> Card | None:
@@ -264,18 +291,10 @@ def _storage_card(
         named_points: the name of a curve, and the parameters and trials of one of its points.
         axes: the names of the parameters for the size and for the parallelism.
     """
-    sizes = {params[axes[0]] for _, params, _ in named_points}
-    axis = axes[0] if len(sizes) > 1 else axes[1]
-    rates_of_curve: dict[str, dict[float, Estimate]] = {}
-    for name, params, repeats in named_points:
-        x, rate = float(params[axis]), estimate_of(repeats, "mb_per_s")
-        rates = rates_of_curve.setdefault(name, {})
-        if rate is not None and (x not in rates or rate.median > rates[x].median):
-            rates[x] = rate
-    curves = []
-    for colour, (name, rates) in zip(SERIES, rates_of_curve.items(), strict=False):
-        if rates:
-            curves.append(Curve(name, colour, [_point(x, rates[x]) for x in sorted(rates)]))
+    size_axis, parallelism_axis = axes
+    sizes = {params[size_axis] for _, params, _ in named_points}
+    axis = size_axis if len(sizes) > 1 else parallelism_axis
+    curves = _storage_curves(named_points, axis)
     if not curves:
         return None
     best = max(point.y for curve in curves for point in curve.points)
@@ -292,15 +311,25 @@ def _storage_card(
         ticks = [(x, exact_size(int(x))) for x in xs]
     else:
         ticks = [(x, f"{x:.0f}") for x in xs]
-    names = {
-        "block_bytes": "block size",
-        "object_bytes": "object size",
-        "parallelism": "reads in parallel",
-    }
     log_x = len(xs) > 1 and xs[0] > 0
-    label = names.get(axis, axis)
-    chart = lines(curves, label, "MB/s", label=caption, guides=guides, log_x=log_x, x_ticks=ticks)
+    x_label = _AXIS_NAMES.get(axis, axis)
+    chart = lines(curves, x_label, "MB/s", label=caption, guides=guides, log_x=log_x, x_ticks=ticks)
     return Card(title, caption, chart)
+
+
+def _storage_curves(named_points: Sequence[tuple[str, Params, Repeats]], axis: str) -> list[Curve]:
+    """A curve for each name, with the highest rate at each value of the parameter ``axis``."""
+    rates_by_name: dict[str, dict[float, Estimate]] = {}
+    for name, params, repeats in named_points:
+        x, rate = float(params[axis]), estimate_of(repeats, "mb_per_s")
+        rates = rates_by_name.setdefault(name, {})
+        if rate is not None and (x not in rates or rate.median > rates[x].median):
+            rates[x] = rate
+    curves = []
+    for colour, (name, rates) in zip(SERIES, rates_by_name.items(), strict=False):
+        if rates:
+            curves.append(Curve(name, colour, [_point(x, rates[x]) for x in sorted(rates)]))
+    return curves
 
 
 def _demand(analysis: Analysis) -> float | None:
@@ -352,39 +381,39 @@ def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
     if len(times) < 3 or len(times) != len(ends) or len(times) != len(waits):
         return
     durations_s = [after - before for before, after in pairwise(ends)]
+    longest_s = max(durations_s)
     step_points = _curve_points(list(zip(times[1:], durations_s, strict=True)), 1e3)
     wait_points = _curve_points(list(zip(times, waits, strict=True)), 1e3)
     # Between two steps the loop may do other work, such as a replay or a validation.
-    breaks = [
-        before_s
-        for (before_s, time_s), step_s in zip(pairwise(times), durations_s, strict=True)
-        if time_s - step_s - before_s > max(durations_s)
-    ]
+    breaks = []
+    for (before_s, time_s), step_s in zip(pairwise(times), durations_s, strict=True):
+        between_steps_s = time_s - step_s - before_s
+        if between_steps_s > longest_s:
+            breaks.append(before_s)
     curves = [
         Curve("step", "s0", step_points, marks=False, breaks=breaks),
         Curve("waiting for data", "s1", wait_points, marks=False, breaks=breaks),
     ]
-    label = f"Durations of steps over time. The longest step takes {duration(max(durations_s))}"
+    label = f"Durations of steps over time. The longest step takes {duration(longest_s)}"
     yield lines(curves, "seconds", "ms per step", label=label)
 
 
 def _panels(readings: Mapping[str, Sequence[TimeAndValue]]) -> Iterator[Markup]:
     """A chart for each of ``_PANELS`` that has readings other than 0."""
-    for title, columns, scale, unit in _PANELS:
+    for panel in _PANELS:
         curves: list[Curve] = []
         for column, points in readings.items():
+            if panel.columns.fullmatch(column) is None or len(curves) == len(SERIES):
+                continue
             in_loop = [(time_s, value) for time_s, value in points if time_s >= 0]
             is_always_zero = not any(value for _, value in in_loop)
-            is_of_panel = re.fullmatch(columns, column) is not None
-            if is_of_panel and len(in_loop) >= 2 and not is_always_zero:
-                curve_points = _curve_points(in_loop, scale)
+            if len(in_loop) >= 2 and not is_always_zero:
+                curve_points = _curve_points(in_loop, panel.scale)
                 colour = SERIES[len(curves)]
                 curves.append(Curve(_curve_name(column), colour, curve_points, marks=False))
-            if len(curves) == len(SERIES):
-                break
         if curves:
-            label = f"{title} over time, {unit}"
-            yield lines(curves, "seconds", f"{title}, {unit}", label=label)
+            label = f"{panel.title} over time, {panel.unit}"
+            yield lines(curves, "seconds", f"{panel.title}, {panel.unit}", label=label)
 
 
 def _curve_name(column: str) -> str:

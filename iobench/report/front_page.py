@@ -6,9 +6,10 @@ accelerators the host can feed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from markupsafe import Markup
 
@@ -24,7 +25,7 @@ from iobench.analysis.step_parts import step_parts
 from iobench.report import epoch_starts, watched_section
 from iobench.report.charts import Bar, stacked_bar
 from iobench.results.numbers import number, precise_percent, size
-from iobench.results.result import Result
+from iobench.results.result import Finding, Result
 from iobench.results.wording import model_words
 
 PART_WORDS = {
@@ -165,6 +166,22 @@ def no_effect_words(advice: Advice) -> str:
     return f"No {further}effect is expected from: {settings_words(advice.without_effect)}."
 
 
+def gain_or_unknown(recommendation: Recommendation) -> str:
+    """The predicted gain of a change in words, or a text that there is no prediction."""
+    if recommendation.gain is None:
+        return "gain not predicted"
+    return gain_words(recommendation.gain)
+
+
+def gpus_words(environment: Mapping[str, Any]) -> str:
+    """``8 × NVIDIA H100``: the number and the names of a machine's GPUs; empty without GPUs."""
+    gpus = environment.get("gpus") or ()
+    if not gpus:
+        return ""
+    names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
+    return f"{len(gpus)} × {', '.join(names)}"
+
+
 def feeds_cell(row: FeedsRow, name: str) -> str:
     """The number of accelerators that are fed, such as ``0.3``.
 
@@ -194,9 +211,7 @@ def _facts(result: Result, loop: Loop | None) -> Iterator[str]:
     memory_bytes = environment.get("memory_bytes")
     if memory_bytes:
         machine.append(size(memory_bytes))
-    gpus = environment.get("gpus") or ()
-    names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
-    machine.append(f"{len(gpus)} × {', '.join(names)}" if gpus else "no GPU")
+    machine.append(gpus_words(environment) or "no GPU")
     yield ", ".join(machine)
     if loop is not None:
         params = loop.params
@@ -290,23 +305,25 @@ def _badges(analysis: Analysis) -> Iterator[str]:
     """
     if analysis.confidence is not None:
         yield f"confidence: {analysis.confidence}"
-    loop = analysis.loop
-    yielded: set[str] = set()
-    for finding in analysis.findings:
-        text = _BADGE_TEXTS.get(finding.code)
-        if text is None or text in yielded:
-            continue
-        if finding.of == "":
-            # These two findings are about probes and loaders if they name no loop.
-            if loop is not None and finding.code in ("cache-resident", "scattered"):
-                continue
-        elif loop is None or finding.of != loop.group:
-            continue
-        reads_store = loop is None or loop.farthest == "store"
-        if finding.code == "store-on-this-machine" and not reads_store:
-            continue
-        yielded.add(text)
-        yield text
+    limits = [finding for finding in analysis.findings if _limits_figures(finding, analysis.loop)]
+    yield from dict.fromkeys(_BADGE_TEXTS[finding.code] for finding in limits)
+
+
+def _limits_figures(finding: Finding, loop: Loop | None) -> bool:
+    """Whether a finding has a badge, and limits the figures of the leading loop.
+
+    Without a loop, the finding must be about the whole run.
+    """
+    if finding.code not in _BADGE_TEXTS:
+        return False
+    if loop is None:
+        return finding.of == ""
+    if finding.code == "store-on-this-machine" and loop.farthest != "store":
+        return False
+    # These two findings are about probes and loaders if they name no loop.
+    if finding.of == "":
+        return finding.code not in ("cache-resident", "scattered")
+    return finding.of == loop.group
 
 
 def _step_bar(loop: Loop | None) -> Markup | None:
@@ -325,17 +342,17 @@ def _step_bar(loop: Loop | None) -> Markup | None:
 
 
 def _change(recommendation: Recommendation) -> Change:
-    gain = "gain not predicted"
-    if recommendation.gain is not None:
-        gain = gain_words(recommendation.gain)
+    """A recommended change with the rate and the limit after it, if they were predicted."""
     after_change = ""
     if recommendation.rate is not None:
         rate = number(recommendation.rate)
         after_change = f", to {rate} samples/s, {recommendation.basis}."
         if recommendation.limit:
-            limits = {"decode": "Decoding", "disk": "The disk", "store": "The store"}
-            limit = limits.get(recommendation.limit, f"The {recommendation.limit}")
+            limit = "Decoding"
+            if recommendation.limit != "decode":
+                limit = f"The {recommendation.limit}"
             after_change += f" {limit} is the limit after this change."
+    gain = gain_or_unknown(recommendation)
     return Change(recommendation.action, gain, after_change, how_words(recommendation))
 
 
@@ -343,7 +360,8 @@ def _note(analysis: Analysis) -> str:
     """The sentences below the recommended changes."""
     advice = analysis.advice
     sentences = []
-    if len([change for change in advice.changes if change.gain]) > 1:
+    changes_with_gain = [change for change in advice.changes if change.gain]
+    if len(changes_with_gain) > 1:
         sentences.append("Each gain assumes that the changes above it are made.")
     if advice.without_effect:
         sentences.append(no_effect_words(advice))

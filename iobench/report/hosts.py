@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from iobench.analysis.hosts import (
-    KINDS,
-    HostPoint,
-    host_points,
-    host_problems,
-    leading_point,
-)
+from iobench.analysis.hosts import KINDS, HostPoint, host_points, host_problems, leading_point
 from iobench.report.charts import Bar
 from iobench.report.tables import Table
 from iobench.results.numbers import duration, number, precise_percent, with_interval
@@ -27,6 +21,21 @@ _UNITS = {
     "requests_per_s": "requests/s",
     "iops": "IOPS",
 }
+_TRIAL_COLUMNS = (
+    "trial",
+    "hosts",
+    "sum over hosts",
+    "other sums",
+    "slowest host",
+    "evenness",
+    "rate of each host",
+    "spread of starts",
+    "measured at the same time",
+)
+_TRIALS_NOTE = (
+    "The figures are medians over repeats. The spread of starts is the widest of all repeats."
+)
+_REQUEST_KINDS = ("puts", "gets", "lists", "deletes")
 
 
 def tables(result: Result) -> Iterator[Table]:
@@ -37,45 +46,40 @@ def tables(result: Result) -> Iterator[Table]:
     if not result.hosts:
         return
     points = host_points(result.trials)
-    columns = (
-        "trial",
-        "hosts",
-        "sum over hosts",
-        "other sums",
-        "slowest host",
-        "evenness",
-        "rate of each host",
-        "spread of starts",
-        "measured at the same time",
-    )
-    note = (
-        "The figures are medians over repeats. The spread of starts is the widest of all repeats."
-    )
     for kind, title in KINDS.items():
         rows = [_row(point) for point in points if point.kind == kind]
         if rows:
-            yield Table(title, columns, rows, note)
-    missing = [
-        [f"host {problem.host}", f"{problem.trials} of {problem.planned}", problem.reason]
-        for problem in host_problems(result.trials)
-    ]
-    yield Table(
-        "Hosts without a result", ("host", "trials without a result", "first reason"), missing
-    )
-    yield Table(
-        "Requests to the rendezvous",
-        ("host", "PUT", "GET", "LIST", "DELETE", "properties that differ from host 0"),
-        [_host_row(facts) for facts in result.hosts],
-    )
+            yield Table(title, _TRIAL_COLUMNS, rows, _TRIALS_NOTE)
+    yield _hosts_without_result(result)
+    yield _requests(result.hosts)
+
+
+def _hosts_without_result(result: Result) -> Table:
+    """A row for each host that has no result of some trials."""
+    rows = []
+    for problem in host_problems(result.trials):
+        missing = f"{problem.trials} of {problem.planned}"
+        rows.append([f"host {problem.host}", missing, problem.reason])
+    columns = ("host", "trials without a result", "first reason")
+    return Table("Hosts without a result", columns, rows)
+
+
+def _requests(hosts: Sequence[HostFacts]) -> Table:
+    """A row for each host with its requests to the rendezvous."""
+    rows = []
+    for facts in hosts:
+        requests = [str(facts.requests.get(kind, 0)) for kind in _REQUEST_KINDS]
+        differences = ", ".join(key.replace("_", " ") for key in facts.differs)
+        rows.append([f"host {facts.host}", *requests, differences])
+    columns = ("host", "PUT", "GET", "LIST", "DELETE", "properties that differ from host 0")
+    return Table("Requests to the rendezvous", columns, rows)
 
 
 def notes(result: Result) -> list[str]:
     """How to read the rest of the report; empty for a run on a single host."""
     if not result.hosts:
         return []
-    return [
-        "All other figures of this report are from host 0, while all hosts were measuring.",
-    ]
+    return ["All other figures of this report are from host 0, while all hosts were measuring."]
 
 
 def host_bars(result: Result) -> tuple[HostPoint, list[Bar]] | None:
@@ -84,17 +88,11 @@ def host_bars(result: Result) -> tuple[HostPoint, list[Bar]] | None:
     if point is None or point.hosts < 2:
         return None
     slowest_first = sorted(point.host_rates, key=lambda host: host.rate.median)
-    bars = [
-        Bar(
-            f"host {host.host}",
-            host.rate.median,
-            with_interval(host.rate),
-            "s0",
-            host.rate.low,
-            host.rate.high,
-        )
-        for host in slowest_first[:_MAX_SHOWN_HOSTS]
-    ]
+    bars = []
+    for host in slowest_first[:_MAX_SHOWN_HOSTS]:
+        rate = host.rate
+        text = with_interval(rate)
+        bars.append(Bar(f"host {host.host}", rate.median, text, "s0", rate.low, rate.high))
     return point, bars
 
 
@@ -134,6 +132,7 @@ def unit(point: HostPoint) -> str:
 
 
 def _row(point: HostPoint) -> Sequence[str]:
+    """The cells of a trial, in the order of ``_TRIAL_COLUMNS``."""
     rates = [number(host.rate.median) for host in point.host_rates[:_MAX_SHOWN_HOSTS]]
     if len(point.host_rates) > _MAX_SHOWN_HOSTS:
         rates.append("...")
@@ -153,10 +152,3 @@ def _row(point: HostPoint) -> Sequence[str]:
         duration(spread_s) if spread_s is not None else "",
         precise_percent(share) if share is not None else "",
     ]
-
-
-def _host_row(facts: HostFacts) -> Sequence[str]:
-    kinds = ("puts", "gets", "lists", "deletes")
-    requests = [str(facts.requests.get(kind, 0)) for kind in kinds]
-    differences = ", ".join(key.replace("_", " ") for key in facts.differs)
-    return [f"host {facts.host}", *requests, differences]

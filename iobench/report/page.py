@@ -36,7 +36,7 @@ def render(
         series: a row for each step, with the columns ``trial`` (the trial's id), ``step_end_s``,
             ``wait_s`` and ``compute_s``. Runs of newer versions also have ``time_s``.
         samples: a row for each reading of the machine, with the columns ``trial``, ``time_s`` and
-            one named ``SAMPLER.NAME`` for each sampler's value.
+            a column ``SAMPLER.NAME`` for each value of a sampler.
 
     Returns:
         The page in UTF-8.
@@ -54,8 +54,8 @@ def render(
 def from_template(name: str, **values: Any) -> bytes:
     """Render a template of this package, as UTF-8."""
     page = _environment().get_template(name).render(**values)
-    # A file name that is not UTF-8 has lone surrogates, which cannot be encoded. It must not stop
-    # the whole page.
+    # A file name that is not UTF-8 has lone surrogates, which cannot be encoded. They become
+    # question marks, so that the page can still be written.
     return page.encode("utf-8", "replace")
 
 

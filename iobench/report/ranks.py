@@ -1,17 +1,25 @@
-"""PURE. Ranks on the page, and emulated accelerators that ran side by side."""
+"""PURE. The ranks of a training loop on the page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.report.tables import Table
 from iobench.results.numbers import number, precise_percent
 
+_SUMMARY_ROWS = (
+    ("mean, computed like in MLPerf Storage's DLIO", "au_mlperf"),
+    ("slowest rank", "au_mlperf_slowest"),
+)
+"""The last rows of the table: the name, and the metric of the utilisation."""
+
 
 def tables(loop: Loop) -> Iterator[Table]:
-    """Utilisation, rate and waiting of each rank, with the farthest input that was measured."""
+    """Utilisation, rate and waiting of each rank, with the farthest input that was measured.
+
+    There is no table for a loop with a single rank.
+    """
     utilisations = median_by_rank(loop.trials, "rank_au_mlperf")
     if not utilisations:
         return
@@ -22,52 +30,10 @@ def tables(loop: Loop) -> Iterator[Table]:
         rate = number(rates[rank]) if rank < len(rates) else ""
         wait = precise_percent(waits[rank]) if rank < len(waits) else ""
         rows.append([f"rank {rank}", precise_percent(utilisation), rate, wait])
-    for name, metric in (
-        ("mean, computed like in MLPerf Storage's DLIO", "au_mlperf"),
-        ("slowest rank", "au_mlperf_slowest"),
-    ):
+    for name, metric in _SUMMARY_ROWS:
         value = loop.metric(metric)
         if value is not None:
             rows.append([name, precise_percent(value), "", ""])
     columns = ("rank", "accelerator utilisation (au_mlperf)", "samples/s", "waiting")
     note = "Medians over repeats. The slowest rank is chosen within each repeat."
     yield Table(f"Ranks: {loop.group}, {loop.farthest}", columns, rows, note)
-
-
-def side_by_side(entries: Sequence[Mapping[str, Any]]) -> Table:
-    """A row for each number of emulated accelerators that ran side by side."""
-    rows = []
-    for entry in entries:
-        rates = [number(rate) for rate in entry["rank_samples_per_s"]]
-        rows.append(
-            [
-                f"{entry['name']}, {entry['loader']}, {entry['source']}",
-                str(entry["accelerators"]),
-                number(entry["samples_per_s"]),
-                ", ".join(rates),
-                precise_percent(entry["au_mean"]),
-                precise_percent(entry["au_slowest"]),
-                _fed_words(entry),
-            ]
-        )
-    columns = (
-        "accelerator, loader, input",
-        "accelerators",
-        "samples/s of all",
-        "samples/s of each",
-        "mean utilisation",
-        "utilisation of the slowest",
-        "slowest at 90 % or more",
-    )
-    note = (
-        "Each accelerator is simulated by a process that has its own loader and sleeps for each "
-        "step."
-    )
-    return Table("Accelerators side by side", columns, rows, note)
-
-
-def _fed_words(entry: Mapping[str, Any]) -> str:
-    """Whether the slowest accelerator gets enough batches, and if not, why."""
-    if entry["is_fed"]:
-        return "yes"
-    return f"no: {entry['limit'] or 'the cause is unknown'}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from iobench.results.numbers import with_interval
+from iobench.results.statistics import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +15,12 @@ class Table:
     """A table of text.
 
     Numbers are aligned to the right. A table without rows is not shown.
+
+    Args:
+        title: the heading; empty for a table without a heading.
+        columns: the names of the columns.
+        rows: the cells of each row, in the order of the columns.
+        note: sentences below the table.
     """
 
     title: str
@@ -38,3 +48,13 @@ class Section:
     lines: Sequence[str] = ()
     code: str = ""
     terms: Mapping[str, str] | None = None
+
+
+def estimate_cell(estimate: Mapping[str, Any] | None, text_of: Callable[[float], str]) -> str:
+    """The cell of an estimate of the summary, with its interval; empty if there is none.
+
+    Args:
+        estimate: the fields of an ``Estimate``.
+        text_of: writes a value.
+    """
+    return with_interval(Estimate(**estimate), text_of) if estimate else ""

@@ -22,17 +22,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import pandas as pd
 
 from dataprep.message_text import counted
+from iobench.report.counting_rules import INPUTS_WITHOUT_DATA
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.results.result import Result
 from iobench.results.trial import Span, Trial, TrialSpec
 from iobench.results.wording import point_words
-
-Event = dict[str, Any]
 
 _BASE_S = 7_889_238
 """Timestamps count from a multiple of this number of seconds, as in libkineto's output_json."""
@@ -53,6 +52,23 @@ _SPAN_CATEGORIES = {
 name of these waits."""
 _KINDS_WITH_WORKERS = {"loader", "train"}
 _UNIT = re.compile(r"(.+)_(share|cores|bytes_per_s|bytes|mhz|w)")
+
+
+class Event(TypedDict):
+    """An event as the file has it: the keys of the "Trace Event Format" that iobench writes."""
+
+    name: str
+    cat: NotRequired[str]
+    """The category, by which a viewer can filter and colour."""
+    ph: str
+    """The kind: ``X`` for a slice, ``C`` for a counter, ``M`` for a name."""
+    ts: NotRequired[float]
+    """The begin in microseconds since ``Trace.base_s``."""
+    dur: NotRequired[float]
+    """The duration in microseconds."""
+    pid: int
+    tid: int
+    args: NotRequired[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,23 +174,19 @@ def trace_of(runs: Sequence[SavedRun]) -> Trace:
             events += _slice_events(track.slices, process, thread, zero, 0, math.inf)
         events += _counter_events(saved, process, zero)
     # Sorting keeps the order of events that begin together, so that the outer one comes first.
-    events.sort(key=lambda event: float(event["ts"]))
+    events.sort(key=lambda event: event["ts"])
     return Trace(base_s, [*names, *events], _lacking(saved_trials))
 
 
 def _started_trials(run: SavedRun) -> Iterator[_SavedTrial]:
+    """The saved data of each trial that was started. A skipped trial was not."""
     steps, readings = by_trial(run.series), readings_by_trial(run.samples)
     for trial in run.result.trials:
-        if not trial.started_s and not trial.time_zero_s:
-            continue
-        yield _SavedTrial(
-            trial,
-            # Earlier versions did not store when the loop began; the trial's begin is used instead.
-            trial.time_zero_s or trial.started_s,
-            steps.get(trial.id, {}),
-            readings.get(trial.id, {}),
-            run.spans.get(trial.id, ()),
-        )
+        # Earlier versions did not store when the loop began. The trial's begin is used instead.
+        zero_s = trial.time_zero_s or trial.started_s
+        if zero_s:
+            trial_readings, spans = readings.get(trial.id, {}), run.spans.get(trial.id, ())
+            yield _SavedTrial(trial, zero_s, steps.get(trial.id, {}), trial_readings, spans)
 
 
 def _tracks(saved: _SavedTrial) -> Iterator[_Track]:
@@ -234,7 +246,7 @@ def _steps(saved: _SavedTrial) -> Iterator[_Slice]:
         last_end_s = step_ends_s[number]
         begin_s = end_s - length_s
         arrived_s = begin_s + waits_s[number]
-        arguments: dict[str, Any] = {"step": number}
+        arguments: dict[str, float] = {"step": number}
         if len(computes_s) == len(ends_s):
             arguments["compute_s"] = round(computes_s[number], 9)
         if elsewhere_s[number] > 0:
@@ -323,9 +335,10 @@ def _counter_events(saved: _SavedTrial, process: int, zero: int) -> Iterator[Eve
         sampler, _, key = column.partition(".")
         match = _UNIT.fullmatch(key)
         quantity, unit = (match[1], match[2]) if match else (key, "value")
+        name = f"{sampler} {quantity.replace('_', ' ')}"
         for time_s, value in points:
             yield {
-                "name": f"{sampler} {quantity.replace('_', ' ')}",
+                "name": name,
                 "cat": "reading",
                 "ph": "C",
                 "ts": max(0, zero + _ticks(time_s)) / _TICKS_PER_US,
@@ -336,10 +349,12 @@ def _counter_events(saved: _SavedTrial, process: int, zero: int) -> Iterator[Eve
 
 
 def _ticks(seconds: float) -> int:
+    """The seconds as a whole number of ticks of 125 ns."""
     return round(seconds * _TICKS_PER_S)
 
 
 def _process_names(trial: Trial, process: int, position: int) -> Iterator[Event]:
+    """The name, the status and the position of a trial's process in the viewer."""
     name = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     # Viewers cut long names, so the parts in which the loops of a run differ come first.
     if "input" in trial.params:
@@ -370,6 +385,7 @@ def _lacking(saved_trials: Sequence[_SavedTrial]) -> list[str]:
 
 
 def _gaps(saved: _SavedTrial) -> Iterator[str]:
+    """What was not stored about a trial, each with its reason."""
     trial, steps = saved.trial, saved.steps
     if trial.kind == "watch":
         yield "batches of workers: iobench.watch cannot see the workers of your loader"
@@ -388,6 +404,8 @@ def _gaps(saved: _SavedTrial) -> Iterator[str]:
 
 
 def _has_workers(trial: Trial) -> bool:
+    """Whether workers of a loader made batches in the trial."""
     params = trial.params
-    reads = trial.kind in _KINDS_WITH_WORKERS and params.get("input") not in ("synthetic", "copy")
-    return reads and bool(params.get("workers"))
+    if trial.kind not in _KINDS_WITH_WORKERS or params.get("input") in INPUTS_WITHOUT_DATA:
+        return False
+    return bool(params.get("workers"))

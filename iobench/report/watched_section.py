@@ -34,6 +34,7 @@ COLUMNS = (
     "steps",
     "epochs",
 )
+"""The columns of the table of watched loops."""
 _FIGURES = (
     ("wait_share", precise_percent),
     ("device_wait_share", precise_percent),
@@ -43,6 +44,7 @@ _FIGURES = (
     ("steps", number),
     ("epochs", number),
 )
+"""The last columns of the table: the figure of the summary, and how its value is written."""
 _KINDS_WITH_ADVICE = ("cause", "start")
 
 
@@ -106,7 +108,10 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 
 def actions(findings: Sequence[Finding]) -> list[str]:
-    """The advice of findings about causes and starts. The primary finding comes first."""
+    """The distinct advice of findings about causes and starts.
+
+    The primary finding comes first, then come other problems.
+    """
     causes = [finding for finding in findings if RULES[finding.code].kind in _KINDS_WITH_ADVICE]
     causes.sort(key=lambda finding: (not finding.primary, finding.severity != "problem"))
     return list(dict.fromkeys(finding.advice for finding in causes if finding.advice))

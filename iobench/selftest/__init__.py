@@ -2,8 +2,9 @@
 
 - ``known_rates``: loops of emulated loaders and devices, whose rates are known;
 - ``links``: loaders behind a link to a store, whose bandwidth and latency are known;
-- ``delays``: training loops with injected delays, which the ladder and the diagnosis must find;
-- ``memory_store``: the shards of ``links`` and ``delays``, on disk and on a store in memory.
+- ``delays``: the injected delays, and whether the ladder and the diagnosis have found them;
+- ``delay_bench``: training loops with these delays;
+- ``memory_store``: the shards of ``links`` and ``delay_bench``, on disk and on a store in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import asdict
 from iobench.clock import SystemClock
 from iobench.results.numbers import percent, percent_change
 from iobench.selftest import known_rates, links
-from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
+from iobench.selftest.delay_bench import injected
+from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered
 from iobench.selftest.known_rates import Check, NotRun
 
 __all__ = ["Check", "Injected", "NotRun", "checks", "injected", "run", "text"]
@@ -64,9 +66,13 @@ def run(
     delays = injected(note, Plan(rounds=rounds), SystemClock())
     ok = delays.ok and all(check.ok for check in figures)
     if as_json:
-        rows = [{**asdict(check), "ok": check.ok} for check in figures]
-        skipped = [asdict(entry) for entry in (*not_run, *delays.not_run)]
-        content = {"checks": rows, **asdict(delays), "not_run": skipped, "ok": ok}
+        all_not_run = [*not_run, *delays.not_run]
+        content = {
+            "checks": [{**asdict(check), "ok": check.ok} for check in figures],
+            **asdict(delays),
+            "not_run": [asdict(entry) for entry in all_not_run],
+            "ok": ok,
+        }
         say(json.dumps(content, allow_nan=False))
     else:
         for line in text(delays):
@@ -98,13 +104,15 @@ def text(delays: Injected) -> Iterator[str]:
 
 
 def _ladder_cells(row: Recovered) -> tuple[str, ...]:
+    """The cells of a delay, in the order of ``_LADDER_HEAD``."""
     other_stages = [stage for stage in row.case.split(" and ") if stage != row.stage]
     slowed = f"{row.stage} (and {other_stages[0]})" if other_stages else row.stage
     diagnosis = row.code
     if row.code == row.primary:
         diagnosis = f"{row.code}, primary"
     if not row.named:
-        diagnosis = f"not named: {', '.join(row.findings[:2]) or 'nothing found'}"
+        findings = ", ".join(row.findings[:2]) or "nothing found"
+        diagnosis = f"not named: {findings}"
     return (
         slowed,
         row.rung,
@@ -118,6 +126,7 @@ def _ladder_cells(row: Recovered) -> tuple[str, ...]:
 
 
 def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
+    """The cells of a loop with prefetch, in the order of ``_PREFETCH_HEAD``."""
     return (
         row.case,
         row.slowest,

@@ -1,51 +1,21 @@
-"""Inject known delays into training loops, and check that the ladder and the diagnosis find them.
+"""The delays of the self-test, and the comparison of measured delays with injected delays.
 
 Delays are injected into the stages fetch, decode, augment and copy. A *case* is a set of slowed
-stages: no stage, each stage alone, and every pair of stages. The loops are run, summarised and
-diagnosed by the same code as in ``iobench run``.
+stages: no stage, each stage alone, and every pair of stages.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from copy import copy
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations
-from pathlib import Path
-from typing import Any, Literal, TypeVar
-from unittest import mock
+from typing import Literal
 
-import numpy as np
-import psutil
-
-import dataprep
-from dataprep.reading.augment import Augmentation
-from iobench.analysis.analyse import summarised
-from iobench.clock import Clock, Pauses
-from iobench.consumers.protocol import Consumer
-from iobench.data.pixels import PixelAugmentation
-from iobench.errors import Unavailable
-from iobench.loaders.frameworks import need_framework
-from iobench.loaders.protocol import Loader
-from iobench.loaders.torch_loader import TorchLoader
-from iobench.plug_ins import create
-from iobench.results.result import Result
-from iobench.results.statistics import median
-from iobench.results.trial import Context, Location, Trial, TrialSpec
 from iobench.selftest.known_rates import NotRun
-from iobench.selftest.memory_store import SHARDS, memory_store
-from iobench.servers.fault_proxy import Delay, FaultProxy, Match, Rule
-from iobench.trials import loader_opening, training_settings, training_trial
 
 Stage = Literal["copy", "augment", "decode", "fetch"]
 Delays = Mapping[Stage, float]
 """Seconds per sample by which each stage is slowed down."""
-
-_T = TypeVar("_T")
 
 RUNGS: Mapping[Stage, str] = {
     "copy": "copy",
@@ -109,8 +79,10 @@ class Plan:
 
 def cases(delays: Delays) -> list[Delays]:
     """Return the cases: no delay, a delay of each stage alone, and of every pair of stages."""
-    combined_stages = [stages for count in (0, 1, 2) for stages in combinations(delays, count)]
-    return [{stage: delays[stage] for stage in stages} for stages in combined_stages]
+    slowed_stages: list[tuple[Stage, ...]] = []
+    for count in (0, 1, 2):
+        slowed_stages += combinations(delays, count)
+    return [{stage: delays[stage] for stage in stages} for stages in slowed_stages]
 
 
 def name_of(case: Delays) -> str:
@@ -177,34 +149,34 @@ def compare_delays(
             delays. This is the time of the real work.
         findings: the codes of the findings, beginning with the primary finding.
     """
-    changes = {
-        rung: costs[rung] - cost_without_delays
-        for rung, cost_without_delays in costs_without_delays.items()
-    }
+    changes = {rung: costs[rung] - cost_s for rung, cost_s in costs_without_delays.items()}
     slowed_rungs = {RUNGS[stage] for stage in case}
     other_changes = [
         RungChange(rung, change) for rung, change in changes.items() if rung not in slowed_rungs
     ]
     elsewhere = max(other_changes, key=lambda other: abs(other.seconds))
+    slowest_first = sorted(case, key=lambda stage: -case[stage])
     for stage, injected_s in case.items():
-        primary = CODES[max(case, key=lambda stage: case[stage])]
-        named = CODES[stage] in findings and findings[0] == primary
-        error = changes[RUNGS[stage]] / injected_s - 1
+        rung, code = RUNGS[stage], CODES[stage]
+        primary = CODES[slowest_first[0]]
+        named = code in findings and findings[0] == primary
+        error = changes[rung] / injected_s - 1
         stray = elsewhere.seconds / injected_s
+        is_small = max(abs(error), abs(stray)) <= MAX_ERROR_SHARE
         yield Recovered(
             case=name_of(case),
             stage=stage,
-            rung=RUNGS[stage],
+            rung=rung,
             injected_s=injected_s,
-            recovered_s=changes[RUNGS[stage]],
+            recovered_s=changes[rung],
             error=error,
             elsewhere=elsewhere,
             stray=stray,
             findings=findings,
-            code=CODES[stage],
+            code=code,
             primary=primary,
             named=named,
-            ok=named and max(abs(error), abs(stray)) <= MAX_ERROR_SHARE,
+            ok=named and is_small,
         )
 
 
@@ -256,226 +228,6 @@ class Injected:
     def ok(self) -> bool:
         """Whether all delays were found, and all steps took the expected time."""
         return all(row.ok for row in self.ladder) and all(row.ok for row in self.prefetch)
-
-
-def _delayed_call(
-    pauses: Pauses, seconds: float, method: Callable[..., Any], *arguments: Any
-) -> Any:
-    """Pause, then call a method."""
-    pauses.pause(seconds)
-    return method(*arguments)
-
-
-def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
-    """Slow down a method of an object. Workers of a loader can still pickle the object."""
-    delayed = partial(_delayed_call, Pauses(clock), seconds, getattr(owner, method))
-    object.__setattr__(owner, method, delayed)  # This also works for frozen objects.
-    return owner
-
-
-@contextmanager
-def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
-    """Slow down decoding, augmentation and copies in the trials of the ``with`` block.
-
-    Loaders and consumers are replaced where the loops create them. No key of a config can do this,
-    so that a real measurement cannot have such a delay by mistake.
-
-    Args:
-        case: the delays in seconds per sample.
-        clock: the clock of the delays.
-        copy_s: the seconds of a copy, by which each step is slowed down.
-    """
-
-    def augmentation(plain: Augmentation) -> Augmentation:
-        delay_s = case.get("augment", 0.0)
-        if not isinstance(plain, PixelAugmentation):  # pixels are not decoded
-            delay_s += case.get("decode", 0.0)
-        return slow_down(copy(plain), "part", clock, delay_s)
-
-    def slow_loader(*arguments: Any) -> Loader:
-        loader: Loader = create(*arguments)
-        if isinstance(loader, TorchLoader):
-            loader.wrap_augmentation(augmentation)
-        return loader
-
-    def slow_consumer(*arguments: Any) -> Consumer:
-        consumer: Consumer = create(*arguments)
-        return slow_down(consumer, "step", clock, copy_s)
-
-    with (
-        mock.patch.object(loader_opening, "create", slow_loader),
-        mock.patch.object(training_trial, "create", slow_consumer),
-    ):
-        yield
-
-
-@dataclass(frozen=True, slots=True)
-class DelayBench:
-    """Runs loops with delays, over shards on disk and the same shards on a store."""
-
-    plan: Plan
-    clock: Clock
-    locations: Mapping[str, Location]
-    proxy: FaultProxy
-
-    def run(self, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
-        """Run one trial with the delays of a case.
-
-        Args:
-            case: the delays.
-            source: the input of the training loop.
-            repeat: the number of the repeat.
-            changed: keys of the training loop that have other values than the defaults below.
-        """
-        defaults = {
-            "group": name_of(case),
-            "consumer": "paced",
-            "images_per_s": self.plan.batch_size / self.plan.device_s,
-            "batch_size": self.plan.batch_size,
-            "device": "cpu",
-            # It requests the samples of a batch at the same time, and no sample in advance.
-            "loader": "torch-map",
-            "data": "shards",
-            "inputs": INPUTS,
-            "workers": 0,
-            "prefetch": 2,
-            "image_size": 32,
-            "steps": self.plan.steps,
-        }
-        loop = training_settings.Training.model_validate({**defaults, **changed})
-        params = next(
-            point for point in training_settings.training_points(loop) if point["input"] == source
-        )
-        # The requests of a batch wait at the same time, so each gets the delay of the whole batch.
-        # Requests for tables and manifests are not delayed.
-        delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
-        self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
-        spec = TrialSpec("train", params, repeat)
-        # Synthetic batches are on the device already, and are not copied.
-        copied_samples = 0 if source == "synthetic" else self.plan.batch_size
-        context = Context(self.locations, self.clock, lambda done, unit: None)
-        with slowed(case, self.clock, case.get("copy", 0.0) * copied_samples):
-            outcome = training_trial.run(spec, context)
-        return Trial(
-            spec.id, spec.kind, params, repeat, "done", metrics=outcome.metrics, cold=outcome.cold
-        )
-
-
-@contextmanager
-def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[DelayBench]:
-    """Draw images, make shards of them below ``folder``, and also serve the shards over HTTP."""
-    policy = dataprep.ImagePolicy(size=64)
-    with memory_store(folder, plan.images, policy, clock) as store:
-        locations = {"shards@disk": store.disk, "shards@s3": store.remote}
-        yield DelayBench(plan, clock, locations, store.proxy)
-
-
-def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
-    """Measure the ladder for every case in rounds, then the loops with prefetch."""
-    try:
-        need_framework("torch")
-    except Unavailable as error:
-        return Injected(not_run=[NotRun("delays", str(error))])
-    psutil.cpu_percent()  # The next call returns the share of the time from here on.
-    times_before = os.times()
-    with tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder:
-        note("drawing images")
-        with bench(plan, clock, Path(folder)) as test_bench:
-            results = measure_ladders(test_bench, note)
-            rungs_s = rung_medians(results["nothing"], "seconds_per_sample")
-            prefetch = list(measure_prefetch(test_bench, rungs_s, note))
-    # The last of these times is the elapsed time. The others are processor times of this process
-    # and of its children.
-    *processor_s, elapsed_s = np.subtract(os.times(), times_before)
-    own_share = float(sum(processor_s) / elapsed_s) / (psutil.cpu_count() or 1)
-    others_share = max(0.0, psutil.cpu_percent() / 100 - own_share)
-    rows: list[Recovered] = []
-    for case in cases(plan.delays)[1:]:
-        result = results[name_of(case)]
-        costs = rung_medians(result, "part")
-        costs_without_delays = rung_medians(results["nothing"], "part")
-        rows += compare_delays(case, costs, costs_without_delays, finding_codes(result))
-    return Injected(rungs_s, rows, prefetch, others_share)
-
-
-def measure_ladders(test_bench: DelayBench, note: Callable[[str], None]) -> dict[str, Result]:
-    """Measure every rung of every case once per round, so that a drift affects all of them equally.
-
-    A case whose rounds differ gets more rounds. This does not depend on whether its results are
-    right.
-    """
-    results: dict[str, Result] = {}
-    for repeat in range(test_bench.plan.rounds + test_bench.plan.more_rounds):
-        for case in cases(test_bench.plan.delays):
-            name = name_of(case)
-            if repeat < test_bench.plan.rounds or _rounds_differ(case, results[name]):
-                note(f"round {repeat + 1}: {name} slowed")
-                earlier_trials = results[name].trials if repeat else ()
-                trials = [test_bench.run(case, source, repeat) for source in INPUTS]
-                # The result has no environment. With the number of processors, the diagnosis would
-                # begin with idle processors, because the loops have no workers.
-                results[name] = summarised(
-                    Result("selftest", "", {}, {}, [*earlier_trials, *trials])
-                )
-    return results
-
-
-def _rounds_differ(case: Delays, result: Result) -> bool:
-    """Return whether the rounds of any rung differ by more than the tolerance."""
-    (ladder,) = result.summary["ladder"]
-    costs = [rung["part"] for rung in ladder["rungs"] if rung["part"]]
-    max_difference_s: float = max(cost["high"] - cost["low"] for cost in costs)
-    return max_difference_s > 2 * MAX_ERROR_SHARE * min(case.values(), default=max_difference_s)
-
-
-def rung_medians(result: Result, name: str) -> dict[str, float]:
-    """Return the median of a figure of each rung, in seconds per sample.
-
-    ``name`` is ``seconds_per_sample`` for the whole time, or ``part`` for the time that the rung
-    adds.
-    """
-    (ladder,) = result.summary["ladder"]
-    return {rung["rung"]: rung[name]["median"] for rung in ladder["rungs"] if rung[name]}
-
-
-def finding_codes(result: Result) -> list[str]:
-    """Return the codes of the findings, beginning with the primary finding; empty without one."""
-    findings = sorted(result.findings, key=lambda finding: not finding.primary)
-    if not findings or not findings[0].primary:
-        return []
-    return [finding.code for finding in findings]
-
-
-def measure_prefetch(
-    test_bench: DelayBench, without_s: Mapping[str, float], note: Callable[[str], None]
-) -> Iterator[Prefetched]:
-    """Slow down loops with prefetch: the device, each stage alone, and one stage on each side.
-
-    Args:
-        test_bench: runs the loops.
-        without_s: seconds per sample of the rungs, without prefetch and without delays.
-        note: prints progress.
-    """
-    plan = test_bench.plan
-    delays = {stage: plan.prefetch_factor * seconds for stage, seconds in plan.delays.items()}
-    for case in cases(delays):
-        if len(case) == 2 and set(case) != {"copy", "decode"}:
-            continue
-        name = name_of(case) if case else "device"
-        device_s = plan.device_s if case else plan.slow_device_s
-        note(f"with prefetch: {name} slowed")
-        loop = {
-            "inputs": ["store"],
-            "workers": plan.workers,
-            "images_per_s": plan.batch_size / device_s,
-        }
-        trials = [test_bench.run(case, "store", repeat, **loop) for repeat in range(plan.rounds)]
-        found_s = plan.batch_size / median([trial.metrics["samples_per_s"] for trial in trials])
-        slowest, expected_s = expected_step(plan, case, device_s, without_s)
-        error = found_s / expected_s - 1
-        yield Prefetched(
-            name, plan.workers, slowest, expected_s, found_s, error, abs(error) <= MAX_ERROR_SHARE
-        )
 
 
 def expected_step(

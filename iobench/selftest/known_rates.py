@@ -23,9 +23,9 @@ from iobench.trials.loop_timings import LoopTimings, combine_epochs
 from iobench.trials.rate_measurement import measure_rate
 from iobench.trials.rate_plan import plan_rate
 from iobench.trials.window import Minimum
+from iobench.watching.figures import outcome, read_step_log
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.report import outcome, read_step_log
 from iobench.watching.session import StepLog
 
 MAX_ERROR_SHARE = 0.05
@@ -158,7 +158,8 @@ def watched_waits(clock: Clock, steps: int) -> Check:
     for _ in TimedEpoch(batches, 0, 0, log, clock=clock.now_s):
         step_pauses.pause(_WORK_S)
     log.flush()
-    watched = outcome(read_step_log(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
+    table, no_readings = read_step_log(records.getvalue()), Samples({}, 0.0, ())
+    watched = outcome(table, 0, no_readings, step_cost_s=0.0)
     wait_share = float(watched.metrics["wait_share"])
     return Check("watched loop that waits 50 of 200 ms: share", 0.25, wait_share, 0.02, "")
 
@@ -178,14 +179,8 @@ def watched_loss(clock: Clock, steps: int) -> Check:
     for _ in TimedEpoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
         step_pauses.pause(_HALF_STEP_S)
     log.flush()
-    table = read_step_log(records.getvalue())
-    watched = outcome(
-        table,
-        0,
-        Samples({}, 0.0, ()),
-        step_cost_s=0.0,
-        replay_batches=_REPLAY.batches,
-    )
+    table, no_readings = read_step_log(records.getvalue()), Samples({}, 0.0, ())
+    watched = outcome(table, 0, no_readings, step_cost_s=0.0, replay_batches=_REPLAY.batches)
     loss = float(watched.metrics.get("loss_share", math.nan))
     return Check("watched loop with a replay that loads for 10 of 20 ms: loss", 0.5, loss, 0.02, "")
 
@@ -193,7 +188,15 @@ def watched_loss(clock: Clock, steps: int) -> Check:
 def _loop_times(
     loader_class: type[Loader], consumer: Consumer, clock: Clock, steps: int, **settings: Any
 ) -> LoopTimings:
-    """Run a loop with the same rules as in a trial, and return its timings."""
+    """Run a loop with the same rules as in a trial, and return its timings.
+
+    Args:
+        loader_class: the class of the loader, which is opened for the loop.
+        consumer: the device.
+        clock: the clock of the loop.
+        steps: the minimum number of steps that count.
+        settings: fields of ``LoopTrial``.
+    """
     trial = LoopTrial(loader="", data="", batch_size=_BATCH, **settings)
     loader = loader_class(None, trial, clock)
     reopened = ReopenedLoader(loader, lambda: loader)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import dataprep
 from iobench.clock import Clock, SystemClock
@@ -48,6 +47,14 @@ class Link:
         """The rules by which a proxy acts as this link."""
         gets = Match("GET")
         return [Rule(gets, RateLimit(self.bytes_per_s)), Rule(gets, Delay(self.latency_s))]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A loader that reads the store. Its fields are keys of a loader in a config."""
+
+    loader: str
+    workers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,7 @@ def raw_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Che
     The time of each shard is the latency of the link plus the time of the transfer.
     """
     for link in (plan.link, replace(plan.link, latency_s=plan.latency_s)):
-        metrics = loader_metrics(store, link, clock, {"loader": "raw", "workers": plan.raw_threads})
+        metrics = loader_metrics(store, link, clock, Reader("raw", plan.raw_threads))
         shard_bytes = metrics["mean_object_bytes"]
         shard_s = link.latency_s + shard_bytes / link.bytes_per_s
         expected = shard_bytes / _sample_bytes(metrics) / shard_s
@@ -116,7 +123,7 @@ def raw_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Che
 def torch_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Check]:
     """Measure a loader of torch without training, and in a loop with a fast device."""
     part = replace(store, remote=replace(store.remote, every=plan.every))
-    reader = {"loader": "torch-iterable", "workers": plan.torch_workers}
+    reader = Reader("torch-iterable", plan.torch_workers)
     for link in (plan.link, replace(plan.link, latency_s=plan.latency_s)):
         alone = loader_metrics(part, link, clock, reader)
         yield _check(f"torch-iterable, {link}", link_rate(link, alone, part), alone)
@@ -133,8 +140,8 @@ def link_rate(link: Link, metrics: Metrics, store: MemoryStore) -> float:
     """Return the samples/s of a loader that requests its data in advance, over a link.
 
     If whole epochs count, the loader requests no data before an epoch begins. Each epoch then takes
-    the latency plus the transfer of its bytes, which the proxy has counted. The first epoch takes
-    also the time to start the loader, as far as the loader reports it.
+    the latency plus the transfer of its bytes, which the proxy has counted. The first epoch also
+    takes the time to start the loader, as far as the loader reports it.
     """
     if metrics["rate_rule"] != "epochs":
         return link.bytes_per_s / _sample_bytes(metrics)
@@ -147,20 +154,20 @@ def link_rate(link: Link, metrics: Metrics, store: MemoryStore) -> float:
     return float(metrics["samples"] / (first_s + (epochs - 1) * epoch_s))
 
 
-def loader_metrics(store: MemoryStore, link: Link, clock: Clock, reader: dict[str, Any]) -> Metrics:
-    """Measure a loader without training. ``reader`` has keys of a grid of loaders."""
-    defaults = {"data": _DATA, "batch_size": _BATCH, "image_size": 32, "seconds": 0.001}
-    grid = loader_grid.LoaderGrid.model_validate({**defaults, **reader})
+def loader_metrics(store: MemoryStore, link: Link, clock: Clock, reader: Reader) -> Metrics:
+    """Measure a loader without training."""
+    settings = {"data": _DATA, "batch_size": _BATCH, "image_size": 32, "seconds": 0.001}
+    grid = loader_grid.LoaderGrid.model_validate({**settings, **asdict(reader)})
     spec = TrialSpec("loader", next(loader_grid.loader_points(grid)))
     _begin(store, link)
     return loader_trial.run(spec, _context(store, clock)).metrics
 
 
 def loop_metrics(
-    store: MemoryStore, link: Link, clock: Clock, reader: dict[str, Any], device_per_s: float
+    store: MemoryStore, link: Link, clock: Clock, reader: Reader, device_per_s: float
 ) -> Metrics:
     """Measure a training loop on an emulated device of ``device_per_s`` images/s."""
-    defaults = {
+    settings = {
         "consumer": "paced",
         "images_per_s": device_per_s,
         "device": "cpu",
@@ -169,7 +176,7 @@ def loop_metrics(
         "inputs": ["store"],
         "steps": 4,
     }
-    loop = training_settings.Training.model_validate({**defaults, **reader})
+    loop = training_settings.Training.model_validate({**settings, **asdict(reader)})
     spec = TrialSpec("train", next(training_settings.training_points(loop)))
     _begin(store, link)
     return training_trial.run(spec, _context(store, clock)).metrics

@@ -10,7 +10,8 @@ The other modules of this package:
 - ``replay`` and ``ceiling``: repeat batches, to measure the loop without its loader;
 - ``batches``: count the samples and bytes of a batch;
 - ``prometheus``: live figures of the loop;
-- ``loop_rate`` and ``report``: compute the figures, and write the report.
+- ``loop_rate`` and ``figures``: compute the figures from the log of steps;
+- ``report``: writes the report.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ _TABLE_COLUMNS = {
     "s to start a later epoch": "epoch_start_s",
     "loss": "loss_share",
 }
+"""The columns of a notebook's table, and the figures of the summary that they show."""
 _sessions: dict[Path, Session] = {}
 """The runs of this process, by the absolute path of the folder that the script requested."""
 _servers: dict[int, MetricsServer] = {}
@@ -127,7 +129,7 @@ def watch(
         ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, the folder
             cannot be written, the port is in use, or ``prometheus-client`` is not installed.
     """
-    _check(loader, batch_size, per_s)
+    _check_loader(loader, batch_size, per_s)
     _check_replay(replay, replay_steps)
     _check_port(metrics_port, reads)
     if _imported_by_a_worker():
@@ -309,7 +311,12 @@ def _session_for(
     return session
 
 
-def _check(loader: Any, batch_size: Any, per_s: float) -> None:
+def _check_loader(loader: Any, batch_size: Any, per_s: float) -> None:
+    """Refuse an object that is no loader, and wrong numbers.
+
+    Raises:
+        ConfigError: an argument is out of bounds.
+    """
     loader_class = type(loader)
     if not (hasattr(loader_class, "__iter__") or hasattr(loader_class, "__getitem__")):
         raise ConfigError(f"watch takes a loader to iterate over, not {loader_class.__name__}")
@@ -320,6 +327,11 @@ def _check(loader: Any, batch_size: Any, per_s: float) -> None:
 
 
 def _check_replay(replay: Any, replay_steps: Any) -> None:
+    """Refuse a replay that cannot be measured.
+
+    Raises:
+        ConfigError: a number is out of bounds, or there are more batches than steps.
+    """
     if not _is_integer(replay) or replay < 0:
         raise ConfigError(f"replay is a number of batches from 0 on, not {replay!r}")
     if not _is_integer(replay_steps) or replay_steps < MIN_STEPS:
@@ -333,6 +345,11 @@ def _check_replay(replay: Any, replay_steps: Any) -> None:
 
 
 def _check_port(metrics_port: Any, reads: Any) -> None:
+    """Refuse a port that does not exist, and a counter that cannot be served.
+
+    Raises:
+        ConfigError: an argument is out of bounds, or has the wrong type.
+    """
     if metrics_port is None:
         if reads is not None:
             raise ConfigError("reads are only served to Prometheus: give metrics_port, too")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +25,13 @@ import pandas as pd
 from iobench.watching.loop_rate import MAX_QUOTIENT, LoopRate, first_waiting_batch, max_at_once_s
 from iobench.watching.replay import WARM_UP_STEPS
 from iobench.watching.session import END_OF_EPOCH, UNKNOWN_SAMPLES
+
+_COLUMNS_OF_MARKS = {
+    "called_s": "moment_s",
+    "got_s": "repeated_steps",
+    "ended_s": "planned_steps",
+}
+"""What the fields of a mark hold, by their names in a record of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,11 @@ class Ceiling:
     def agrees(self) -> bool:
         """Whether the rates of both parts are close enough to count as one rate."""
         return self.high <= MAX_QUOTIENT * self.low
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the range of the ceiling. If both parts agree, both ends are ``mean``."""
+        return (self.mean, self.mean) if self.agrees else (self.low, self.high)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -86,12 +97,14 @@ class StepsWithoutReplay:
         """
         if not self.planned:
             return {}
-        steps = {
+        metrics: dict[str, float] = {
             "replay_batches": batches,
             "replay_steps": self.repeated,
             "replay_left_out": self.left_out,
         }
-        return {**steps, **(self.ceiling.metrics if self.ceiling is not None else {})}
+        if self.ceiling is not None:
+            metrics.update(self.ceiling.metrics)
+        return metrics
 
     def notes(self, batches: int) -> list[str]:
         """Sentences for the report about how the ceiling was measured, or why it is unknown.
@@ -106,10 +119,10 @@ class StepsWithoutReplay:
                 "inputs: synthetic)"
             ]
         if not self.planned:
-            begins = WARM_UP_STEPS + batches
+            begins_after = WARM_UP_STEPS + batches
             return [
                 f"the replay did not take place, so the ceiling is unknown: it begins after "
-                f"{begins:,} batches of the loader"
+                f"{begins_after:,} batches of the loader"
             ]
         if self.repeated < self.planned:
             return [
@@ -144,12 +157,11 @@ def take_out_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> StepsWithoutRepl
     """
     if marks.empty:
         return StepsWithoutReplay(rows)
-    marks = marks.sort_values("called_s").drop_duplicates("got_s", keep="last")
-    # In a mark, called_s is the moment, got_s is the number of repeated steps by then, and ended_s
-    # is the planned number of repeated steps.
-    begun_s, planned = float(marks.called_s.iloc[0]), int(marks.ended_s.iloc[0])
-    is_complete = int(marks.got_s.iloc[-1]) == planned
-    ended_s = float(marks.called_s.iloc[-1]) if is_complete else np.inf
+    marks = marks.rename(columns=_COLUMNS_OF_MARKS)
+    marks = marks.sort_values("moment_s").drop_duplicates("repeated_steps", keep="last")
+    begun_s, planned = float(marks.moment_s.iloc[0]), int(marks.planned_steps.iloc[0])
+    is_complete = int(marks.repeated_steps.iloc[-1]) == planned
+    ended_s = float(marks.moment_s.iloc[-1]) if is_complete else np.inf
     rows = _without_device_wait(rows, ended_s)
     is_in_epoch = rows.epoch == marks.epoch.iloc[0]
     is_batch = rows.samples != END_OF_EPOCH
@@ -176,19 +188,14 @@ def take_out_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> StepsWithoutRepl
 
 def loss_metrics(rate: LoopRate | None, ceiling: Ceiling | None) -> dict[str, float]:
     """The loss, or the ends of its range; empty if the rate or the ceiling is unknown."""
-    rate_metrics = rate.metrics if rate is not None else {}
-    if ceiling is None or not rate_metrics:
+    if ceiling is None or rate is None or rate.ends is None:
         return {}
-    if "samples_per_s" in rate_metrics:
-        rate_low = rate_high = rate_metrics["samples_per_s"]
-    else:
-        rate_low = rate_metrics["samples_per_s_low"]
-        rate_high = rate_metrics["samples_per_s_high"]
-    ceiling_low, ceiling_high = ceiling.low, ceiling.high
-    if ceiling.agrees:
-        ceiling_low = ceiling_high = ceiling.mean
+    rate_low, rate_high = rate.ends
+    ceiling_low, ceiling_high = ceiling.ends
     low, high = 1 - rate_high / ceiling_low, 1 - rate_low / ceiling_high
-    return {"loss_share": low} if low == high else {"loss_share_low": low, "loss_share_high": high}
+    if low == high:
+        return {"loss_share": low}
+    return {"loss_share_low": low, "loss_share_high": high}
 
 
 def _without_device_wait(rows: pd.DataFrame, ended_s: float) -> pd.DataFrame:
@@ -207,9 +214,19 @@ def _without_device_wait(rows: pd.DataFrame, ended_s: float) -> pd.DataFrame:
 
 
 def _fetched_during(
-    rows: pd.DataFrame, is_before: pd.Series[bool], is_after: pd.Series[bool], is_batch: Any
+    rows: pd.DataFrame,
+    is_before: pd.Series[bool],
+    is_after: pd.Series[bool],
+    is_batch: pd.Series[bool],
 ) -> pd.Series[bool]:
-    """The rows after the replay whose batches may have been fetched during it."""
+    """Whether each row is after the replay, and its batch may have been fetched during the replay.
+
+    Args:
+        rows: all rows of the loader.
+        is_before: whether each row is a batch before the replay.
+        is_after: whether each row is after the replay and in the same epoch.
+        is_batch: whether each row is a batch, and not the end of an epoch.
+    """
     before, after = rows[is_before], rows[is_after & is_batch]
     at_once_s = max_at_once_s(float(before.step_s.iloc[1:].mean()))
     # Every loop waits for its first batch, so this wait is ignored.
@@ -227,18 +244,26 @@ def _fetched_during(
 def _ceiling(repeated: pd.DataFrame, marks: pd.DataFrame) -> Ceiling | None:
     """The rates of the two measured parts of a complete replay.
 
-    The first mark is the start of the replay. Each part lies between two of the other marks. None
-    if the samples of a batch are unknown, or if a part has no samples or takes no time.
+    None if the samples of a batch are unknown, or if a part has no samples or takes no time.
+
+    Args:
+        repeated: the repeated steps.
+        marks: the marks of the replay. The first mark is the start of the replay. Each part lies
+            between two of the other marks.
     """
     if (repeated.samples == UNKNOWN_SAMPLES).any():
         return None
-    parts = []
-    for begin_s, end_s in pairwise(marks.called_s.tolist()[1:]):
+    rates: list[float] = []
+    all_samples, all_seconds = 0.0, 0.0
+    for begin_s, end_s in pairwise(marks.moment_s.tolist()[1:]):
         steps = repeated[repeated.got_s.between(begin_s, end_s, inclusive="left")]
-        parts.append((float(steps.samples.sum()), end_s - begin_s - float(steps.elsewhere_s.sum())))
-    if not parts or any(samples <= 0 or seconds <= 0 for samples, seconds in parts):
+        samples = float(steps.samples.sum())
+        seconds = end_s - begin_s - float(steps.elsewhere_s.sum())
+        if samples <= 0 or seconds <= 0:
+            return None
+        rates.append(samples / seconds)
+        all_samples += samples
+        all_seconds += seconds
+    if not rates:
         return None
-    rates = [samples / seconds for samples, seconds in parts]
-    all_samples = sum(samples for samples, _ in parts)
-    all_seconds = sum(seconds for _, seconds in parts)
     return Ceiling(min(rates), max(rates), all_samples / all_seconds)

@@ -86,24 +86,36 @@ class LoopRate:
     ready: int
 
     @property
-    def metrics(self) -> dict[str, Any]:
-        """One rate and its rule, or the ends of a range; empty if the rate is unknown."""
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the range of the rate; None if the rate is unknown.
+
+        If the bounds agree, both ends are the same rate.
+        """
         bounds = self.bounds
         if bounds.agree:
-            return {"samples_per_s": bounds.high, "rate_rule": bounds.rule}
+            return bounds.high, bounds.high
         if self.ready or bounds.low <= 0:
+            return None
+        return min(bounds.low, bounds.high), max(bounds.low, bounds.high)
+
+    @property
+    def metrics(self) -> dict[str, float | str]:
+        """One rate and its rule, or the ends of a range; empty if the rate is unknown."""
+        if self.ends is None:
             return {}
-        low, high = sorted((bounds.low, bounds.high))
+        low, high = self.ends
+        if self.bounds.agree:
+            return {"samples_per_s": high, "rate_rule": self.bounds.rule}
         return {"samples_per_s_low": low, "samples_per_s_high": high}
 
     @property
     def note(self) -> str:
         """The reason why there is no single rate; empty if there is one."""
-        remedy = f"more steps, or {MIN_EPOCHS} whole epochs, give one rate"
         bounds = self.bounds
         if bounds.agree:
             return ""
-        if self.metrics:
+        remedy = f"more steps, or {MIN_EPOCHS} whole epochs, give one rate"
+        if self.ends is not None:
             return (
                 f"the rate is a range: {precise_number(bounds.low)} samples/s since the first "
                 f"request, {precise_number(bounds.high)} without the start and the batches that "
@@ -170,6 +182,7 @@ class _Steps:
     """The rows of a loop as arrays. The end of an epoch is a row without samples."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
+        """Take the rows as ``loop_rate`` gets them."""
         self.epoch = rows.epoch.to_numpy()
         self.is_batch = rows.samples.to_numpy() != END_OF_EPOCH
         self.samples = np.where(self.is_batch, rows.samples.to_numpy(), 0.0)
@@ -179,16 +192,25 @@ class _Steps:
         mean_step_s = step_s[1:].sum() / max(1, batches - 1)
         at_once_s = max_at_once_s(mean_step_s)
         self.at_once = self.is_batch & (wait_s < at_once_s)
+        """Whether each row is a batch that came at once."""
         self.between_s = _time_between_steps(rows.called_s.to_numpy(), step_s, self.is_batch)
-        first_epoch = self.is_batch & (self.epoch == self.epoch[0])
-        self.early_batches = _early_batches(wait_s[first_epoch], step_s[first_epoch], at_once_s)
+        """For each batch, the seconds since the previous request that belong to no step."""
+        is_first_epoch = self.is_batch & (self.epoch == self.epoch[0])
+        self.early_batches = _early_batches(
+            wait_s[is_first_epoch], step_s[is_first_epoch], at_once_s
+        )
         """The number of batches of the first epoch before the loop begins to wait for batches.
 
         The wait for the first batch is ignored. None if the loop never waits."""
-        ready = int(first_epoch.sum()) if self.early_batches is None else self.early_batches
-        self.ready = min(ready, MAX_READY_BATCHES) if self.at_once[0] else 0
+        self.ready = 0
         """The number of batches that may have been ready before the first request."""
+        if self.at_once[0]:
+            early_batches = self.early_batches
+            if early_batches is None:
+                early_batches = int(is_first_epoch.sum())
+            self.ready = min(early_batches, MAX_READY_BATCHES)
         self.was_ready = np.arange(len(step_s)) < self.ready
+        """Whether each row is a batch that may have been ready before the first request."""
 
     def low(self, is_chosen: Array) -> float:
         """The lower bound over the chosen rows.
@@ -214,7 +236,8 @@ def _by_epochs(steps: _Steps) -> Bounds | None:
     if len(whole_epochs) < MIN_EPOCHS:
         return None
     low = steps.low(np.isin(steps.epoch, whole_epochs))
-    return Bounds(low, steps.high(np.isin(steps.epoch, whole_epochs[1:])), "epochs")
+    high = steps.high(np.isin(steps.epoch, whole_epochs[1:]))
+    return Bounds(low, high, "epochs")
 
 
 def _by_steps(steps: _Steps, before_replay: int | None) -> Bounds:
@@ -241,8 +264,9 @@ def _time_between_steps(called_s: Array, step_s: Array, is_batch: Array) -> Arra
     between_s = np.zeros(len(called_s))
     batch_rows = np.flatnonzero(is_batch)
     step_time_before_s = np.concatenate([[0.0], np.cumsum(step_s)])[batch_rows]
-    elapsed_s, stepping_s = np.diff(called_s[batch_rows]), np.diff(step_time_before_s)
-    between_s[batch_rows[1:]] = np.maximum(0.0, elapsed_s - stepping_s)
+    elapsed_s = np.diff(called_s[batch_rows])
+    in_steps_s = np.diff(step_time_before_s)
+    between_s[batch_rows[1:]] = np.maximum(0.0, elapsed_s - in_steps_s)
     return between_s
 
 

@@ -9,36 +9,24 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from dataprep.errors import ConfigError
 from iobench.watching.batches import bytes_in
 
 HIGHEST_PORT = 65535
 BUCKETS_S = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 """Upper bounds of the buckets of the histogram of steps, in seconds. One more bucket has no upper
 bound."""
 
 _LABELS = ("loader", "rank")
+_LabelValues: TypeAlias = tuple[str, str]
 _HELP = {
     "samples": "Samples that the loop got from its loader",
     "batch_bytes": "Bytes of the arrays in the batches that the loop got from its loader",
@@ -50,6 +38,13 @@ _HELP = {
     "epoch": "Number of the current pass over the loader, from 0",
     "ceiling_samples_per_second": "Samples/s of the loop without its loader, from the replay",
 }
+
+
+class _Family(Protocol):
+    """A family of metrics of ``prometheus-client``: one name, with a value for each loop."""
+
+    def add_metric(self, labels: Sequence[str], value: float) -> None:
+        """Add the value of the loop with these labels."""
 
 
 class Reads(Protocol):
@@ -102,7 +97,9 @@ class LiveFigures:
         self.labels = (loader, str(rank))
         self._reads, self._clock = reads, clock
         self._samples = self._bytes = self._epoch = 0
-        self._wait_s = self._shown_wait_s = self._total_step_s = 0.0
+        self._wait_s = self._total_step_s = 0.0
+        # The largest wait of all snapshots so far.
+        self._shown_wait_s = 0.0
         self._requested_s: float | None = None
         self._steps_by_bucket = [0] * (len(BUCKETS_S) + 1)
         self._is_repeated = False
@@ -250,18 +247,32 @@ class MetricsServer:
         )
 
         snapshots = [(figures.labels, figures.snapshot()) for figures in self._loops]
-        for kind, family in (("counters", CounterMetricFamily), ("gauges", GaugeMetricFamily)):
-            metrics: dict[str, Any] = {}
-            for labels, snapshot in snapshots:
-                values = snapshot.counters if kind == "counters" else snapshot.gauges
-                for name, value in values.items():
-                    if name not in metrics:
-                        metrics[name] = family(f"iobench_{name}", _HELP[name], labels=_LABELS)
-                    metrics[name].add_metric(labels, value)
-            yield from metrics.values()
+        counters = [(labels, snapshot.counters) for labels, snapshot in snapshots]
+        gauges = [(labels, snapshot.gauges) for labels, snapshot in snapshots]
+        yield from _families(CounterMetricFamily, counters)
+        yield from _families(GaugeMetricFamily, gauges)
         steps = HistogramMetricFamily("iobench_step_seconds", _HELP["step_seconds"], labels=_LABELS)
         bounds = [*map(str, BUCKETS_S), "+Inf"]
         for labels, snapshot in snapshots:
             buckets = list(zip(bounds, accumulate(snapshot.steps_by_bucket), strict=True))
             steps.add_metric(labels, buckets, snapshot.total_step_s)
         yield steps
+
+
+def _families(
+    family_class: Callable[..., _Family],
+    values_of_loops: Sequence[tuple[_LabelValues, Mapping[str, float]]],
+) -> Iterable[_Family]:
+    """A family of metrics for each name, with the values of all loops.
+
+    Args:
+        family_class: a class of ``prometheus-client``.
+        values_of_loops: the labels of each loop, and its values by their names.
+    """
+    families: dict[str, _Family] = {}
+    for labels, values in values_of_loops:
+        for name, value in values.items():
+            if name not in families:
+                families[name] = family_class(f"iobench_{name}", _HELP[name], labels=_LABELS)
+            families[name].add_metric(labels, value)
+    return families.values()

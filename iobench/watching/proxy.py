@@ -108,7 +108,7 @@ def wrap_loader(
     """
     loader_class = type(loader)
     base = WatchedIterator if hasattr(loader_class, "__next__") else Watched
-    methods: dict[str, Any] = {}
+    methods: dict[str, Callable[..., Any]] = {}
     for name in _FORWARDED_METHODS:
         if hasattr(loader_class, name):
             methods[name] = _forwarding_method(name)
@@ -121,10 +121,14 @@ def wrap_loader(
 
 def unwrap_loader(loader: Any) -> Any:
     """The loader behind a proxy. A loader without a proxy is returned as it is."""
-    return object.__getattribute__(loader, _LOADER) if isinstance(loader, Watched) else loader
+    if isinstance(loader, Watched):
+        return object.__getattribute__(loader, _LOADER)
+    return loader
 
 
 def _forwarding_method(name: str) -> Callable[..., Any]:
+    """The method of a proxy that calls the method ``name`` of the loader."""
+
     def method(self: Watched, *arguments: Any, **named: Any) -> Any:
         return getattr(unwrap_loader(self), name)(*arguments, **named)
 

@@ -72,8 +72,8 @@ def print_line(line: str) -> None:
 def job_rank(environment: Mapping[str, str]) -> tuple[int, int, int]:
     """The rank, the world size and the rank on this machine; (0, 1, 0) without a job.
 
-    They are the environment variables of a launcher. If several launchers have set variables, the
-    first in ``_LAUNCHER_VARIABLES`` counts.
+    They come from the environment variables of a launcher. If several launchers have set variables,
+    the first launcher in ``_LAUNCHER_VARIABLES`` counts.
     """
     for names in _LAUNCHER_VARIABLES:
         rank, world_size, local = (environment.get(name, "") for name in names)
@@ -95,7 +95,9 @@ def claim_folder(requested: Path, rank: int, world_size: int) -> Path:
         base = requested
         if number > 1:
             base = requested.with_name(f"{requested.name}-{number}")
-        folder = (base / f"rank-{rank}" if world_size > 1 else base).absolute()
+        folder = base.absolute()
+        if world_size > 1:
+            folder = folder / f"rank-{rank}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not any((folder / name).exists() for name in _RUN_FILES):
@@ -207,23 +209,8 @@ class Session:
         self.before_close: list[Callable[[], None]] = []
         """Functions that are called before the log is closed.
 
-        They record the idle time of a GPU, and prevent that a replay begins."""
-        descriptor = self._steps.fileno()
-        home = str(Path(iobench.__file__).parents[1])
-        path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-P", "-m", "iobench.watching.companion"),
-                *(str(os.getpid()), str(descriptor), json.dumps(asdict(settings))),
-            ],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            pass_fds=[descriptor],
-            # The script may turn warnings into errors. The companion must not.
-            env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": ""},
-            start_new_session=True,  # Ctrl-C must only reach the script.
-        )
+        They record the idle time of a GPU, and keep a replay from beginning."""
+        self._process = _start_companion(settings, self._steps.fileno())
         assert self._process.stdin is not None  # noqa: S101  stdin=PIPE
         self._pipe = self._process.stdin
 
@@ -258,3 +245,31 @@ class Session:
     def _send(self, line: bytes) -> None:
         with contextlib.suppress(OSError):  # The companion has ended. The script goes on.
             self._pipe.write(line)
+
+
+def _start_companion(settings: WatchSettings, steps: int) -> subprocess.Popen[bytes]:
+    """Start the companion, with a pipe to its stdin.
+
+    Args:
+        settings: the settings of the run.
+        steps: the file descriptor of the log of steps, which the companion inherits.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+    python = [sys.executable, "-P", "-m", "iobench.watching.companion"]
+    arguments = [str(os.getpid()), str(steps), json.dumps(asdict(settings))]
+    import_paths = [str(Path(iobench.__file__).parents[1])]
+    if os.environ.get("PYTHONPATH"):
+        import_paths.append(os.environ["PYTHONPATH"])
+    # The script may turn warnings into errors. The companion must not.
+    variables = {"PYTHONPATH": os.pathsep.join(import_paths), "PYTHONWARNINGS": ""}
+    return subprocess.Popen(
+        [*python, *arguments],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[steps],
+        env={**os.environ, **variables},
+        start_new_session=True,  # Ctrl-C must only reach the script.
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -133,6 +133,6 @@ def scale(
         raise typer.Exit(2)  # neither the hosts nor the cost could be calculated
 
 
-def _without_none(**options: Any) -> dict[str, Any]:
+def _without_none(**options: float | str | None) -> dict[str, float | str]:
     """The options that have a value, because they are in the command line or have a default."""
     return {name: value for name, value in options.items() if value is not None}

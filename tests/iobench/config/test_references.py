@@ -9,7 +9,7 @@ import pytest
 
 from dataprep.errors import ConfigError
 from iobench.config.benchmark import BenchConfig
-from iobench.config.references import priced, read_limits, references
+from iobench.config.references import References, priced, read_limits, references
 from iobench.errors import ResultError
 from iobench.results.result import Result
 
@@ -19,7 +19,7 @@ def _no_region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
 
 
-def references_of(environment: dict[str, Any] | None = None, **config: Any) -> dict[str, Any]:
+def references_of(environment: dict[str, Any] | None = None, **config: Any) -> References:
     """What is kept of a config on a machine."""
     return references(BenchConfig.model_validate(config), environment or {})
 

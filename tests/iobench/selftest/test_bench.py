@@ -22,18 +22,9 @@ from iobench.cli.main import app
 from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
 from iobench.results.trial import Trial
-from iobench.selftest import delays
-from iobench.selftest.delays import (
-    INPUTS,
-    RUNGS,
-    DelayBench,
-    Delays,
-    Plan,
-    bench,
-    cases,
-    injected,
-    measure_ladders,
-)
+from iobench.selftest import delay_bench
+from iobench.selftest.delay_bench import DelayBench, bench, injected, measure_ladders
+from iobench.selftest.delays import INPUTS, RUNGS, Delays, Plan, cases
 from iobench.selftest.known_rates import NotRun
 
 pytestmark = pytest.mark.slow
@@ -149,7 +140,7 @@ def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -
     def missing(name: str) -> None:
         raise Unavailable(f"{name} is not installed")
 
-    monkeypatch.setattr(delays, "need_framework", missing)
+    monkeypatch.setattr(delay_bench, "need_framework", missing)
     found = injected(pytest.fail, TINY, VirtualClock())
     assert found.ok
     assert found == selftest.Injected(not_run=[NotRun("delays", "torch is not installed")])
@@ -165,7 +156,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
     monkeypatch.setattr(selftest, "checks", lambda: selftest.known_rates.checks(VirtualClock(), 7))
     few = [cases(TINY.delays)[location] for location in (0, 1, -1)]
-    monkeypatch.setattr(delays, "cases", lambda given: few)
+    monkeypatch.setattr(delay_bench, "cases", lambda given: few)
     done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])
     assert isinstance(done.exception, SystemExit | None), done.exception
     content = json.loads(done.stdout)

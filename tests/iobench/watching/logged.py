@@ -8,7 +8,7 @@ from itertools import chain
 
 import pandas as pd
 
-from iobench.watching.report import read_step_log
+from iobench.watching.figures import read_step_log
 from iobench.watching.session import STEP_FIELDS, StepLog
 
 Record = tuple[float, ...]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
 from iobench.results.trial import Metrics
+from iobench.watching.figures import outcome
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.report import outcome
 from tests.iobench.watching.logged import MemoryLog, Record, table
 
 BATCH = 20

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
+from iobench.watching.figures import outcome
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.report import outcome
 from iobench.watching.session import DEVICE_IDLE
 from tests.iobench.watching.logged import MemoryLog, Record, table
 from tests.iobench.watching.simulated import (

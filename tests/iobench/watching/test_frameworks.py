@@ -11,9 +11,9 @@ import pytest
 from dataprep.reading.mxnet_compat import import_mxnet
 from iobench.machine.sampling import Samples
 from iobench.watching.batches import bytes_in
+from iobench.watching.figures import outcome
 from iobench.watching.proxy import TimedEpoch, wrap_loader
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.report import outcome
 from tests.iobench.watching.logged import MemoryLog, table
 
 # What these two warn of is theirs.

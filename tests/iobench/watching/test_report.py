@@ -13,8 +13,9 @@ from iobench.errors import Unavailable
 from iobench.machine.sampling import Samples
 from iobench.results.trial import Outcome
 from iobench.runner.run_folder import read, redraw
-from iobench.watching import report
-from iobench.watching.report import KILLED, outcome, read_step_log, write
+from iobench.watching import figures
+from iobench.watching.figures import outcome, read_step_log
+from iobench.watching.report import KILLED, write
 from iobench.watching.session import (
     DEVICE_IDLE,
     UNKNOWN_SAMPLES,
@@ -50,7 +51,7 @@ def test_rates_and_shares_are_of_all_steps_but_the_first() -> None:
     assert metrics["harness_share"] == pytest.approx(0.0165 * 4 / 16.5)
     assert (metrics["sampling_core_share"], metrics["sampling_notes"]) == (0.003, ["no GPU"])
     assert not {"epoch_start_s", "device_wait_share"} & set(metrics)
-    assert "one run of one script: no interval" in metrics["notes"]
+    assert "the script ran once, so the figures have no intervals" in metrics["notes"]
 
 
 def test_time_between_epochs_is_in_no_figure() -> None:
@@ -88,7 +89,7 @@ def test_without_samples_there_is_no_rate() -> None:
 
 def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums are of all."""
-    monkeypatch.setattr(report, "MAX_STEPS", 3)
+    monkeypatch.setattr(figures, "MAX_STEPS", 3)
     long = outcome_of(*epoch(0, 0.0, 10))
     assert long.series["time_s"] == [32, 36, 40]
     assert long.metrics["steps"] == 9
