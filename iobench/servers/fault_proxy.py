@@ -67,10 +67,12 @@ from iobench.servers.faults import (
 __all__ = [
     "Answer",
     "Delay",
+    "Direction",
     "Fault",
     "FaultProxy",
     "FlipByte",
     "Match",
+    "Point",
     "RateLimit",
     "Request",
     "Reset",

@@ -1,4 +1,4 @@
-"""PURE. The faults that ``iobench.servers.fault_proxy`` injects, and the requests that they disturb."""
+"""PURE. The faults that the proxy injects, and the requests that they disturb."""
 
 from __future__ import annotations
 

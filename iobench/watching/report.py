@@ -19,8 +19,8 @@ from iobench.analysis.analyse import summarised
 from iobench.clock import since_1970_s
 from iobench.errors import Unavailable
 from iobench.machine.environment import describe
-from iobench.machine.sampling import Columns, Samples
-from iobench.results.result import STEADY_STATE, Result, trial_line
+from iobench.machine.sampling import Samples
+from iobench.results.result import STEADY_STATE, Columns, Result, trial_line
 from iobench.results.statistics import quantiles
 from iobench.results.trial import Outcome, Span, Trial, TrialSpec
 from iobench.runner.run_folder import add_line, begin_log, write_results
