@@ -42,7 +42,7 @@ def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
         saved_values = BenchConfig.model_validate(old).model_dump(mode="json")
     except ValidationError:  # A version with other keys has written it.
         saved_values = dict(old)
-    keys = _differences(saved_values, config.model_dump(mode="json"))
+    keys = differing_keys(saved_values, config.model_dump(mode="json"))
     return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
 
 
@@ -53,7 +53,7 @@ def machine_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     it, or a metadata service may not have answered.
     """
     lasting_old, lasting_new = _lasting_properties(old), _lasting_properties(new)
-    return ", ".join(_differences(lasting_old, lasting_new, only_common_keys=True))
+    return ", ".join(differing_keys(lasting_old, lasting_new, only_common_keys=True))
 
 
 def _lasting_properties(environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _lasting_gpu_properties(gpu: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in gpu.items() if not name.endswith(".current")}
 
 
-def _differences(
+def differing_keys(
     old: Any, new: Any, path: str = "", *, only_common_keys: bool = False
 ) -> list[str]:
     """The dotted keys whose values differ.
@@ -96,13 +96,13 @@ def _differences(
             # An ellipsis stands for a missing value, since it differs from every JSON value.
             old_value, new_value = old.get(key, ...), new.get(key, ...)
             inner_path = f"{path}.{key}".lstrip(".")
-            differing += _differences(
+            differing += differing_keys(
                 old_value, new_value, inner_path, only_common_keys=only_common_keys
             )
         return differing
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for old_item, new_item in zip(old, new, strict=True):
-            if _differences(old_item, new_item, only_common_keys=only_common_keys):
+            if differing_keys(old_item, new_item, only_common_keys=only_common_keys):
                 return [path]
         return []
     return [] if old == new else [path]
