@@ -141,24 +141,33 @@ _SIZES = (
 
 
 def _sizes(name: str, claim: str, published: str, sizes: Sequence[str]) -> Claim:
-    """Compare files with shards of the same images, on a disk or a store."""
+    """Return the claim that compares files with shards of the same images.
+
+    Args:
+        name: the name of the claim: ``disk`` or ``s3``, where the data are.
+        claim: what to do, in a few words.
+        published: the figure that was published for it.
+        sizes: the sizes of shards, ascending, such as ``16MB``.
+    """
+    points = {"files": {"data": f"files@{name}"}}
+    labels = {}
+    for size in sizes:
+        points[size] = {"data": f"shards-{size}@{name}"}
+        labels[size] = f"shards of {size.replace('MB', ' MB')}"
     smallest, largest = sizes[0], sizes[-1]
     return Claim(
-        name,
-        claim,
-        published,
-        "shards of every size are read at a higher rate than files",
-        _SIZES,
+        name=name,
+        claim=claim,
+        published=published,
+        holds_if="shards of every size are read at a higher rate than files",
+        command=_SIZES,
         shown=f"Files are read at {{files}} MB/s. Shards of {smallest.replace('MB', ' MB')} are "
-        f"{{{smallest}/files}} times as fast, and shards of {largest.replace('MB', ' MB')} are "
+        f"{{{smallest}/files}} times as fast, and {labels[largest]} are "
         f"{{{largest}/files}} times as fast.",
         measure=benchmark,
         metrics={"mb_per_s": "MB/s"},
-        points={
-            "files": {"data": f"files@{name}"},
-            **{size: {"data": f"shards-{size}@{name}"} for size in sizes},
-        },
-        labels={size: f"shards of {size.replace('MB', ' MB')}" for size in sizes},
+        points=points,
+        labels=labels,
         rules=[Rule(f"{size}/files", above=1) for size in sizes],
         copies=4,
     )

@@ -197,7 +197,7 @@ def few(photos: str, rounds: int) -> None:
 
 
 _PERIODS = ("admin.tick.interval", "admin.system-monitor.interval")
-"""Periods of tasks that every Dask worker repeats. With the usual periods, these tasks of 64 workers
+"""Periods of tasks that every Dask worker repeats. With the usual periods, the tasks of 64 workers
 would keep two cores busy."""
 
 
