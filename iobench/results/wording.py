@@ -148,7 +148,7 @@ def ladder_table(entry: Mapping[str, Any]) -> str:
     Args:
         entry: the ladder in the summary of a result.
     """
-    rows = [_LADDER_COLUMNS]
+    rows: list[Sequence[str]] = [_LADDER_COLUMNS]
     rows += [_rung_cells(rung) for rung in entry["rungs"]]
     emulated = " (emulated)" if entry.get("emulated") else ""
     lines = [f"{entry['group']}{emulated}", *_aligned(rows)]
