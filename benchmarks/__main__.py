@@ -31,10 +31,12 @@ def main() -> None:
     With ``--to``, the tables and the figures of all rounds are also written to files.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--source", type=Path, help="class folders; drawn images without it")
-    parser.add_argument("--images", type=int, default=12_000, help="of whole jobs")
-    parser.add_argument("--repeats", type=int, help=f"rounds; {_REPEATS}, or the contest's own")
-    parser.add_argument("--only", default="", help="points or contests, with commas between")
+    parser.add_argument("--source", type=Path, help="class folders (default: images are drawn)")
+    parser.add_argument("--images", type=int, default=12_000, help="images in a whole job")
+    parser.add_argument(
+        "--repeats", type=int, help=f"rounds (default: those of the contest, or {_REPEATS})"
+    )
+    parser.add_argument("--only", default="", help="points or contests, separated by commas")
     parser.add_argument("--to", type=Path, help="a folder for table.md and result.json")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))

@@ -75,7 +75,7 @@ class Forms:
         return f"{bucket}/{self.path(form).name}"
 
     def files(self) -> Path:
-        """Return the folder with a folder of JPEGs for each class. They are those of the shards."""
+        """Return the folder with the JPEGs of the shards as files, in a folder for each class."""
         return self.path(FILES)
 
     def labels(self) -> Counter[int]:

@@ -128,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loader_scaling")
     parser.add_argument("shards", help="an output of dataprep shard")
     parser.add_argument("--counts", type=counts, default=[1, 2, 4, 8, 16], metavar="N,N")
-    parser.add_argument("--seconds", type=float, default=2.0, help="least time of a point")
+    parser.add_argument("--seconds", type=float, default=2.0, help="minimum time of a point")
     parser.add_argument("--to", type=Path, help="a JSON file for the rates of all points")
     options = parser.parse_args()
     context = multiprocessing.get_context("forkserver")

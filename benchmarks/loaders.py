@@ -249,16 +249,17 @@ def measured(
         _import(name)
     module, _, function = build.partition(":")
     construct = getattr(import_module(module), function)
-    forms = Forms(Path(root))
-    forms.path(form)  # Writes the form if it does not exist yet.
+    data_forms = Forms(Path(root))
+    data_forms.path(form)  # Writes the form if it does not exist yet.
+    expected_labels = data_forms.labels()
     with ExitStack() as stack:
         cache = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=root, prefix="cache-")))
-        location = Location(forms, cache)
+        location = Location(data_forms, cache)
         others: dict[str, float] = {}
         if s3:
             limits = Limits(latency_s=LATENCY_S)
-            store = stack.enter_context(limited_store(limits, forms.folder(form)))
-            location = Location(forms, cache, store.url, store.uri)
+            store = stack.enter_context(limited_store(limits, data_forms.folder(form)))
+            location = Location(data_forms, cache, store.url, store.uri)
             others = stack.enter_context(store_share(store))
         started_s = time.perf_counter()
         epoch = construct(location)
@@ -269,9 +270,9 @@ def measured(
             epoch_end_s = time.perf_counter()
             durations_s.append(epoch_end_s - epoch_begin_s)
             epoch_begin_s = epoch_end_s
-            if labels != forms.labels():
-                raise RuntimeError(_difference(labels, forms.labels(), number))
-    images = forms.labels().total()
+            if labels != expected_labels:
+                raise RuntimeError(_difference(labels, expected_labels, number))
+    images = expected_labels.total()
     rates = {}
     for name, duration_s in zip(("first", "second"), durations_s, strict=False):
         rates[f"{name}_epoch_img/s"] = images / duration_s

@@ -78,7 +78,7 @@ def _augmentation(normalise: bool) -> dataprep.Augmentation:
 
 
 def _batch_note(normalise: bool) -> str:
-    """Return what the batches contain, as a note below the table."""
+    """Return the note below the table about the contents of the batches."""
     if normalise:
         return "Batches are float32 with mean 0 and standard deviation 1."
     return "Batches are uint8. Those of tf.data and MXNet are float32, since they resize to it."

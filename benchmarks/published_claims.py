@@ -84,7 +84,7 @@ class Claim:
     copies: int = 1
 
     def label(self, name: str) -> str:
-        """What the page calls a point or a ratio of two points."""
+        """The name of a point, or of a ratio of two points, on the page."""
         return " / ".join(self.labels.get(point, point) for point in name.split("/"))
 
 

@@ -180,7 +180,9 @@ def main() -> None:
         metavar="VERSION",
         help="a version of Python on the machine; may be repeated (default: 3.11 and 3.12)",
     )
-    parser.add_argument("--photos", type=Path, help="photographs of your own; else drawn ones")
+    parser.add_argument(
+        "--photos", type=Path, help="your own photographs (default: images are drawn)"
+    )
     options = parser.parse_args()
     if options.to.exists() and not (options.to / "run.sh").exists():
         parser.error(f"--to {options.to} exists and is no kit: name another folder")

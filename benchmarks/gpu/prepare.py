@@ -56,7 +56,7 @@ def main() -> None:
     """Write shards and configs, and print the number of images."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.prepare")
     parser.add_argument("photos", type=Path, help="class folders of photographs")
-    parser.add_argument("work", type=Path, help="a folder for everything that is made")
+    parser.add_argument("work", type=Path, help="a folder for shards, copies and configs")
     parser.add_argument("--copies", type=int, default=200, help="names for each photograph")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--quick", action="store_true", help="a small network and few steps")
