@@ -1,6 +1,7 @@
-"""``make bench``: this package beside other programs, on one machine, in one run.
+"""``make bench``: compare this package with other programs, on one machine, in one run.
 
-Contenders of a contest run one after the other, each in a process of its own, in an order that
-moves on by one each round. Ratios are taken within rounds. ``sharding.py`` and ``bare_loop.py``
-are scripts of their own: whole jobs beside a bare loop.
+A contest compares several contenders that do the same work. In each round, the contenders run one
+after the other, each in a process of its own. Each round begins with another contender. Ratios are
+taken within rounds. ``sharding.py`` and ``bare_loop.py`` are separate scripts, which compare whole
+jobs with a bare loop.
 """

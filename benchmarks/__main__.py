@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: run the contests and write down the result."""
+"""``python -m benchmarks``: run the contests, and print and save their results."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ from benchmarks.workplace import Workplace
 from iobench.machine.environment import describe
 
 POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "probes", "loaders")
-"""Modules of this package with a ``contests(place)``, in the order of the page."""
+"""Modules of this package with a function ``contests``, in the order of the page."""
 
 IF_NAMED = ("loaders",)
-"""Points that run only if ``--only`` names them: their peers have an environment of their own."""
+"""Points that run only if ``--only`` names them, since they need an environment of their own."""
 
 _REPEATS = 6
 
 
 def main() -> None:
-    """Measure, print the tables, and write them with the raw figures and the machine."""
+    """Run the contests, and print their tables.
+
+    With ``--to``, the tables and the figures of all rounds are also written to files.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--source", type=Path, help="class folders; drawn images without it")
-    parser.add_argument("--images", type=int, default=12_000, help="of whole jobs")
-    parser.add_argument("--repeats", type=int, help=f"rounds; {_REPEATS}, or the contest's own")
-    parser.add_argument("--only", default="", help="points or contests, with commas between")
+    parser.add_argument("--source", type=Path, help="class folders (default: images are drawn)")
+    parser.add_argument("--images", type=int, default=12_000, help="images in a whole job")
+    parser.add_argument(
+        "--repeats", type=int, help=f"rounds (default: those of the contest, or {_REPEATS})"
+    )
+    parser.add_argument("--only", default="", help="points or contests, separated by commas")
     parser.add_argument("--to", type=Path, help="a folder for table.md and result.json")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
@@ -42,7 +47,8 @@ def main() -> None:
         for contest in _chosen(workplace, only):
             repeats = options.repeats or contest.repeats or _REPEATS
             done.append((contest, run_contest(contest, repeats, _note)))
-            if options.to:  # after each contest: the whole run takes an hour
+            # The whole run takes an hour, so the results are saved after each contest.
+            if options.to:
                 options.to.mkdir(parents=True, exist_ok=True)
                 (options.to / "table.md").write_text(page(done))
                 (options.to / "result.json").write_text(raw(done, workplace) + "\n")
@@ -50,6 +56,12 @@ def main() -> None:
 
 
 def _chosen(workplace: Workplace, only: set[str]) -> Iterator[Contest]:
+    """Yield the contests to run.
+
+    Args:
+        workplace: the input of the contests.
+        only: names of points or contests; empty for all except ``IF_NAMED``.
+    """
     for point in POINTS:
         if point in IF_NAMED and not any(name.startswith(point) for name in only):
             continue
@@ -59,27 +71,28 @@ def _chosen(workplace: Workplace, only: set[str]) -> Iterator[Contest]:
 
 
 def _drawn(folder: Path) -> Path:
+    """Draw photographs below a folder, and return the folder with their classes."""
     from dataprep.drawn import draw_tree
 
     return draw_tree(folder / "drawn", images=600, classes=20).root
 
 
 def raw(done: list[tuple[Contest, Rounds]], workplace: Workplace) -> str:
-    """JSON of the machine and of each contest with every round, without paths of this machine."""
-    content = {
-        "machine": describe({}),
-        "contests": [
-            {
-                **asdict(contest),
-                "rounds": {n: [asdict(m) for m in ms] for n, ms in rounds.measured.items()},
-                "reasons": dict(rounds.reasons),
-            }
-            for contest, rounds in done
-        ],
-    }
-    text = json.dumps(content, indent=1)
+    """Return the machine and each contest with every round, as JSON.
+
+    ``WORK`` and ``SOURCE`` replace the paths of this machine.
+    """
+    contests = []
+    for contest, rounds in done:
+        rounds_by_name = {}
+        for name, runs in rounds.measured.items():
+            rounds_by_name[name] = [asdict(run) for run in runs]
+        reasons = dict(rounds.reasons)
+        contests.append({**asdict(contest), "rounds": rounds_by_name, "reasons": reasons})
+    text = json.dumps({"machine": describe({}), "contests": contests}, indent=1)
     for path, name in ((workplace.root, "WORK"), (workplace.photos, "SOURCE")):
-        text = text.replace(json.dumps(str(path))[1:-1], name)
+        path_in_json = json.dumps(str(path))[1:-1]  # without its quotation marks
+        text = text.replace(path_in_json, name)
     return text
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The work of ``dataprep shard`` in a bare loop, without any of its guarantees: its speed limit.
+"""Do the work of ``dataprep shard`` in a bare loop without its guarantees, as its speed limit.
 
 Usage: bare_loop.py PHOTOS --workers 2 [--size 256] [--shard-images 750] [--output DIR]
 
@@ -39,12 +39,13 @@ JPEG_420 = [*JPEG, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_F
 
 
 def view(pixels):
-    """Pillow's header for four-byte pixels, without a copy."""
+    """Return an image of Pillow around pixels of four bytes, without a copy."""
     size = pixels.shape[1], pixels.shape[0]
     return PilImageWrapper(Image.frombuffer("CMYK", size, pixels, "raw", "CMYK", 0, 1))
 
 
 def convert(data, size):
+    """Resize a JPEG to a short side of ``size`` pixels. A smaller JPEG is only decoded."""
     height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
     scale = size / min(height, width)
     if scale >= 1:
@@ -52,11 +53,8 @@ def convert(data, size):
         return data
     target_height, target_width = round(height * scale), round(width * scale)
     if colours == "Gray":
-        grey = cv2.resize(
-            simplejpeg.decode_jpeg(data, "GRAY"),
-            (target_width, target_height),
-            interpolation=cv2.INTER_AREA,
-        )
+        pixels = simplejpeg.decode_jpeg(data, "GRAY")
+        grey = cv2.resize(pixels, (target_width, target_height), interpolation=cv2.INTER_AREA)
         return cv2.imencode(".jpg", grey, JPEG)[1].tobytes()
     halves = min(height, width) >= 2 * size
     pixels = simplejpeg.decode_jpeg(
@@ -67,19 +65,24 @@ def convert(data, size):
     )
     resized = np.empty((target_height, target_width, 4), np.uint8)
     RESIZER.resize_pil(view(pixels), view(resized), FILTER)
-    return cv2.imencode(".jpg", cv2.cvtColor(resized, cv2.COLOR_BGRA2BGR), JPEG_420)[1].tobytes()
+    bgr = cv2.cvtColor(resized, cv2.COLOR_BGRA2BGR)
+    return cv2.imencode(".jpg", bgr, JPEG_420)[1].tobytes()
 
 
 def masked(data):
+    """Return the masked CRC-32C of TFRecord, as bytes."""
     crc = crc32c.crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 class Sink:
-    """A shard's file: gathered into pieces of 1 MiB, hashed, synced."""
+    """The file of a shard. It is written in pieces of 1 MiB, hashed and synced."""
 
     def __init__(self, path):
-        self.file, self.hash, self.parts, self.bytes = open(path, "wb"), hashlib.sha256(), [], 0  # noqa: SIM115
+        self.file = open(path, "wb")  # noqa: SIM115
+        self.hash = hashlib.sha256()
+        self.parts = []
+        self.bytes = 0
 
     def write(self, *parts):
         self.parts += parts
@@ -101,6 +104,7 @@ class Sink:
 
 
 def shard(task):
+    """Make a shard in both formats. Returns the number of its images."""
     number, paths, size, output = task
     tfrecord, recordio = Sink(f"{output}/tfrecord-{number}"), Sink(f"{output}/recordio-{number}")
     for path in paths:
@@ -144,15 +148,12 @@ def main():
         seconds = time.perf_counter() - start
     if not options.output:
         shutil.rmtree(output)
-    print(
-        json.dumps(
-            {
-                "images": images,
-                "seconds": round(seconds, 2),
-                "images_per_s": round(images / seconds, 1),
-            }
-        )
-    )
+    figures = {
+        "images": images,
+        "seconds": round(seconds, 2),
+        "images_per_s": round(images / seconds, 1),
+    }
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

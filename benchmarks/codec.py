@@ -1,4 +1,4 @@
-"""One core, one image: ``convert`` beside the codec alone."""
+"""Compare ``dataprep.convert`` with the JPEG codec alone, on one core."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from dataprep.image import ImagePolicy, convert
 
 SIZE = 256
 QUALITY = 95
-_MOST = 400
+_MAX_IMAGES = 400
 _WARM_UP = 20
+"""The number of images that are converted before the measurement begins."""
+
 FLOOR = "codec floor"
 
 
 Work = Callable[[bytes], object]
+"""A function that converts an image."""
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """What ``convert`` takes for one image."""
+    """Yield the contest of conversions."""
     run, photos = f"{__name__}:timed", str(workplace.photos)
     yield Contest(
         name="convert",
@@ -31,13 +34,14 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
         unit="img",
         contenders=tuple(Contender(name, run, {"photos": photos, "way": name}) for name in WAYS),
         notes=(
-            f"{FLOOR}: simplejpeg decodes in full and encodes the resized image, nothing between. ",
+            f"{FLOOR}: simplejpeg decodes the whole image, and encodes an image that was resized "
+            "before. ",
         ),
     )
 
 
 def timed(photos: str, way: str) -> Measured:
-    """One way over the photographs."""
+    """Measure one way of ``WAYS`` on the photographs."""
     images = _read(photos)
     work = WAYS[way](images)
     for data in images[:_WARM_UP]:
@@ -49,30 +53,35 @@ def timed(photos: str, way: str) -> Measured:
 
 
 def ours(images: list[bytes]) -> Work:
-    """``dataprep.convert``."""
+    """Return the conversion by ``dataprep.convert``."""
     policy = ImagePolicy(size=SIZE)
     return lambda data: convert(data, policy)
 
 
 def codec_alone(images: list[bytes]) -> Work:
-    """Decodes one of these images in full and encodes it at its target size."""
+    """Return a function that decodes an image in full, and encodes it at its target size.
+
+    It does not resize the image. All images are resized before the measurement.
+    """
     policy = ImagePolicy(size=SIZE)
-    small = {data: simplejpeg.decode_jpeg(convert(data, policy).data, "RGB") for data in images}
+    resized = {data: simplejpeg.decode_jpeg(convert(data, policy).data, "RGB") for data in images}
 
-    def both(data: bytes) -> None:
+    def decode_and_encode(data: bytes) -> None:
         simplejpeg.decode_jpeg(data, "RGB")
-        simplejpeg.encode_jpeg(small[data], quality=QUALITY, colorsubsampling="420")
+        simplejpeg.encode_jpeg(resized[data], quality=QUALITY, colorsubsampling="420")
 
-    return both
+    return decode_and_encode
 
 
 def _read(photos: str) -> list[bytes]:
+    """Read photographs at equal distances in a folder."""
     files = photographs(Path(photos))
-    return [path.read_bytes() for path in files[:: max(1, len(files) // _MOST)]]
+    step = max(1, len(files) // _MAX_IMAGES)
+    return [path.read_bytes() for path in files[::step]]
 
 
 WAYS: Mapping[str, Callable[[list[bytes]], Work]] = {
     "dataprep.convert": ours,
     FLOOR: codec_alone,
 }
-"""Each is given the photographs, and gives what is done to one of them."""
+"""The ways of converting. Each takes all images, and returns the function that is timed."""

@@ -1,6 +1,6 @@
-"""Whole commands: ``dataprep shard`` beside img2dataset.
+"""Compare the whole command ``dataprep shard`` with img2dataset.
 
-``sharding.py`` has the bare loop and MXNet's im2rec.py.
+``sharding.py`` compares it with a bare loop and with MXNet's im2rec.py.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from benchmarks.workplace import Workplace, photographs
 from iobench.machine.processes import find_program
 
 _WORKERS = 2
-_PER_ARCHIVE = 1000
+_IMAGES_PER_ARCHIVE = 1000
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """A long job."""
-    many = {"source": str(workplace.repeated()), "work": str(workplace.root)}
+    """Yield the contest of whole jobs."""
+    arguments = {"source": str(workplace.repeated()), "work": str(workplace.root)}
     yield Contest(
         name="command",
         title=f"The whole command with {_WORKERS} workers, start included",
         unit="img",
         cores=_WORKERS,
         contenders=(
-            Contender("dataprep shard", f"{__name__}:ours", many),
-            Contender("img2dataset", f"{__name__}:img2dataset", many, needs=("img2dataset",)),
+            Contender("dataprep shard", f"{__name__}:ours", arguments),
+            Contender("img2dataset", f"{__name__}:img2dataset", arguments, needs=("img2dataset",)),
         ),
         notes=(
             "dataprep writes TFRecord and RecordIO, hashes every source and output file, and waits "
-            "until they are on disk. img2dataset reads file:// addresses from a list that is made "
-            "beforehand and writes WebDataset. Each was started once before.",
+            "until they are on disk. img2dataset writes WebDataset. It reads file:// addresses "
+            "from a list that is made beforehand. Each program was started once before.",
         ),
     )
 
 
 def ours(source: str, work: str) -> Measured:
-    """``python -m dataprep shard``, from start to exit."""
+    """Run ``python -m dataprep shard``, and measure it from its start to its exit."""
     images = len(photographs(Path(source)))
     _seconds([sys.executable, "-c", "import dataprep.job.cluster, distributed"])
     with tempfile.TemporaryDirectory(dir=work) as output:
@@ -54,15 +54,21 @@ def ours(source: str, work: str) -> Measured:
 
 
 def img2dataset(source: str, work: str) -> Measured:
-    """img2dataset: short side 256 by area, quality 95, WebDataset, two processes."""
+    """Run img2dataset with two processes.
+
+    It resizes to a short side of 256 pixels by area, encodes at quality 95 and writes WebDataset.
+
+    Raises:
+        RuntimeError: not all images were packed.
+    """
     files = photographs(Path(source))
     program = find_program("img2dataset") or "img2dataset"
     _seconds([program, "--help"])
     with tempfile.TemporaryDirectory(dir=work) as output:
-        listed = Path(output) / "list.txt"
-        listed.write_text("".join(f"{path.as_uri()}\n" for path in files))
+        url_list = Path(output) / "list.txt"
+        url_list.write_text("".join(f"{path.as_uri()}\n" for path in files))
         options = {
-            "url_list": listed,
+            "url_list": url_list,
             "output_folder": f"{output}/made",
             "output_format": "webdataset",
             "image_size": codec.SIZE,
@@ -70,19 +76,23 @@ def img2dataset(source: str, work: str) -> Measured:
             "encode_quality": codec.QUALITY,
             "processes_count": _WORKERS,
             "thread_count": 16,
-            "number_sample_per_shard": min(_PER_ARCHIVE, len(files) // _WORKERS),
+            "number_sample_per_shard": min(_IMAGES_PER_ARCHIVE, len(files) // _WORKERS),
         }
-        seconds = _seconds([program, *(f"--{name}={value}" for name, value in options.items())])
-        stats = [json.loads(path.read_text()) for path in Path(output, "made").glob("*_stats.json")]
-    done = sum(int(part["successes"]) for part in stats)
+        arguments = [f"--{name}={value}" for name, value in options.items()]
+        seconds = _seconds([program, *arguments])
+        done = 0
+        for path in Path(output, "made").glob("*_stats.json"):
+            statistics = json.loads(path.read_text())
+            done += int(statistics["successes"])
     if done != len(files):
         raise RuntimeError(f"{done:,} of {len(files):,} images were packed")
     return Measured(len(files), seconds)
 
 
 def _seconds(command: Sequence[str]) -> float:
-    """Wall time of a command, which must succeed."""
-    quiet = {**os.environ, "NO_ALBUMENTATIONS_UPDATE": "1"}  # img2dataset's asks the network
+    """Run a command, which must succeed, and return its wall time."""
+    # A library of img2dataset would look for a new version on the network.
+    environment = {**os.environ, "NO_ALBUMENTATIONS_UPDATE": "1"}
     started_s = time.perf_counter()
-    subprocess.run(command, capture_output=True, check=True, env=quiet)
+    subprocess.run(command, capture_output=True, check=True, env=environment)
     return time.perf_counter() - started_s

@@ -1,4 +1,4 @@
-"""What is compared with what, and the result as a Markdown table."""
+"""Contests and their contenders, and the result of a contest as a Markdown table."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from iobench.results.statistics import Estimate, estimate, ratio
 class Contender:
     """One way of doing the work of a contest.
 
-    ``run`` is ``module:function``; it is called with ``arguments`` in a process of its own and
-    returns a ``Measured``. Without the modules and programs in ``needs`` it is not run.
-    ``unable`` is the reason why it cannot do this work at all; then ``run`` is empty.
+    Attributes:
+        name: its name in the table.
+        run: ``module:function``. The function is called in a process of its own, and returns a
+            ``Measured``.
+        arguments: the keyword arguments of the function.
+        needs: modules and programs that must be installed. Otherwise the contender is not run.
+        unable: the reason why it cannot do this work at all; ``run`` is then empty.
     """
 
     name: str
@@ -27,9 +31,12 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one process did: an amount in the contest's unit, and the seconds that it took.
+    """The work of one process.
 
-    ``others`` are more figures by name, such as peak memory, with the unit in the name.
+    Attributes:
+        amount: the amount of work, in the unit of the contest.
+        seconds: the time that it took.
+        others: other figures by name, such as ``store_cpu_share``. The name includes the unit.
     """
 
     amount: float
@@ -38,16 +45,22 @@ class Measured:
 
     @property
     def rate(self) -> float:
-        """Amount per second."""
+        """The amount per second."""
         return self.amount / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Contenders, of which the first is ours.
+    """A comparison of contenders that do the same work.
 
-    ``unit`` is that of ``Measured.amount``. ``cores`` is how many processors a contender may use.
-    ``repeats`` is the number of rounds where none was asked for. ``notes`` go below the table.
+    Attributes:
+        name: its name on the command line.
+        title: the heading above its table.
+        unit: the unit of ``Measured.amount``.
+        contenders: the contenders. The first one is the contender of this package.
+        cores: the number of processors that each contender may use.
+        repeats: the number of rounds if the command line names none; 0 for the usual number.
+        notes: paragraphs below the table.
     """
 
     name: str
@@ -61,10 +74,12 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What the contenders of a contest did, by their names.
+    """The figures of all rounds of a contest.
 
-    The same position in two sequences of ``measured`` is the same round. ``reasons`` says why a
-    contender has no figures.
+    Attributes:
+        measured: the work of each contender in each round, by the name of the contender. The same
+            position in two sequences is the same round.
+        reasons: the reasons why contenders have no figures, by their names.
     """
 
     measured: Mapping[str, Sequence[Measured]]
@@ -72,45 +87,62 @@ class Rounds:
 
 
 def page(contests: Iterable[tuple[Contest, Rounds]]) -> str:
-    """A section for each contest."""
+    """Return a section with a table for each contest, as Markdown."""
     return "\n".join(
         f"### {contest.title}\n\n{table(contest, rounds)}\n" for contest, rounds in contests
     )
 
 
 def table(contest: Contest, rounds: Rounds) -> str:
-    """A line for each contender: its rate, ours divided by it, its other figures.
+    """Return the table and the notes of a contest, as Markdown.
 
-    Medians with intervals, see ``iobench.results.statistics``. A contender without figures
-    has the reason.
+    A row has the rate of a contender, the rate of this package divided by it, and the other figures
+    of the contender. Figures are medians with intervals (``iobench.results.statistics``). A
+    contender without figures has the reason instead.
     """
     measured = rounds.measured
-    others = sorted({name for runs in measured.values() for run in runs for name in run.others})
-    head = ["", f"{contest.unit}/s", "ours ÷ it", *(name.replace("_", " ") for name in others)]
+    others = _names_of_others(rounds)
+    head = ["", f"{contest.unit}/s", "ours ÷ it"]
+    head += [name.replace("_", " ") for name in others]
     lines = [_row(head), _row(["---"] * len(head))]
-    ours = [run.rate for run in measured[contest.contenders[0].name]]
+    own = contest.contenders[0]
+    own_rates = [run.rate for run in measured[own.name]]
     for contender in contest.contenders:
         runs = measured.get(contender.name, ())
-        if len(runs) != len(ours) or not runs:
-            reason = rounds.reasons.get(contender.name, "")
-            lines.append(
-                _row([contender.name, reason.replace("|", "\\|"), *[""] * (len(head) - 2)])
-            )
+        if len(runs) != len(own_rates) or not runs:
+            reason = rounds.reasons.get(contender.name, "").replace("|", "\\|")
+            empty_cells = [""] * (len(head) - 2)
+            lines.append(_row([contender.name, reason, *empty_cells]))
             continue
         rates = [run.rate for run in runs]
-        beside = "" if contender is contest.contenders[0] else worded(ratio(ours, rates))
-        lines.append(_row([contender.name, worded(estimate(rates)), beside, *_cells(runs, others)]))
-    return "\n".join([*lines, *(f"\n{note}" for note in contest.notes)])
+        own_ratio = "" if contender is own else worded(ratio(own_rates, rates))
+        cells = [contender.name, worded(estimate(rates)), own_ratio, *_cells(runs, others)]
+        lines.append(_row(cells))
+    lines += [f"\n{note}" for note in contest.notes]
+    return "\n".join(lines)
+
+
+def _names_of_others(rounds: Rounds) -> list[str]:
+    """Return the names of all figures other than rates, sorted."""
+    names: set[str] = set()
+    for runs in rounds.measured.values():
+        for run in runs:
+            names.update(run.others)
+    return sorted(names)
 
 
 def worded(value: Estimate) -> str:
-    """The median and, of several rounds, its interval, in three significant digits."""
+    """Return the median, with its interval if there were several rounds.
+
+    Numbers have three significant digits, or all digits before the decimal point.
+    """
     if value.repeats == 1:
         return _digits(value.median)
     return f"{_digits(value.median)} ({_digits(value.low)} to {_digits(value.high)})"
 
 
 def _cells(runs: Sequence[Measured], names: Iterable[str]) -> Iterator[str]:
+    """Yield the other figures of a contender by name; empty if the contender does not have one."""
     for name in names:
         values = [run.others[name] for run in runs if name in run.others]
         yield worded(estimate(values)) if values else ""

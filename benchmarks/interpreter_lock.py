@@ -1,14 +1,15 @@
-"""How much of a photo's time holds the interpreter lock, and how many threads that allows.
+"""How long a photo holds the interpreter lock, and how many threads are therefore useful.
 
-``python -m benchmarks.interpreter_lock SHARDS`` times the work of ``to_torch`` for one photo on one
-thread, beside calls that release the lock. Those are the decoder and OpenCV; the checksum and the
-wait for storage are left in Python's part, so that the share is an upper bound.
+``python -m benchmarks.interpreter_lock SHARDS`` measures the processor time that ``to_torch`` takes
+for one photo on one thread (``photo_s``), and the part of it in calls that release the lock
+(``free_s``). These calls are the decoder and OpenCV. The checksum and the wait for storage also
+release the lock, but they are counted as if they held it. The result is therefore an upper limit.
+Other processes on the machine hardly change processor times.
 
-Times are processor time of the thread, which other processes on the machine hardly change. With
-``photo_s`` for a photo on one thread and ``free_s`` within calls without the lock,
-``lock_s = photo_s - free_s``. Only one thread at a time can be in that part, so that ``threads``
-threads make at most ``min(threads / photo_s, 1 / lock_s)`` photos a second, and more than
-``photo_s / lock_s`` threads gain nothing. The rate of two threads is measured too, as a check.
+A photo holds the lock for ``lock_s = photo_s - free_s``. Only one thread at a time can hold it.
+Therefore ``threads`` threads make at most ``min(threads / photo_s, 1 / lock_s)`` photos a second,
+and more than ``photo_s / lock_s`` threads gain nothing. The rate of two threads is measured as a
+check.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
@@ -26,7 +28,7 @@ import simplejpeg
 import dataprep
 
 BATCH = 64
-_FREE = (
+_CALLS_WITHOUT_LOCK = (
     (simplejpeg, "decode_jpeg"),
     (cv2, "resize"),
     (cv2, "split"),
@@ -36,13 +38,17 @@ _FREE = (
 
 
 class Timer:
-    """The seconds within calls that release the lock."""
+    """Adds up the processor time within calls of functions.
+
+    Attributes:
+        seconds: the time so far.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def around(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The same call, timed."""
+        """Return a function that does the same and adds its time to ``seconds``."""
 
         def timed(*arguments: Any, **options: Any) -> Any:
             begun_s = time.thread_time()
@@ -61,7 +67,14 @@ def epoch_s(
     normalise: bool,
     clock: Callable[[], float] = time.thread_time,
 ) -> float:
-    """Seconds a photo of one epoch from the page cache, after another one, on ``clock``."""
+    """Return the seconds for a photo in an epoch from the page cache, after an epoch before it.
+
+    Args:
+        dataset: the data set.
+        threads: the number of threads of ``to_torch``.
+        normalise: whether batches are float32 and normalised, not uint8.
+        clock: the clock that measures the epoch.
+    """
     augmentation = dataprep.Augmentation(normalise=normalise)
     batches = dataprep.to_torch(
         dataset, transform=augmentation, iterable=True, batch_size=BATCH, threads=threads
@@ -74,45 +87,40 @@ def epoch_s(
 
 
 def free_s(dataset: dataprep.Dataset, *, normalise: bool) -> float:
-    """Seconds a photo within calls that release the lock, on one thread."""
+    """Return the seconds for a photo within calls that release the lock, on one thread."""
     timer = Timer()
-    patches = [
-        patch.object(module, name, timer.around(getattr(module, name))) for module, name in _FREE
-    ]
-    for patched in patches:
-        patched.start()
-    try:
+    with ExitStack() as stack:
+        for module, name in _CALLS_WITHOUT_LOCK:
+            timed_call = timer.around(getattr(module, name))
+            stack.enter_context(patch.object(module, name, timed_call))
         epoch_s(dataset, 0, normalise=normalise)
-    finally:
-        for patched in patches:
-            patched.stop()
-    return timer.seconds / (2 * len(dataset))  # both epochs are timed
+    return timer.seconds / (2 * len(dataset))  # ``epoch_s`` runs two epochs, and both are timed.
 
 
 def main() -> None:
-    """Print the medians, and what they allow."""
+    """Print the median times, and the largest rate and number of threads that follow from them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("shards")
     parser.add_argument("--repeats", type=int, default=5)
-    chosen = parser.parse_args()
-    dataset = dataprep.open(chosen.shards)
+    options = parser.parse_args()
+    dataset = dataprep.open(options.shards)
     for normalise in (True, False):
-        photos, frees, gains = [], [], []
-        for _ in range(chosen.repeats):
-            photos.append(epoch_s(dataset, 0, normalise=normalise))
-            frees.append(free_s(dataset, normalise=normalise))
-            alone_s, pair_s = (
-                epoch_s(dataset, threads, normalise=normalise, clock=time.perf_counter)
-                for threads in (1, 2)
-            )
-            gains.append(alone_s / pair_s)
-        photo, free, gain = map(statistics.median, (photos, frees, gains))
-        lock = photo - free
+        photo_times_s, free_times_s, gains = [], [], []
+        for _ in range(options.repeats):
+            photo_times_s.append(epoch_s(dataset, 0, normalise=normalise))
+            free_times_s.append(free_s(dataset, normalise=normalise))
+            one_s = epoch_s(dataset, 1, normalise=normalise, clock=time.perf_counter)
+            two_s = epoch_s(dataset, 2, normalise=normalise, clock=time.perf_counter)
+            gains.append(one_s / two_s)
+        photo_s = statistics.median(photo_times_s)
+        lock_s = photo_s - statistics.median(free_times_s)
+        gain = statistics.median(gains)
+        dtype = "float32" if normalise else "uint8"
         print(
-            f"{'float32' if normalise else 'uint8'}: {photo * 1e6:,.0f} us a photo, "
-            f"{lock * 1e6:,.0f} us of them with the lock ({lock / photo:.0%}); "
-            f"2 threads: {gain:.2f} times as fast as 1; at most {1 / lock:,.0f} photos/s, "
-            f"reached by {photo / lock:.1f} threads",
+            f"{dtype}: {photo_s * 1e6:,.0f} us a photo, "
+            f"{lock_s * 1e6:,.0f} us of them with the lock ({lock_s / photo_s:.0%}); "
+            f"2 threads: {gain:.2f} times as fast as 1; at most {1 / lock_s:,.0f} photos/s, "
+            f"reached by {photo_s / lock_s:.1f} threads",
             flush=True,
         )
 

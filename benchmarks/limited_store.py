@@ -1,7 +1,7 @@
-"""An object store limited in rate and latency, in a process of its own.
+"""An object store whose rate and latency are limited, in a process of its own.
 
-The proxy of ``iobench.servers.fault_proxy`` with ``MemoryS3`` behind it: one hop, so
-that what the store itself takes of the processors is little. How much it took is measured.
+It is the proxy of ``iobench.servers.fault_proxy`` with the objects of ``MemoryS3``. Both are in one
+process, so that the store takes little processor time. This time is measured.
 """
 
 from __future__ import annotations
@@ -27,24 +27,32 @@ BUCKET = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a store gives: 0 is without limit.
+    """The limits of a store.
 
-    ``bytes_per_s`` is for all connections together and for each direction, ``latency_s`` what
-    each request waits before it is looked at.
+    Attributes:
+        bytes_per_s: the rate of all connections together, separately for uploads and downloads;
+            0 for no limit.
+        latency_s: how long each request waits before it is handled.
     """
 
     bytes_per_s: float = 0.0
     latency_s: float = 0.0
 
     def rules(self) -> list[Rule]:
-        """As rules of the proxy."""
+        """Return the limits as rules of the proxy."""
         delay = [Rule(Match(), Delay(self.latency_s))] if self.latency_s else []
         rate = [Rule(Match(), RateLimit(self.bytes_per_s))] if self.bytes_per_s else []
         return [*delay, *rate]
 
 
 class RunningStore:
-    """A store that is up: ``url`` is where."""
+    """A store that runs.
+
+    Attributes:
+        pid: the id of its process.
+        url: the URL of its endpoint.
+        uri: the address of its bucket.
+    """
 
     def __init__(self, pid: int, url: str) -> None:
         self.pid = pid
@@ -52,18 +60,26 @@ class RunningStore:
         self.uri = f"s3://{BUCKET}"
 
     def options(self) -> StoreOptions:
-        """How clients reach it."""
+        """Return the options with which a client reaches it."""
         return StoreOptions(endpoint_url=self.url)
 
     def cpu_s(self) -> float:
-        """Processor time that it has taken so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Return the processor time that it has taken so far, in seconds."""
+        # See proc_pid_stat(5). The name of the program, in parentheses, may contain spaces.
+        fields_after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        user_ticks, system_ticks = int(fields_after_name[11]), int(fields_after_name[12])
+        return (user_ticks + system_ticks) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def limited_store(limits: Limits, folder: Path | None = None) -> Iterator[RunningStore]:
-    """Start one, with what lies in ``folder`` as its objects; clients find credentials set.
+    """Run a store during the ``with`` block.
+
+    Credentials for its clients are set in the environment, and stay there.
+
+    Args:
+        limits: its limits.
+        folder: a folder whose files become its objects; None for an empty store.
 
     Raises:
         RuntimeError: it did not start.
@@ -89,7 +105,11 @@ def limited_store(limits: Limits, folder: Path | None = None) -> Iterator[Runnin
 
 @contextmanager
 def store_share(store: RunningStore) -> Iterator[dict[str, float]]:
-    """``store_cpu_share`` of the block: processor seconds of the store for each second."""
+    """Measure the processor time of a store during the ``with`` block.
+
+    When the block ends, the yielded dictionary gets ``store_cpu_share``: the processor time of the
+    store, divided by the time of the block.
+    """
     shares: dict[str, float] = {}
     started_s, before_s = time.perf_counter(), store.cpu_s()
     yield shares
@@ -98,11 +118,16 @@ def store_share(store: RunningStore) -> Iterator[dict[str, float]]:
 
 
 def s5cmd_copy(store: RunningStore, pattern: str, target: Path) -> float:
-    """Copy the objects whose keys match into a folder; the seconds that it took, start included.
+    """Copy objects into a folder by ``s5cmd cp``. Returns the seconds, with the start of s5cmd.
+
+    Args:
+        store: the store.
+        pattern: a pattern of the keys of the objects.
+        target: the folder.
 
     Raises:
         FileNotFoundError: s5cmd is not installed.
-        CalledProcessError: it failed.
+        CalledProcessError: s5cmd failed.
     """
     command = [find_program("s5cmd") or "s5cmd", "--endpoint-url", store.url, "cp"]
     started_s = time.perf_counter()
@@ -113,7 +138,7 @@ def s5cmd_copy(store: RunningStore, pattern: str, target: Path) -> float:
 
 
 def main() -> None:
-    """Serve until the one who started this ends it."""
+    """Serve until the parent process ends this process, or ends itself."""
     request = json.loads(sys.argv[1])
     end_with_parent(request["parent"])
     objects = MemoryS3()

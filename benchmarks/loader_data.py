@@ -22,7 +22,7 @@ from typing import Any
 import dataprep
 
 SHARD_BYTES = 16 * 2**20
-"""Of every form that has shards, so that all loaders have equally many to shuffle and to fetch."""
+"""The size of shards in all forms, so that each loader has the same number of shards."""
 
 SHARDS = "shards"
 FILES = "files"
@@ -39,47 +39,53 @@ class LabelledFile:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """A folder with a folder for each form of the data set.
+    """The folders with the forms of the data set: one folder for each form, below ``root``.
 
-    The folder of a form has the folder ``set``, so that an object store which is filled from it
-    has the data set below a prefix.
+    The folder of a form contains the folder ``set`` with the data set. If an object store is filled
+    from the folder of a form, the data set is therefore below a prefix.
     """
 
     root: Path
 
     def folder(self, form: str) -> Path:
-        """What an object store is filled from."""
+        """Return the folder of a form, from which an object store can be filled."""
         return self.root / form
 
     def path(self, form: str) -> Path:
-        """Where the data set of a form is on this disk; it is written by the first call."""
+        """Return the path of the data set of a form. The first call writes the data set.
+
+        Raises:
+            RuntimeError: the data set cannot be written.
+        """
         target = self.folder(form) / _SET
         if form != SHARDS and not target.exists():
             files = self.files() if form != FILES else target
             command = [sys.executable, "-m", __name__, form, str(files), str(target)]
-            quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
-            done = subprocess.run(command, capture_output=True, text=True, env=quiet, check=False)
+            environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment, check=False
+            )
             if done.returncode:
                 shutil.rmtree(target, ignore_errors=True)
                 raise RuntimeError(f"cannot write the form {form}: {done.stderr.strip()[-300:]}")
         return target
 
     def uri(self, form: str, bucket: str) -> str:
-        """Where the data set of a form is in a store that was filled from its folder."""
+        """Return the address of the data set of a form in a bucket that its folder filled."""
         return f"{bucket}/{self.path(form).name}"
 
     def files(self) -> Path:
-        """Class folders with the JPEGs that are in the shards."""
+        """Return the folder with the JPEGs of the shards as files, in a folder for each class."""
         return self.path(FILES)
 
     def labels(self) -> Counter[int]:
-        """How many images each class has."""
+        """Return the number of images of each class, by the number of the class."""
         counts = json.loads((self.root / "labels.json").read_text())
         return Counter({int(label): count for label, count in counts.items()})
 
 
 def forms(root: Path, shards: Path) -> Forms:
-    """Make the folder of forms of a data set that ``dataprep shard`` wrote."""
+    """Make the folders of forms below ``root``, for a data set that ``dataprep shard`` wrote."""
     result = Forms(root)
     target = result.folder(SHARDS) / _SET
     if not target.exists():
@@ -92,7 +98,7 @@ def forms(root: Path, shards: Path) -> Forms:
 
 
 def labelled(files: Path) -> list[LabelledFile]:
-    """The files of class folders, which are named by the numbers of their classes."""
+    """Return the files of class folders. The name of a folder is the number of its class."""
     return [LabelledFile(path, int(path.parent.name)) for path in sorted(files.rglob("*.jpg"))]
 
 
@@ -106,7 +112,7 @@ def write_files(files: Path, target: Path) -> None:
 
 
 def write_webdataset(files: Path, target: Path) -> None:
-    """Write tars of WebDataset: ``.jpg`` and ``.cls`` of each sample."""
+    """Write tars of WebDataset, with the members ``.jpg`` and ``.cls`` for each sample."""
     target.mkdir(parents=True)
     for number, part in enumerate(_parts(labelled(files))):
         with tarfile.open(target / f"train-{number:06d}.tar", "w") as archive:
@@ -141,7 +147,7 @@ def write_litdata(files: Path, target: Path) -> None:
 
 
 def litdata_sample(file: tuple[str, int]) -> dict[str, Any]:
-    """One sample of LitData's chunks."""
+    """Return a sample of LitData's chunks, given the path of the image and its label."""
     import litdata
 
     path, label = file
@@ -167,9 +173,10 @@ def _write_mds(files: Path, target: Path, encoding: str, image: Callable[[Path],
 
 
 def _parts(files: Sequence[LabelledFile]) -> list[list[LabelledFile]]:
-    """Neighbouring files, about ``SHARD_BYTES`` in each part, and at least four parts.
+    """Divide files into parts of ``SHARD_BYTES`` at most. The order of the files is kept.
 
-    webdataset ends with an error where there are fewer tars than workers.
+    Small data sets have smaller parts: there are always at least four parts, because webdataset
+    fails if there are fewer tars than workers.
     """
     sizes = [file.path.stat().st_size for file in files]
     limit_bytes = min(SHARD_BYTES, sum(sizes) // 4)

@@ -1,8 +1,8 @@
-"""Loaders of other projects in the contest, each in the ways that its own documentation shows.
+"""The loaders of other projects in the contest, used as their own documentation shows.
 
-Every function takes a ``Location`` and returns an ``Epoch``: batches of float32 images, normalised,
-and their labels from 0. A loader that hands over uint8 is normalised by ``dataprep.normalise`` in
-the main process, as ours is.
+Every function takes a ``Location`` and returns an ``Epoch``. Its batches are normalised float32
+images, with labels that count from 0. If a loader returns uint8, ``dataprep.normalise`` converts
+the batches in the main process, as it does for ``dataprep.to_torch``.
 """
 
 from __future__ import annotations
@@ -28,16 +28,21 @@ from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.machine.processes import find_program
 
 Epoch: TypeAlias = Callable[[int], Iterator[tuple[Any, Any]]]
-"""The number of an epoch to its batches: images and labels."""
+"""A function from the number of an epoch to its batches of images and labels."""
 
-_SHUFFLED = 1_000
+_SHUFFLE_BUFFER = 1_000
+"""The number of samples in the shuffle buffer of webdataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a loader reads: the forms on this disk or, with an endpoint, in an S3 server.
+    """The location of the data that a loader reads.
 
-    ``cache`` is an empty folder for what a loader keeps of a store.
+    Attributes:
+        forms: the forms of the data set on this disk.
+        cache: an empty folder for files that a loader fetches from a store.
+        endpoint: the endpoint of an S3 server that has the data; empty to read from this disk.
+        bucket: the address of the bucket in the S3 server.
     """
 
     forms: Forms
@@ -46,12 +51,14 @@ class Location:
     bucket: str = ""
 
     def uri(self, form: str) -> str:
-        """A path, or ``s3://bucket/prefix``."""
-        return self.forms.uri(form, self.bucket) if self.endpoint else str(self.forms.path(form))
+        """Return the address of a form: a path, or ``s3://bucket/prefix``."""
+        if self.endpoint:
+            return self.forms.uri(form, self.bucket)
+        return str(self.forms.path(form))
 
 
 def dali(location: Location) -> Epoch:
-    """DALI reads TFRecord by index, and decodes only the random crop."""
+    """DALI on TFRecord with an index. It decodes only the random crop."""
     from nvidia.dali import fn, tfrecord
 
     shards = location.forms.path(SHARDS)
@@ -77,7 +84,7 @@ def dali(location: Location) -> Epoch:
 
 
 def dali_files(location: Location) -> Epoch:
-    """DALI's README: class folders; here on processors."""
+    """DALI on class folders, as in its README, but on processors instead of a GPU."""
     from nvidia.dali import fn
 
     files = location.forms.path(FILES)
@@ -132,12 +139,12 @@ def _dali_epochs(read: Callable[[], tuple[Any, Any]]) -> Epoch:
 
 
 def litdata(location: Location) -> Epoch:
-    """LitData's chunks; its decoder is torchvision's; batches are uint8."""
+    """LitData on its chunks, which torchvision decodes. Batches are uint8."""
     return _litdata(location, _tensor_preparation(normalise=False))
 
 
 def litdata_float(location: Location) -> Epoch:
-    """The same with float32 batches, made by torchvision's transforms in the workers."""
+    """LitData with float32 batches, which torchvision's transforms make in the workers."""
     return _litdata(location, _tensor_preparation(normalise=True))
 
 
@@ -163,9 +170,10 @@ def _litdata(location: Location, prepare: Callable[[Any], Any]) -> Epoch:
 
 
 def _let_litdata_use_http() -> None:
-    """Allow http:// to the S3 client that LitData fetches ahead with, which accepts https:// only.
+    """Allow http:// in the S3 client with which LitData fetches ahead.
 
-    LitData has no setting for it. Without this its loader ends with an error.
+    The client accepts only https://, and LitData has no setting for it. Without this change the
+    loader of LitData ends with an error.
     """
     from litdata.streaming import downloader
 
@@ -174,7 +182,7 @@ def _let_litdata_use_http() -> None:
 
 @dataclass(frozen=True, slots=True)
 class LitDataTransform:
-    """A sample of LitData to an image and its label."""
+    """Turns a sample of LitData into an image and its label."""
 
     prepare: Callable[[Any], Any]
 
@@ -183,13 +191,13 @@ class LitDataTransform:
 
 
 def webdataset(location: Location) -> Epoch:
-    """Tars by webdataset: torchvision's decoder; whole uint8 batches are made in the workers."""
+    """webdataset on tars, with torchvision's decoder. The workers make whole uint8 batches."""
     import webdataset as wds
     from torch.utils.data import default_collate
 
     prepare = _tensor_preparation(normalise=False)
     urls = _tars(location)
-    samples = wds.WebDataset(urls, shardshuffle=len(urls)).shuffle(_SHUFFLED)
+    samples = wds.WebDataset(urls, shardshuffle=len(urls)).shuffle(_SHUFFLE_BUFFER)
     samples = samples.to_tuple("jpg", "cls")
     samples = samples.map_tuple(lambda data: prepare(_decoded(data)), int)
     samples = samples.batched(BATCH, collation_fn=default_collate)
@@ -198,20 +206,20 @@ def webdataset(location: Location) -> Epoch:
 
 
 def webdataset_pillow(location: Location) -> Epoch:
-    """Tars as webdataset's README has it: ``decode("pil")``, torchvision, DataLoader."""
+    """webdataset on tars as in its README: ``decode("pil")``, torchvision and DataLoader."""
     import webdataset as wds
     from torch.utils.data import DataLoader
 
     prepare = _pillow_preparation()
     urls = _tars(location)
-    samples = wds.WebDataset(urls, shardshuffle=len(urls)).shuffle(_SHUFFLED)
+    samples = wds.WebDataset(urls, shardshuffle=len(urls)).shuffle(_SHUFFLE_BUFFER)
     samples = samples.decode("pil").to_tuple("jpg", "cls").map_tuple(prepare, int)
     loader: Any = DataLoader(samples, batch_size=BATCH, num_workers=CORES, persistent_workers=True)
     return _epochs(loader)
 
 
 def _tars(location: Location) -> list[str]:
-    """Addresses of the tars; from S3 they come through a pipe, as webdataset has no S3 client."""
+    """Return the addresses of the tars. webdataset has no S3 client, so it reads from a pipe."""
     names = sorted(path.name for path in location.forms.path("webdataset").iterdir())
     uris = [f"{location.uri('webdataset')}/{name}" for name in names]
     if not location.endpoint:
@@ -221,13 +229,13 @@ def _tars(location: Location) -> list[str]:
 
 
 def mosaicml(location: Location) -> Epoch:
-    """MosaicML's shards with bytes, torchvision's decoder; batches are uint8."""
+    """MosaicML streaming on shards of bytes, with torchvision's decoder. Batches are uint8."""
     prepare = _tensor_preparation(normalise=False)
     return _mosaicml(location, "mds-bytes", lambda data: prepare(_decoded(data)))
 
 
 def mosaicml_pillow(location: Location) -> Epoch:
-    """MosaicML's shards as its README has it: the encoding ``jpeg``, which Pillow decodes."""
+    """MosaicML streaming as in its README: the encoding ``jpeg``, which Pillow decodes."""
     return _mosaicml(location, "mds-jpeg", _pillow_preparation())
 
 
@@ -240,25 +248,25 @@ def _mosaicml(location: Location, form: str, prepare: Callable[[Any], Any]) -> E
     clean_stale_shared_memory()
 
     class Prepared(StreamingDataset):  # type: ignore[misc]
-        """Samples as an image and its label."""
+        """A data set whose samples are an image and its label."""
 
         def __getitem__(self, at: Any) -> tuple[Any, int]:
             sample = super().__getitem__(at)
             return prepare(sample["image"]), sample["class"]
 
-    where: dict[str, str] = {"local": location.uri(form)}
+    folders = {"local": location.uri(form)}
     if location.endpoint:
-        where = {"remote": location.uri(form), "local": str(location.cache)}
-    dataset: Any = Prepared(**where, shuffle=True, batch_size=BATCH)
+        folders = {"remote": location.uri(form), "local": str(location.cache)}
+    dataset: Any = Prepared(**folders, shuffle=True, batch_size=BATCH)
     for stream in dataset.streams:
-        # It has fetched the index; forked workers that shared its connection would mix up answers.
+        # The downloader has fetched the index. Forked workers must not share its connection.
         stream._downloader.clean_up()
     loader: Any = DataLoader(dataset, batch_size=BATCH, num_workers=CORES, persistent_workers=True)
     return _epochs(loader)
 
 
 def spdl(location: Location) -> Epoch:
-    """Files by SPDL's pipeline: FFmpeg crops, resizes and flips in threads; batches are uint8."""
+    """SPDL's pipeline on files. FFmpeg crops, resizes and flips in threads. Batches are uint8."""
     from spdl.pipeline import PipelineBuilder
 
     files = labelled(location.forms.path(FILES))
@@ -274,7 +282,7 @@ def spdl(location: Location) -> Epoch:
 
 
 def spdl_dataloader(location: Location) -> Epoch:
-    """The same by SPDL's ``DataLoader``, as its own documentation has it."""
+    """SPDL's ``DataLoader`` on files, as in its documentation."""
     from spdl.dataloader import DataLoader
 
     files = labelled(location.forms.path(FILES))
@@ -292,6 +300,7 @@ def spdl_dataloader(location: Location) -> Epoch:
 
 
 def _spdl_frames(file: Any) -> tuple[Any, int]:
+    """Decode a file to a random crop, which may be flipped. Returns it with its label."""
     import random
 
     import spdl.io
@@ -306,6 +315,7 @@ def _spdl_frames(file: Any) -> tuple[Any, int]:
 
 
 def _spdl_batch(samples: list[tuple[Any, int]]) -> tuple[Any, Any]:
+    """Make a normalised batch."""
     import spdl.io
     import torch
 
@@ -315,7 +325,7 @@ def _spdl_batch(samples: list[tuple[Any, int]]) -> tuple[Any, Any]:
 
 
 def tf_data(location: Location) -> Epoch:
-    """TFRecord by tf.data, as TensorFlow's ImageNet example has it; images are (N, H, W, 3)."""
+    """tf.data on TFRecord, as in TensorFlow's ImageNet example. Images are (N, H, W, 3)."""
     offset = _label_offset(location)
     batches = tf_batches(location.uri(SHARDS), normalise=True)
 
@@ -327,18 +337,18 @@ def tf_data(location: Location) -> Epoch:
 
 
 def mxnet(location: Location) -> Epoch:
-    """RecordIO by MXNet's ImageRecordIter."""
+    """MXNet's ImageRecordIter on RecordIO."""
     return mxnet_epochs(location.uri(SHARDS), normalise=True)
 
 
 def torch_files(location: Location) -> Epoch:
-    """Class folders by DataLoader, torchvision's decoder; batches are uint8."""
+    """DataLoader on class folders, with torchvision's decoder. Batches are uint8."""
     prepare = _tensor_preparation(normalise=False)
     return _image_folder(location, lambda path: _decoded(Path(path).read_bytes()), prepare)
 
 
 def torch_files_pillow(location: Location) -> Epoch:
-    """Class folders by DataLoader as torchvision's documentation has it: Pillow, float32."""
+    """DataLoader on class folders as in torchvision's documentation: Pillow and float32."""
     from torchvision.datasets.folder import pil_loader
 
     return _image_folder(location, pil_loader, _pillow_preparation())
@@ -362,7 +372,10 @@ def _image_folder(
 
 
 def _epochs(loader: Iterable[tuple[Any, Any]]) -> Epoch:
-    """Epochs of a loader that counts them itself, normalised if they are not yet."""
+    """Return the epochs of a loader that counts its epochs itself.
+
+    Batches of uint8 are normalised.
+    """
 
     def epoch(number: int) -> Iterator[tuple[Any, Any]]:
         for images, labels in loader:
@@ -373,7 +386,7 @@ def _epochs(loader: Iterable[tuple[Any, Any]]) -> Epoch:
 
 
 def _tensor_preparation(normalise: bool) -> Callable[[Any], Any]:
-    """torchvision's transforms, version 2, of uint8 tensors."""
+    """Return torchvision's transforms (version 2) for uint8 tensors."""
     import torch
     from torchvision.transforms import v2
 
@@ -386,7 +399,7 @@ def _tensor_preparation(normalise: bool) -> Callable[[Any], Any]:
 
 
 def _pillow_preparation() -> Callable[[Any], Any]:
-    """torchvision's transforms of Pillow's images."""
+    """Return torchvision's transforms for images of Pillow."""
     from torchvision import transforms
 
     prepare: Callable[[Any], Any] = transforms.Compose(
@@ -406,7 +419,7 @@ def _rgb(image: Any) -> Any:
 
 
 def _decoded(data: bytes) -> Any:
-    """A uint8 tensor (3, H, W) by torchvision's decoder."""
+    """Decode a JPEG by torchvision to a uint8 tensor (3, H, W)."""
     import torch
     from torchvision.io import ImageReadMode, decode_jpeg
 

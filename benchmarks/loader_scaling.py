@@ -1,13 +1,14 @@
-"""How fast ``dataprep.to_torch`` is with more and more threads, and with more and more workers.
+"""Measure the rate of ``dataprep.to_torch`` for several numbers of threads and of workers.
 
 ``python -m benchmarks.loader_scaling SHARDS`` measures each number of threads of one process, then
 each number of worker processes of a ``DataLoader``, with uint8 and with float32 batches of 64.
-Samples are read in random order from the page cache; each is cropped at random to 224 pixels and
-flipped. Nothing consumes the batches. The rate follows the rules of ``iobench``
-(docs/loaders.md): it is a steady state if an epoch is long enough for all workers, otherwise
-it covers three whole epochs with their starts.
+Samples are read in random order from the page cache. Each image is cropped at random to 224 pixels
+and may be flipped. Nothing consumes the batches. The rate follows the rules of ``iobench``
+(docs/loaders.md). If an epoch is long enough for all workers, it is the rate in steady state.
+Otherwise it covers three whole epochs with their starts.
 
-Each point is measured in a process of its own, which is a fork of one that has imported everything.
+Each point is measured in a process of its own. It is a fork of a process that has imported all
+libraries.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from iobench.trials.window import Minimum
 from iobench.trials.window_rules import choose_rule
 
 PREFETCH = 2
-"""Batches that each worker has ready: the default of ``DataLoader``."""
+"""The number of batches that each worker prepares in advance: the default of ``DataLoader``."""
 
 _IMPORTED_BEFORE = ["torch", "torch.utils.data", "cv2", "dataprep.reading.torch"]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is measured: ``count`` threads or workers that make batches of one type."""
+    """A number (``count``) of threads or workers that make batches of one type."""
 
     by: Literal["threads", "workers"]
     count: int
@@ -56,8 +57,12 @@ class Point:
 class LoaderRate:
     """The rate at a point.
 
-    ``rule`` is the rule by which it was measured. ``balance`` is the ratio of samples that arrived
-    to samples that were consumed while time counted.
+    Attributes:
+        by, count, dtype: the point.
+        samples_per_s: the rate.
+        rule: the rule by which it was measured.
+        balance: samples that arrived / samples that were consumed in the measured time; None if it
+            is unknown.
     """
 
     by: str
@@ -69,7 +74,13 @@ class LoaderRate:
 
 
 def rate_at(shards: str, point: Point, seconds: float) -> LoaderRate:
-    """Measure one point for at least ``seconds``."""
+    """Measure a point.
+
+    Args:
+        shards: an output of ``dataprep shard``.
+        point: the point.
+        seconds: the minimum time of the measurement.
+    """
     dataset = dataprep.open(shards)
     counter = dataset.count_reads()
     loader = _loader(dataset, point)
@@ -113,11 +124,11 @@ def _loader(dataset: dataprep.Dataset, point: Point) -> Any:
 
 
 def main() -> None:
-    """Measure all points; the result is written anew after each one."""
+    """Measure all points. The file with the results is written again after each point."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loader_scaling")
     parser.add_argument("shards", help="an output of dataprep shard")
     parser.add_argument("--counts", type=counts, default=[1, 2, 4, 8, 16], metavar="N,N")
-    parser.add_argument("--seconds", type=float, default=2.0, help="least time of a point")
+    parser.add_argument("--seconds", type=float, default=2.0, help="minimum time of a point")
     parser.add_argument("--to", type=Path, help="a JSON file for the rates of all points")
     options = parser.parse_args()
     context = multiprocessing.get_context("forkserver")

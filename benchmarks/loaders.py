@@ -1,9 +1,10 @@
-"""Loaders compared: JPEGs of one data set to normalised float32 batches, on two cores.
+"""Compare loaders that turn the JPEGs of a data set into normalised float32 batches, on two cores.
 
-Every loader reads the same JPEGs in the form that it prefers. A random resized crop to 224 pixels
-and a flip are drawn anew in each epoch; a batch has 64 images. Whole epochs are counted, from the
-construction of the loader, its start included; imports are not. Each epoch must have every sample
-once. The libraries are in an environment of their own: ``make bench ONLY=loaders``.
+Every loader reads the same JPEGs, in the form that it prefers. Each epoch draws new random resized
+crops to 224 pixels and new flips. A batch has 64 images. Whole epochs are measured, from the
+construction of the loader. The start of the loader is included, and imports are not. Each epoch
+must have every sample once. The libraries are in an environment of their own:
+``make bench ONLY=loaders``.
 """
 
 from __future__ import annotations
@@ -47,8 +48,12 @@ _VISION = ("torch", "torchvision")
 class Way:
     """One way of using a loader.
 
-    ``{package|Name}`` in ``name`` becomes the name and the version of the package. ``build`` is
-    the function that constructs the loader, ``form`` what it reads, ``modules`` what it imports.
+    Attributes:
+        name: its name. ``{package|Name}`` in it becomes the name and the version of the package.
+        build: ``module:function`` of the function that constructs the loader.
+        form: the form of the data set that it reads.
+        modules: the modules that it imports.
+        reads_s3: whether it can read from an S3 server.
     """
 
     name: str
@@ -59,16 +64,17 @@ class Way:
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """From the disk, and from an S3 server."""
+    """Yield a contest that reads from the disk, and a contest that reads from an S3 server."""
     images = min(workplace.images, IMAGES)
     root = str(workplace.root / f"loaders-{images}")
     forms(Path(root), workplace.sharded(images))
     rule = (
-        f"Rates are of whole epochs of {images:,} images from the construction of the loader, its "
-        "start included, imports not. Each epoch was checked to have every sample once. All "
-        "batches are float32 and normalised; where a loader hands over uint8, "
-        "`dataprep.normalise` in the main process is counted.",
-        "`tf.data` gives (N, 224, 224, 3), the others (N, 3, 224, 224).",
+        f"A rate is that of whole epochs of {images:,} images, from the construction of the "
+        "loader. It includes the start of the loader, but not its imports. Each epoch was checked "
+        "to have every sample once. All batches are float32 and normalised. If a loader returns "
+        "uint8, `dataprep.normalise` in the main process is included.",
+        "The batches of `tf.data` are (N, 224, 224, 3), and those of the others are "
+        "(N, 3, 224, 224).",
     )
     yield Contest(
         name="loaders-disk",
@@ -90,8 +96,9 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
         notes=(
             *rule,
             f"Every request waits {LATENCY_S * 1e3:.0f} ms. The server runs on the same "
-            "processors: store cpu share is how many of them it took. LitData and MosaicML "
-            "streaming keep what they fetch on the disk, so that their second epoch reads that.",
+            "processors. The store cpu share is the number of processors that it kept busy. "
+            "LitData and MosaicML streaming store fetched data on the disk, and their second epoch "
+            "reads from the disk.",
         ),
     )
 
@@ -224,44 +231,56 @@ _NOT_FROM_S3 = {
 def measured(
     build: str, form: str, root: str, epochs: int, s3: bool, imports: list[str]
 ) -> Measured:
-    """Construct a loader and read so many epochs, each of which is checked.
+    """Construct a loader, and read and check some epochs.
+
+    Args:
+        build: ``module:function`` of the function that constructs the loader.
+        form: the form of the data set that it reads.
+        root: the folder of all forms.
+        epochs: the number of epochs.
+        s3: whether to read from an S3 server.
+        imports: modules to import before the measurement.
 
     Raises:
-        RuntimeError: an epoch has not every sample once, or a batch is not of normalised float32.
+        RuntimeError: an epoch does not have every sample once, or a batch is not normalised
+            float32.
     """
     for name in (*imports, *_LATE_IMPORTS):
         _import(name)
     module, _, function = build.partition(":")
     construct = getattr(import_module(module), function)
-    forms = Forms(Path(root))
-    forms.path(form)  # writes it, if this is the first contender that needs it
+    data_forms = Forms(Path(root))
+    data_forms.path(form)  # Writes the form if it does not exist yet.
+    expected_labels = data_forms.labels()
     with ExitStack() as stack:
         cache = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=root, prefix="cache-")))
-        location = Location(forms, cache)
+        location = Location(data_forms, cache)
         others: dict[str, float] = {}
         if s3:
             limits = Limits(latency_s=LATENCY_S)
-            store = stack.enter_context(limited_store(limits, forms.folder(form)))
-            location = Location(forms, cache, store.url, store.uri)
+            store = stack.enter_context(limited_store(limits, data_forms.folder(form)))
+            location = Location(data_forms, cache, store.url, store.uri)
             others = stack.enter_context(store_share(store))
         started_s = time.perf_counter()
         epoch = construct(location)
-        ends_s = [started_s]
+        epoch_begin_s = started_s
+        durations_s = []
         for number in range(epochs):
             labels = _labels(epoch, number)
-            ends_s.append(time.perf_counter())
-            if labels != forms.labels():
-                raise RuntimeError(_difference(labels, forms.labels(), number))
-    images = forms.labels().total()
-    rates = {
-        f"{name}_epoch_img/s": images / (ends_s[number + 1] - ends_s[number])
-        for number, name in enumerate(("first", "second")[:epochs])
-    }
-    return Measured(epochs * images, ends_s[-1] - started_s, {**rates, **others})
+            epoch_end_s = time.perf_counter()
+            durations_s.append(epoch_end_s - epoch_begin_s)
+            epoch_begin_s = epoch_end_s
+            if labels != expected_labels:
+                raise RuntimeError(_difference(labels, expected_labels, number))
+    images = expected_labels.total()
+    rates = {}
+    for name, duration_s in zip(("first", "second"), durations_s, strict=False):
+        rates[f"{name}_epoch_img/s"] = images / duration_s
+    return Measured(epochs * images, epoch_end_s - started_s, {**rates, **others})
 
 
 def threads(location: Location) -> Epoch:
-    """``to_torch``: threads of this process make float32 batches."""
+    """``dataprep.to_torch``, with threads of this process that make float32 batches."""
     batches = _to_torch(location, dataprep.Augmentation(size=SIZE))
 
     def epoch(number: int) -> Iterator[tuple[Any, Any]]:
@@ -272,7 +291,10 @@ def threads(location: Location) -> Epoch:
 
 
 def workers(location: Location) -> Epoch:
-    """``to_torch`` in workers of a DataLoader makes uint8 batches, which are normalised here."""
+    """``dataprep.to_torch`` in workers of a DataLoader, which make uint8 batches.
+
+    The main process normalises them.
+    """
     from torch.utils.data import DataLoader
 
     batches = _to_torch(location, dataprep.Augmentation(size=SIZE, normalise=False))
@@ -294,29 +316,37 @@ def _to_torch(location: Location, augmentation: dataprep.Augmentation) -> Any:
 
 
 def _labels(epoch: Epoch, number: int) -> Counter[int]:
-    """Read an epoch and count its labels; the first batch is looked at."""
+    """Read an epoch, check its first batch, and count its labels."""
     labels: Counter[int] = Counter()
     for images, batch_labels in epoch(number):
         if not labels:
             _check_batch(images)
-        labels.update(np.asarray(_on_host(batch_labels)).ravel().astype(int).tolist())
+        label_array = np.asarray(_on_host(batch_labels)).ravel()
+        labels.update(label_array.astype(int).tolist())
     return labels
 
 
 def _check_batch(images: Any) -> None:
+    """Check that a batch has normalised float32 images of the right size.
+
+    Raises:
+        RuntimeError: it has not.
+    """
     shape = tuple(images.shape)[1:]
-    if "float32" not in str(images.dtype) or shape not in ((3, SIZE, SIZE), (SIZE, SIZE, 3)):
+    has_shape = shape in ((3, SIZE, SIZE), (SIZE, SIZE, 3))
+    if "float32" not in str(images.dtype) or not has_shape:
         raise RuntimeError(f"a batch has {images.dtype} images of shape {shape}")
     if float(np.asarray(_on_host(images)).min()) >= 0:
         raise RuntimeError("a batch is not normalised: none of its values is below 0")
 
 
 def _on_host(values: Any) -> Any:
-    """What NumPy can read; arrays of MXNet have to be asked."""
+    """Return values that NumPy can read. Arrays of MXNet must be converted."""
     return values.asnumpy() if hasattr(values, "asnumpy") else values
 
 
 def _difference(labels: Counter[int], expected: Counter[int], number: int) -> str:
+    """Return how the samples of an epoch differ from the samples of the data set."""
     lacking, extra = (expected - labels).total(), (labels - expected).total()
     return (
         f"epoch {number} has {labels.total():,} samples of {expected.total():,}: {lacking:,} are "
@@ -325,6 +355,7 @@ def _difference(labels: Counter[int], expected: Counter[int], number: int) -> st
 
 
 def _import(name: str) -> None:
+    """Import a module, and a framework in the way in which dataprep imports it."""
     from dataprep.reading.frameworks import import_framework
 
     if name in ("tensorflow", "mxnet", "torch"):
@@ -334,7 +365,7 @@ def _import(name: str) -> None:
 
 
 def _with_version(name: str) -> str:
-    """``{package|Name}`` with the version of the package, if it is installed."""
+    """Replace ``{package|Name}`` by the name, and by the version if the package is installed."""
     before, brace, rest = name.partition("{")
     if not brace:
         return name

@@ -27,7 +27,13 @@ BEGIN, END = "<!-- loaders -->", "<!-- end of loaders -->"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The machine of a run, and its contests with their rounds; ``s3`` may not have been run."""
+    """The result of a run.
+
+    Attributes:
+        machine: the description of the machine, as ``iobench.machine.environment`` returns it.
+        disk: the contest that reads from the disk, with its rounds.
+        s3: the contest that reads from an S3 server; None if it was not run.
+    """
 
     machine: Mapping[str, Any]
     disk: tuple[Contest, Rounds]
@@ -35,10 +41,11 @@ class Run:
 
     @property
     def circumstances(self) -> str:
-        """The machine, the number of rounds and of images, in a sentence."""
+        """The machine, and the numbers of rounds and of images, in a sentence."""
         contest, rounds = self.disk
-        runs = rounds.measured[contest.contenders[0].name]
-        images = runs[0].amount / int(contest.contenders[0].arguments["epochs"])
+        own = contest.contenders[0]
+        runs = rounds.measured[own.name]
+        images = runs[0].amount / int(own.arguments["epochs"])
         memory_gb = self.machine["memory_bytes"] / 1e9
         return (
             f"{self.machine['processors']} cores ({self.machine['processor']}), {memory_gb:.0f} GB "
@@ -51,7 +58,7 @@ def read(folder: Path) -> Run:
     """Read the result of a run.
 
     Raises:
-        KeyError: it does not have the contest from the disk.
+        KeyError: it does not have the contest that reads from the disk.
     """
     content = json.loads((folder / "result.json").read_text())
     contests = {saved["name"]: _contest(saved) for saved in content["contests"]}
@@ -59,7 +66,10 @@ def read(folder: Path) -> Run:
 
 
 def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
-    measured = {name: [Measured(**run) for run in runs] for name, runs in saved["rounds"].items()}
+    """Read a contest and its rounds from ``result.json``."""
+    measured = {}
+    for name, runs in saved["rounds"].items():
+        measured[name] = [Measured(**run) for run in runs]
     contenders = tuple(Contender(**fields) for fields in saved["contenders"])
     contest = Contest(
         saved["name"], saved["title"], saved["unit"], contenders, notes=tuple(saved["notes"])
@@ -68,40 +78,43 @@ def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
 
 
 def full(run: Run, note: str) -> str:
-    """Both tables, as the bench prints them, under headings of the second level."""
+    """Return the tables of all contenders, under headings of the second level."""
     tables = page(filter(None, [run.disk, run.s3])).strip().replace("### ", "## ")
     return f"{_sentences(run, note)}\n\n{tables}"
 
 
 def summary(run: Run, note: str) -> str:
-    """A table with each library's fastest way, from the disk and from S3."""
+    """Return a table with the fastest way of each library, from the disk and from S3."""
     head = ["loader, in its fastest way", "from the page cache, img/s", "`to_torch` is faster by"]
     if run.s3:
         head += ["from S3 behind 50 ms, img/s", "`to_torch` is faster by"]
     rows = [head, ["---"] * len(head)]
     for title in _titles(run.disk[0]):
-        cells = [*_cells(run.disk, title), *(_cells(run.s3, title) if run.s3 else ())]
-        rows.append([title, *cells])
+        row = [title, *_cells(run.disk, title)]
+        if run.s3:
+            row += _cells(run.s3, title)
+        rows.append(row)
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return f"{_sentences(run, note)}\n\n" + "\n".join(lines)
 
 
 def _sentences(run: Run, note: str) -> str:
+    """Return the sentences above the tables."""
     return f"{run.circumstances} {note}".strip()
 
 
 def _titles(contest: Contest) -> list[str]:
-    """Names of the libraries; both ways of this package."""
+    """Return the names of the libraries, and of both ways of this package."""
     return list(dict.fromkeys(_title(contender.name) for contender in contest.contenders))
 
 
 def _title(name: str) -> str:
-    """The library in the name of a contender; the whole name of one of ours."""
+    """Return the library in the name of a contender; the whole name for ways of this package."""
     return name if name.startswith("dataprep") else name.partition(",")[0]
 
 
 def _cells(contest_rounds: tuple[Contest, Rounds], title: str) -> Iterator[str]:
-    """The rate of a library's fastest way, and ours divided by it."""
+    """Yield the rate of a library's fastest way, and the rate of this package divided by it."""
     contest, rounds = contest_rounds
     ours = contest.contenders[0].name
     ways = [name for name in rounds.measured if _title(name) == title]
@@ -115,14 +128,15 @@ def _cells(contest_rounds: tuple[Contest, Rounds], title: str) -> Iterator[str]:
 
 
 def _rates(rounds: Rounds, name: str) -> Sequence[float]:
+    """Return the rate of a contender in each round."""
     return [run.rate for run in rounds.measured[name]]
 
 
 def replaced(text: str, block: str) -> str:
-    """The text with another block between the marks.
+    """Replace the text between the marks by a block.
 
     Raises:
-        ValueError: it has not both marks.
+        ValueError: the text does not have both marks.
     """
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)

@@ -1,8 +1,8 @@
-"""Loading: shards to training batches on two cores, beside tf.data and DataLoader over folders.
+"""Compare loading with tf.data, MXNet and a DataLoader over folders, on two cores.
 
-Each contender gives batches of 64 images, drawn anew in each epoch: a random resized crop to 224
-pixels and a flip, from the page cache. What is counted begins when batches come steadily and goes
-over several epochs, the pause between two of them included.
+Each contender returns batches of 64 images from the page cache. Each epoch draws new random resized
+crops to 224 pixels and new flips. The measurement begins after a warm-up. It covers several epochs,
+with the pauses between them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ _PEERS = "benchmarks.loading_peers"
 TF = "tf.data"
 FOLDER = "DataLoader over photographs"
 _NOTES = (
-    "tf.data's random crops have 0.38 of an image on average, the others' 0.44, and it decodes "
-    "by the faster, less exact inverse DCT, which is its default.",
-    "DataLoader has two workers and Pillow, which scales with antialiasing, as torchvision does.",
+    "A random crop of tf.data has 0.38 of an image on average, and a crop of the others has 0.44. "
+    "tf.data decodes by the faster and less exact inverse DCT, which is its default.",
+    "DataLoader has two workers. It uses Pillow, which scales with antialiasing, as torchvision "
+    "does.",
 )
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """Once pixels as each has them after resizing, once normalised."""
+    """Yield a contest for pixels as they are after resizing, and a contest for normalised ones."""
     images = min(workplace.images, _IMAGES)
     shards, files = str(workplace.sharded(images)), str(workplace.repeated(images))
     for normalise in (False, True):
@@ -36,10 +37,10 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
             arguments = {"place": where, "normalise": normalise, "images": 4 * images}  # noqa: B023
             return Contender(name, run, arguments, needs)
 
+        pixels = "normalised" if normalise else "pixels"
         yield Contest(
             name="loading-normalised" if normalise else "loading",
-            title="Loading, 2 cores: random resized crop and flip, "
-            + ("normalised" if normalise else "pixels"),
+            title=f"Loading, 2 cores: random resized crop and flip, {pixels}",
             unit="img",
             contenders=(
                 contender("dataprep.to_torch", f"{__name__}:ours", shards, "torch"),
@@ -48,12 +49,12 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
                 contender("MXNet ImageRecordIter", f"{_PEERS}:mxnet", shards, "mxnet"),
             ),
             cores=CORES,
-            notes=(_given(normalise), *_NOTES),
+            notes=(_batch_note(normalise), *_NOTES),
         )
 
 
 def ours(folder: str, normalise: bool, images: int) -> Measured:
-    """Batches of ``to_torch``, by threads of this process."""
+    """Measure ``dataprep.to_torch``, with threads of this process."""
     batches = _batches(folder, normalise)
 
     def epoch(number: int) -> Iterator[int]:
@@ -76,7 +77,8 @@ def _augmentation(normalise: bool) -> dataprep.Augmentation:
     return dataprep.Augmentation(size=SIZE, normalise=normalise)
 
 
-def _given(normalise: bool) -> str:
+def _batch_note(normalise: bool) -> str:
+    """Return the note below the table about the contents of the batches."""
     if normalise:
-        return "Batches are float32 of mean 0 and deviation 1."
-    return "Batches are uint8; of tf.data and MXNet float32, which is what they resize to."
+        return "Batches are float32 with mean 0 and standard deviation 1."
+    return "Batches are uint8. Those of tf.data and MXNet are float32, since they resize to it."

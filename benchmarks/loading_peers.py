@@ -1,4 +1,4 @@
-"""Other ways from images to training batches, each as its own documentation has it."""
+"""Other programs that turn images into training batches, used as their documentation shows."""
 
 from __future__ import annotations
 
@@ -19,43 +19,50 @@ BATCH = 64
 CORES = 2
 
 Epoch = Callable[[int], Iterator[int]]
-"""The number of an epoch to the sizes of its batches, each when it is there."""
+"""A function from the number of an epoch to the sizes of its batches, as the batches arrive."""
 
-_SHUFFLED = 2_048
+_SHUFFLE_BUFFER = 2_048
+"""The number of records in the shuffle buffer of tf.data."""
+
 _READERS = 10
+"""The number of shards that tf.data reads at the same time."""
+
+_WARM_UP_SHARE = 16
+"""The number of images in the measurement for each image in the warm-up."""
 
 
 def steady(epoch: Epoch, images: int) -> Measured:
-    """At least so many images in whole epochs, after a sixteenth as many that are not counted.
+    """Measure whole epochs until at least ``images`` images have arrived after a warm-up.
 
-    tf.data tunes itself meanwhile, and workers start.
+    The warm-up has a sixteenth of the images. In this time workers start, and tf.data tunes itself.
     """
-    warm_up = max(1, images // 16 // BATCH)  # batches
-    seen = batches = number = 0
+    warm_up_batches = max(1, images // _WARM_UP_SHARE // BATCH)
+    counted_images = batches = number = 0
     started_s = time.perf_counter()
-    while seen < images:
+    while counted_images < images:
         for size in epoch(number):
             batches += 1
-            if batches > warm_up:
-                seen += size
-            elif batches == warm_up:
+            if batches > warm_up_batches:
+                counted_images += size
+            elif batches == warm_up_batches:
                 started_s = time.perf_counter()
         number += 1
-    return Measured(seen, time.perf_counter() - started_s)
+    return Measured(counted_images, time.perf_counter() - started_s)
 
 
 def tf_data(path: str, normalise: bool, images: int) -> Measured:
-    """Batches of ``tf_batches``."""
+    """Measure ``tf_batches``."""
     batches = tf_batches(path, normalise)
     return steady(lambda _: (int(labels.shape[0]) for _, labels in batches), images)
 
 
 def tf_batches(path: str, normalise: bool) -> Any:
-    """tf.data as TensorFlow's ImageNet example has it, everything left to AUTOTUNE.
+    """Return batches of tf.data as in TensorFlow's ImageNet example, tuned by AUTOTUNE.
 
-    Shards interleaved, records shuffled; a distorted bounding box, only that part decoded,
-    flipped, resized bilinearly. Order may depend on timing, which is faster. Pixels are
-    normalised a row at a time: as the example does it, by the last axis of 3, takes longer.
+    Shards are interleaved, and records are shuffled. Only a random part of each image is decoded.
+    It may be flipped, and is resized bilinearly. The order may depend on timing, which is faster.
+    Pixels are normalised by rows. The example normalises them by the last axis, which has a length
+    of 3 and takes longer.
     """
     from dataprep.reading.frameworks import import_framework
 
@@ -65,7 +72,7 @@ def tf_batches(path: str, normalise: bool) -> Any:
     records = records.interleave(
         tf.data.TFRecordDataset, cycle_length=_READERS, num_parallel_calls=tf.data.AUTOTUNE
     )
-    samples = records.shuffle(_SHUFFLED).map(
+    samples = records.shuffle(_SHUFFLE_BUFFER).map(
         _tf_preparation(tf, normalise), num_parallel_calls=tf.data.AUTOTUNE
     )
     batches = samples.batch(BATCH).prefetch(tf.data.AUTOTUNE)
@@ -108,10 +115,10 @@ def _tf_preparation(tf: Any, normalise: bool) -> Any:
 
 
 def folder(path: str, normalise: bool, images: int) -> Measured:
-    """torch's DataLoader over class folders, with what torchvision's transforms do, by Pillow.
+    """Measure torch's DataLoader over class folders, with the transforms of torchvision by Pillow.
 
-    ImageFolder, RandomResizedCrop, RandomHorizontalFlip, then ToTensor and Normalize, or
-    PILToTensor; two workers that stay, everything else by default.
+    These are ImageFolder, RandomResizedCrop and RandomHorizontalFlip, and then ToTensor and
+    Normalize, or PILToTensor. There are two persistent workers. Other options have their defaults.
     """
     from torch.utils.data import DataLoader
 
@@ -127,7 +134,7 @@ def folder(path: str, normalise: bool, images: int) -> Measured:
 
 
 class Folder:
-    """Images of class folders as tensors (3, 224, 224), with the number of their class."""
+    """A data set of class folders: images as tensors (3, 224, 224), with the class's number."""
 
     def __init__(self, folder: str, normalise: bool) -> None:
         self._files = photographs(Path(folder))
@@ -153,13 +160,14 @@ class Folder:
             image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         tensor = torch.from_numpy(np.array(image, copy=True)).permute(2, 0, 1).contiguous()
         if self._normalise:
-            mean, std = (torch.tensor(of)[:, None, None] for of in (IMAGENET_MEAN, IMAGENET_STD))
+            mean = torch.tensor(IMAGENET_MEAN)[:, None, None]
+            std = torch.tensor(IMAGENET_STD)[:, None, None]
             tensor = tensor.to(torch.float32).div(255).sub_(mean).div_(std)
         return tensor, self._labels[path.parent.name]
 
 
 def torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
-    """Left, top, width and height, drawn by torch as RandomResizedCrop draws them."""
+    """Draw a crop as torchvision's RandomResizedCrop does. Returns left, top, width and height."""
     import torch
 
     low, high = (math.log(ratio) for ratio in ASPECT)
@@ -177,13 +185,13 @@ def torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
 
 
 def mxnet(path: str, normalise: bool, images: int) -> Measured:
-    """Batches of ``mxnet_epochs``."""
+    """Measure ``mxnet_epochs``."""
     epoch = mxnet_epochs(path, normalise)
     return steady(lambda number: (int(labels.shape[0]) for _, labels in epoch(number)), images)
 
 
 def mxnet_epochs(path: str, normalise: bool) -> Callable[[int], Iterator[tuple[Any, Any]]]:
-    """ImageRecordIter over the RecordIO shards, through ``to_mxnet``: its decoder, its crops."""
+    """Return epochs of MXNet's ImageRecordIter over RecordIO shards, with its decoder and crops."""
     batches = dataprep.to_mxnet(
         dataprep.open(path, format="recordio"),
         batch_size=BATCH,

@@ -1,4 +1,4 @@
-"""S3: sharding to a store limited in rate and latency, and reading shards from it."""
+"""Measure sharding to a store with a limited rate, and reading shards from a limited store."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OURS = "dataprep shard"
 _ALONE = "the slower of the two alone"
 _S5CMD = "s5cmd cp"
 _STORE = (
-    "store cpu share: processors that the limited store took, which runs on the same ones: the "
-    "proxy of iobench.servers.fault_proxy with objects in its memory."
+    "store cpu share: the number of processors that the limited store kept busy. It runs on the "
+    "same processors: it is the proxy of iobench.servers.fault_proxy with objects in its memory."
 )
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """Overlap at two rates, reading."""
+    """Yield two contests of uploading while encoding, and a contest of reading."""
     yield _overlap(workplace, 1.0, "overlap", "uploading alone takes as long as encoding alone")
     yield _overlap(workplace, 2.0, "overlap-slow", "uploading alone takes twice as long")
     yield _reading(workplace)
@@ -52,8 +52,8 @@ def _overlap(workplace: Workplace, times: float, name: str, when: str) -> Contes
         ),
         cores=WORKERS,
         notes=(
-            f"{_ALONE}: the same job to the local disk, and putting its shards into the same "
-            f"limited store from {WORKERS} threads.",
+            f"{_ALONE}: the same job writes to the local disk, and {WORKERS} threads put its "
+            "shards into the same limited store. The longer of both times counts.",
             _STORE,
         ),
     )
@@ -73,15 +73,15 @@ def _reading(workplace: Workplace) -> Contest:
         ),
         cores=WORKERS,
         notes=(
-            "dataprep.open: every sample in order, checksums checked, labels and images taken "
-            f"out; {_S5CMD}: the same objects into files, nothing checked.",
+            "dataprep.open reads every sample in order, checks its checksum, and returns label and "
+            f"image. {_S5CMD} copies the same objects into files, and checks nothing.",
             _STORE,
         ),
     )
 
 
 def to_store(root: str, source: str, shard_bytes: int, times: float) -> Measured:
-    """``dataprep shard`` from local files to the limited store, from start to manifest."""
+    """Measure a job from local files to the limited store, from its start to its manifest."""
     _, rate = _encoded(Path(root), source, shard_bytes)
     with limited_store(Limits(rate / times)) as store, store_share(store) as share:
         samples, seconds = _shard(source, f"{store.uri}/out", shard_bytes, store.url)
@@ -89,7 +89,10 @@ def to_store(root: str, source: str, shard_bytes: int, times: float) -> Measured
 
 
 def slower_alone(root: str, source: str, shard_bytes: int, times: float) -> Measured:
-    """The same job to the local disk; its shards put into the limited store; the slower of both."""
+    """Measure the same job to the local disk, and putting its shards into the limited store.
+
+    The longer of both times counts.
+    """
     from dataprep.stores import open_store
 
     folder, rate = _encoded(Path(root), source, shard_bytes)
@@ -107,7 +110,7 @@ def slower_alone(root: str, source: str, shard_bytes: int, times: float) -> Meas
 
 
 def read(folder: str) -> Measured:
-    """Every sample of an opened data set, from one end to the other."""
+    """Read every sample of a data set in order."""
     import dataprep
 
     limits = Limits(READ_BYTES_PER_S, LATENCY_S)
@@ -126,7 +129,7 @@ def read(folder: str) -> Measured:
 
 
 def s5cmd(folder: str) -> Measured:
-    """``s5cmd cp`` of the shards into a folder of the same disk."""
+    """Copy the shards by ``s5cmd cp`` into a folder on the disk of ``folder``."""
     limits = Limits(READ_BYTES_PER_S, LATENCY_S)
     with (
         tempfile.TemporaryDirectory(dir=Path(folder).parent) as target,
@@ -139,17 +142,22 @@ def s5cmd(folder: str) -> Measured:
 
 
 def _encoded(root: Path, source: str, shard_bytes: int) -> tuple[Path, float]:
-    """The job's shards on the local disk, and bytes a second at which they were made; once."""
-    folder, settings_file = root / f"encoded-{shard_bytes}", root / f"encoded-{shard_bytes}.json"
-    if not settings_file.exists():
+    """Run the job to the local disk, unless an earlier call has done it.
+
+    Returns:
+        The folder of its output, and the rate in bytes per second at which the shards were made.
+    """
+    folder = root / f"encoded-{shard_bytes}"
+    rate_file = root / f"encoded-{shard_bytes}.json"
+    if not rate_file.exists():
         _, seconds = _shard(source, str(folder), shard_bytes)
         size = sum(path.stat().st_size for path in photographs(folder / "tfrecord"))
-        settings_file.write_text(json.dumps({"bytes_per_s": size / seconds}))
-    return folder, json.loads(settings_file.read_text())["bytes_per_s"]
+        rate_file.write_text(json.dumps({"bytes_per_s": size / seconds}))
+    return folder, json.loads(rate_file.read_text())["bytes_per_s"]
 
 
 def _shard(source: str, output: str, shard_bytes: int, endpoint: str = "") -> tuple[int, float]:
-    """Samples written, and seconds."""
+    """Run a job. Returns the number of samples that it wrote, and its seconds."""
     import dataprep
 
     config: Mapping[str, Any] = {

@@ -1,7 +1,6 @@
-"""Packing only: images that need no conversion into shards, beside copying the same files.
+"""Compare packing of images that need no conversion with copying the same files.
 
-The page cache holds the sources of both; what both write goes to the same disk, and both end
-with ``sync``.
+Both read from the page cache and write to the same disk, and both end with ``sync``.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MB = 1e6
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """``dataprep shard`` with nothing to convert beside ``cp -r`` and ``sync``."""
+    """Yield the contest of ``dataprep shard``, without conversion, and ``cp -r``."""
     files = packed(workplace, _TIMES * workplace.images)
     arguments = {"files": str(files), "outputs": str(workplace.root)}
 
@@ -46,15 +45,18 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
         ),
         cores=_WORKERS,
         notes=(
-            "MB/s are those of the whole command, its start and its plan included; steady is "
-            "what a larger job comes to: shards stored after each worker's first, by the times "
-            "of their receipts. The sources are in the page cache.",
+            "MB/s is the rate of the whole command, with its start and its plan. The steady rate "
+            "predicts the rate of a larger job: it counts the shards after the first shard of "
+            "each worker, by the times of their receipts. The sources are in the page cache.",
         ),
     )
 
 
 def packed(workplace: Workplace, images: int) -> Path:
-    """Class folders of so many images of the target size: hard links to a thousand at most."""
+    """Make class folders with images of the target size, unless they exist.
+
+    At most 1,000 images are made. Other files are hard links to them.
+    """
     folder = workplace.root / f"small-{images}"
     if folder.exists():
         return folder
@@ -74,7 +76,13 @@ def packed(workplace: Workplace, images: int) -> Path:
 
 
 def shard(files: str, outputs: str, check: str) -> Measured:
-    """The command: one format, two workers, defaults but for what ``check`` says; then ``sync``."""
+    """Run ``dataprep shard`` with one format and two workers, and then ``sync``.
+
+    Args:
+        files: class folders.
+        outputs: the folder in which the output is made. It is removed at the end.
+        check: the value of ``image.check``.
+    """
     amount = _warm(files)
     output = Path(tempfile.mkdtemp(prefix="shards-", dir=outputs))
     command = [
@@ -96,8 +104,8 @@ def shard(files: str, outputs: str, check: str) -> Measured:
 def copy(files: str, outputs: str) -> Measured:
     """``cp -r``, then ``sync``.
 
-    Copies of before are emptied, not removed: ext4 gives an inode that was freed seconds ago to
-    no new file, and searching for others slows ``cp`` to a third.
+    The copies are emptied, and not removed. ext4 does not give an inode that was freed a few
+    seconds ago to a new file. Searching for other inodes slows the next ``cp`` to a third.
     """
     amount = _warm(files)
     output = tempfile.mkdtemp(prefix="copy-", dir=outputs)
@@ -112,18 +120,24 @@ def copy(files: str, outputs: str) -> Measured:
 
 
 def _warm(files: str) -> float:
-    """Read all files, so that the page cache has them; their MB."""
+    """Read all files, so that they are in the page cache. Returns their size in MB."""
     return sum(len(path.read_bytes()) for path in photographs(Path(files))) / _MB
 
 
 def _steady(output: Path) -> float | None:
-    """MB of shards a second from each worker's first receipt to the last; None for too few."""
-    keys = []
+    """Return the rate in MB/s after the first shard of each worker; None if there are few shards.
+
+    The time is that from the receipt of the last worker's first shard to the last receipt.
+    """
+    shards = []
     for receipt in (output / "receipts").rglob("*.json"):
-        shards = (output / "tfrecord").glob(f"{receipt.stem}*")
-        keys.append((receipt.stat().st_mtime, sum(path.stat().st_size for path in shards)))
-    keys.sort()
-    if len(keys) < 2 * _WORKERS + 1:
+        paths = (output / "tfrecord").glob(f"{receipt.stem}*")
+        shard_bytes = sum(path.stat().st_size for path in paths)
+        shards.append((receipt.stat().st_mtime, shard_bytes))
+    shards.sort()
+    if len(shards) < 2 * _WORKERS + 1:
         return None
-    after = keys[_WORKERS - 1 :]
-    return sum(size for _, size in after[1:]) / _MB / (after[-1][0] - after[0][0])
+    begin_s, _ = shards[_WORKERS - 1]
+    end_s, _ = shards[-1]
+    steady_bytes = sum(shard_bytes for _, shard_bytes in shards[_WORKERS:])
+    return steady_bytes / _MB / (end_s - begin_s)

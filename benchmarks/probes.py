@@ -1,4 +1,4 @@
-"""The probes beside the tools that everybody knows: disks beside fio, stores beside s5cmd."""
+"""Compare the probes of iobench with well-known tools: fio for disks, and s5cmd for stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _FILE_BYTES = 2**31
 _SECONDS = 2.0
 _BLOCKS = {"128K": 2**17, "1M": 2**20}
 _PARALLEL = (1, 8)
-_KINDS = (("read", "direct"), ("read", "cold"), ("read", "warm"), ("write", "direct"))
+_OPERATIONS = (("read", "direct"), ("read", "cold"), ("read", "warm"), ("write", "direct"))
+"""Operations with the state of the page cache."""
+
 _OBJECT_BYTES = 16 * 2**20
 _POOL_BYTES = 400 * 10**6
 _CONNECTIONS = 8
@@ -32,8 +34,10 @@ _LIMITS = Limits(bytes_per_s=200e6, latency_s=0.02)
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """Reads and writes of blocks by processes side by side, and reads of objects."""
-    for (operation, cache), block, parallelism in itertools.product(_KINDS, _BLOCKS, _PARALLEL):
+    """Yield contests of reads and writes on a disk, and a contest of reads from a store."""
+    for (operation, cache), block, parallelism in itertools.product(
+        _OPERATIONS, _BLOCKS, _PARALLEL
+    ):
         yield _disk(str(workplace.root), operation, cache, block, parallelism)
     yield _objects(str(workplace.root))
 
@@ -64,29 +68,33 @@ def _disk(root: str, operation: str, cache: str, block: str, parallelism: int) -
 
 
 def _objects(root: str) -> Contest:
-    clients = ("boto3", "obstore")
+    run = f"{__name__}:on_store"
+    rate_mb_per_s, latency_ms = _LIMITS.bytes_per_s / 1e6, _LIMITS.latency_s * 1e3
     return Contest(
         name="object-probe",
         title=f"Object probe, objects of {_OBJECT_BYTES // 2**20} MiB at "
-        f"{_LIMITS.bytes_per_s / 1e6:.0f} MB/s and {_LIMITS.latency_s * 1e3:.0f} ms a request",
+        f"{rate_mb_per_s:.0f} MB/s and {latency_ms:.0f} ms a request",
         unit="MB",
         contenders=(
-            *(
-                Contender(f"iobench, {client}", f"{__name__}:on_store", {"client": client}, needs)
-                for client, needs in zip(clients, ((), ("obstore",)), strict=True)
-            ),
+            Contender("iobench, boto3", run, {"client": "boto3"}),
+            Contender("iobench, obstore", run, {"client": "obstore"}, ("obstore",)),
             Contender(_S5CMD, f"{__name__}:by_s5cmd", {"root": root}, ("s5cmd",)),
         ),
         cores=_CORES,
         notes=(
-            f"iobench: {_CONNECTIONS} connections, each object once, dropped as it comes. "
-            f"{_S5CMD}: as many at once as it likes, the same objects into files, with its start.",
+            f"iobench reads each object once over {_CONNECTIONS} connections, and discards it. "
+            f"{_S5CMD} decides itself how many connections it opens. It copies the same objects "
+            "into files, and its time includes its start.",
         ),
     )
 
 
 def on_disk(root: str, params: Mapping[str, Any]) -> Measured:
-    """One trial of the disk probe. Raises RuntimeError where it was not as cold as asked."""
+    """Run a trial of the disk probe.
+
+    Raises:
+        RuntimeError: the page cache was not in the requested state.
+    """
     outcome = disk.run(TrialSpec("disk", params), _context("disk/here", Location(root, "empty")))
     if outcome.cold and outcome.cold.label != params["cache"]:
         raise RuntimeError(f"{params['cache']} was asked: {outcome.cold.label}, {outcome.cold.why}")
@@ -94,7 +102,7 @@ def on_disk(root: str, params: Mapping[str, Any]) -> Measured:
 
 
 def on_store(client: str) -> Measured:
-    """One trial of the object probe, each object of its pool once."""
+    """Run a trial of the object probe, which reads each object of its pool once."""
     params = {
         "store": "here",
         "client": client,
@@ -107,14 +115,13 @@ def on_store(client: str) -> Measured:
     }
     with limited_store(_LIMITS) as store, store_share(store) as share:
         location = Location(store.uri, "empty", store.options())
-        measured = _measured(
-            objects.run(TrialSpec("object", params), _context("store/here", location))
-        )
+        outcome = objects.run(TrialSpec("object", params), _context("store/here", location))
+    measured = _measured(outcome)
     return Measured(measured.amount, measured.seconds, share)
 
 
 def by_s5cmd(root: str) -> Measured:
-    """s5cmd's copy of the same objects."""
+    """Copy the same objects by s5cmd."""
     from dataprep.stores import open_store
 
     with limited_store(_LIMITS) as store, tempfile.TemporaryDirectory(dir=root) as target:

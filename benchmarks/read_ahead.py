@@ -1,7 +1,8 @@
-"""Read-ahead: the first batch behind a slow link, and the rate over a store that is far away.
+"""Measure read-ahead: the first batch over a slow link, and the rate over a link with latency.
 
-``python -m benchmarks.read_ahead SHARDS --against CHECKOUT`` measures this checkout and another one
-in interleaved pairs, each measurement in a process of its own. The store is ``limited_store``.
+``python -m benchmarks.read_ahead SHARDS --against CHECKOUT`` measures this checkout and another
+one. The measurements of both are interleaved, and each is in a process of its own. The store is
+``limited_store``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ WARM_IMPORTS = ("torch", "boto3", "cv2")
 
 
 def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
-    """Seconds from ``to_torch`` to the first batch, or samples/s of epochs with their starts."""
+    """Measure the time to the first batch, or the rate of epochs with their starts.
+
+    Args:
+        url: the endpoint of the store.
+        uri: the address of the data set.
+        epochs: the number of epochs; 0 to measure only the first batch.
+        workers: the number of workers of a DataLoader; 0 for threads of this process.
+
+    Returns:
+        ``first_batch_s``: the seconds from ``to_torch`` to the first batch; or ``samples_per_s``.
+    """
     import dataprep
     from dataprep.stores import StoreOptions
 
@@ -56,7 +67,12 @@ def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
 
 
 def once(checkout: Path, arguments: list[Any]) -> float:
-    """One measurement with the package of a checkout."""
+    """Run ``measured`` with the package of a checkout, and return its figure.
+
+    Args:
+        checkout: the folder of the checkout.
+        arguments: the arguments of ``measured``.
+    """
     done = subprocess.run(
         [sys.executable, __file__, "--child", json.dumps(arguments)],
         env={**os.environ, "PYTHONPATH": str(checkout)},
@@ -64,11 +80,12 @@ def once(checkout: Path, arguments: list[Any]) -> float:
         check=True,
         text=True,
     )
-    return float(next(iter(json.loads(done.stdout).values())))
+    (figure,) = json.loads(done.stdout).values()
+    return float(figure)
 
 
 def main() -> None:
-    """Measure, and print the median of each checkout and of the ratio of the pairs."""
+    """Measure each case, and print the median figure and the median ratio of the pairs."""
     from benchmarks.limited_store import Limits, limited_store
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -76,23 +93,23 @@ def main() -> None:
     parser.add_argument("--against", type=Path)
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--epochs", type=int, default=4)
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     here = Path(__file__).parent.parent
     link, away = Limits(bytes_per_s=LINK_BYTES_PER_S), Limits(latency_s=LATENCY_S)
     cases = [
         ("first batch behind 12 MB/s, s", link, 0, 0),
-        ("two threads over 50 ms, samples/s", away, chosen.epochs, 0),
-        ("two workers over 50 ms, samples/s", away, chosen.epochs, 2),
+        ("two threads over 50 ms, samples/s", away, options.epochs, 0),
+        ("two workers over 50 ms, samples/s", away, options.epochs, 2),
     ]
     for name, limits, epochs, workers in cases:
-        with limited_store(limits, chosen.shards) as store:
+        with limited_store(limits, options.shards) as store:
             arguments = [store.url, store.uri, epochs, workers]
             figures: list[float] = []
             ratios: list[float] = []
-            for _ in range(chosen.pairs):
+            for _ in range(options.pairs):
                 figures.append(once(here, arguments))
-                if chosen.against is not None:
-                    ratios.append(figures[-1] / once(chosen.against, arguments))
+                if options.against is not None:
+                    ratios.append(figures[-1] / once(options.against, arguments))
         line = f"{name}: median {statistics.median(figures):,.2f} of {figures}"
         if ratios:
             line += f"; {statistics.median(ratios):.3f} of the other checkout's, {sorted(ratios)}"

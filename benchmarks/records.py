@@ -1,7 +1,8 @@
-"""Records of a data set's own shards, written and read by one core, beside TensorFlow and MXNet.
+"""Compare writing and reading of records with TensorFlow and MXNet, on one core.
 
-Each pass over all records goes to a new file in memory. MB are of payload. Peers are called from
-Python as their own documentation has it.
+The records are those of a data set. They are written to new files in memory several times, or read
+from a file in memory several times. MB count the payload only. The other libraries are called from
+Python as their documentation shows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MB = 1e6
 
 
 def contests(workplace: Workplace) -> Iterator[Contest]:
-    """TFRecord beside TensorFlow, RecordIO beside MXNet's C++."""
+    """Yield contests for TFRecord with TensorFlow, and for RecordIO with the C++ of MXNet."""
     arguments = {"shards": str(workplace.sharded(min(workplace.images, IMAGES)))}
     tensorflow, mxnet = ("tensorflow", "tf"), ("mxnet", "mxnet")
     for name, title, (needs, prefix) in (
@@ -46,7 +47,7 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
 
 
 def write_tfrecord(shards: str) -> Measured:
-    """``TFRecordWriter``."""
+    """Write TFRecord by ``dataprep.TFRecordWriter``."""
 
     def write(payloads: list[bytes], path: Path) -> None:
         with dataprep.TFRecordWriter(path) as writer:
@@ -57,7 +58,7 @@ def write_tfrecord(shards: str) -> Measured:
 
 
 def tf_write(shards: str) -> Measured:
-    """``tf.io.TFRecordWriter``, no compression."""
+    """Write TFRecord by ``tf.io.TFRecordWriter``, without compression."""
     tf: Any = import_framework("tensorflow")
 
     def write(payloads: list[bytes], path: Path) -> None:
@@ -69,7 +70,10 @@ def tf_write(shards: str) -> Measured:
 
 
 def read_tfrecord(shards: str) -> Measured:
-    """``read_tfrecords`` over a mapped file: views, both checksums checked."""
+    """Read TFRecord by ``dataprep.read_tfrecords`` as views of a mapped file.
+
+    Both checksums of each record are checked.
+    """
 
     def read(path: Path) -> int:
         with _mapped(path) as view:
@@ -79,24 +83,23 @@ def read_tfrecord(shards: str) -> Measured:
 
 
 def tf_read(shards: str) -> Measured:
-    """``TFRecordDataset``, one record at a time to NumPy."""
+    """Read TFRecord by ``tf.data.TFRecordDataset``, one record at a time to NumPy."""
     tf: Any = import_framework("tensorflow")
 
     def read(path: Path) -> int:
-        return sum(
-            [len(record) for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()]
-        )
+        records = tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+        return sum([len(record) for record in records])
 
     return _reading(_tfrecords(shards), dataprep.TFRecordWriter, read)
 
 
 def write_recordio(shards: str) -> Measured:
-    """``RecordIOWriter``, and the index made of the offsets that it returns."""
+    """Write RecordIO by ``dataprep.RecordIOWriter``, and an index from the offsets it returns."""
     return _writing(_recordio(shards), _write_indexed)
 
 
 def mxnet_write(shards: str) -> Measured:
-    """``MXIndexedRecordIO``."""
+    """Write RecordIO and its index by ``mxnet.recordio.MXIndexedRecordIO``."""
     mxnet: Any = import_framework("mxnet")
 
     def write(payloads: list[bytes], path: Path) -> None:
@@ -110,7 +113,7 @@ def mxnet_write(shards: str) -> Measured:
 
 
 def read_recordio(shards: str) -> Measured:
-    """``read_recordio`` over a mapped file: views."""
+    """Read RecordIO by ``dataprep.read_recordio`` as views of a mapped file."""
 
     def read(path: Path) -> int:
         with _mapped(path) as view:
@@ -120,7 +123,7 @@ def read_recordio(shards: str) -> Measured:
 
 
 def mxnet_read(shards: str) -> Measured:
-    """``MXRecordIO``."""
+    """Read RecordIO by ``mxnet.recordio.MXRecordIO``."""
     mxnet: Any = import_framework("mxnet")
 
     def read(path: Path) -> int:
@@ -159,10 +162,10 @@ def _write_indexed(payloads: list[bytes], path: Path, kind: Any = dataprep.Recor
 
 
 def _writing(payloads: list[bytes], write: Callable[[list[bytes], Path], object]) -> Measured:
-    """The payloads written several times, in memory."""
+    """Measure ``PASSES`` calls of a function that writes all payloads to a new file in memory."""
     seconds = 0.0
     with _folder() as folder:
-        write(payloads, folder / "warm")  # also so that the system has this much memory at hand
+        write(payloads, folder / "warm")  # After this call, the system has enough free memory.
         (folder / "warm").unlink()
         for number in range(PASSES):
             path = folder / f"{number}.records"
@@ -174,7 +177,16 @@ def _writing(payloads: list[bytes], write: Callable[[list[bytes], Path], object]
 
 
 def _reading(payloads: list[bytes], writer: Any, read: Callable[[Path], int]) -> Measured:
-    """The payloads read several times from one file in memory; ``read`` returns their bytes."""
+    """Measure ``PASSES`` calls of a function that reads all payloads from a file in memory.
+
+    Args:
+        payloads: the payloads.
+        writer: the class that writes the file.
+        read: reads a file, and returns the number of bytes of all payloads.
+
+    Raises:
+        RuntimeError: the function does not read all payloads.
+    """
     total = sum(map(len, payloads))
     with _folder() as folder:
         path = folder / "all.records"

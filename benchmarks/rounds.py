@@ -1,7 +1,8 @@
-"""Contests run: each contender in a process of its own, in rounds.
+"""Run contests in rounds. Each contender runs in a process of its own.
 
-``python -m benchmarks.rounds FD`` is that process. It reads ``{"run": "module:function",
-"arguments": {...}}`` from stdin and writes what the function measured to the descriptor, as JSON.
+``python -m benchmarks.rounds FD`` is the program of this process. It reads
+``{"run": "module:function", "arguments": {...}}`` from stdin, calls the function, and writes the
+``Measured`` that it returns to the file descriptor FD, as JSON.
 """
 
 from __future__ import annotations
@@ -20,23 +21,25 @@ from benchmarks.contest import Contender, Contest, Measured, Rounds
 from iobench.machine.processes import find_program
 
 _LIMIT_S = 1800
-_MOST_STDERR = 600
+"""How long a contender may run."""
+
+_MAX_STDERR_CHARACTERS = 600
 _PYTHON_ERROR = re.compile(r"[\w.]+(Error|Exception|Failed)\w*: ")
 
 
 class ContenderFailed(RuntimeError):
-    """A contender ended without a measurement; the message has the end of its stderr."""
+    """A contender ended without a measurement. The message has the end of its stderr."""
 
     @property
     def reason(self) -> str:
-        """The last line that names an error of Python, or the last line of the message."""
+        """The last line that names an error of Python, or else the last line of the message."""
         lines = str(self).splitlines()
         errors = [line for line in lines if _PYTHON_ERROR.match(line)]
         return (errors or lines)[-1].strip()
 
 
 def missing(contender: Contender) -> list[str]:
-    """What a contender needs and this machine does not have."""
+    """Return the modules and programs that a contender needs and this machine does not have."""
     return [need for need in contender.needs if not (_has_module(need) or find_program(need))]
 
 
@@ -48,12 +51,18 @@ def _has_module(name: str) -> bool:
 
 
 def run_contest(contest: Contest, repeats: int, note: Callable[[str], None]) -> Rounds:
-    """Run every contender in each of ``repeats`` rounds.
+    """Run every contender in each round.
 
-    A peer that is missing, cannot do this work, or fails has a reason instead of figures.
+    A contender that is not installed, that cannot do this work, or that fails has a reason instead
+    of figures.
+
+    Args:
+        contest: the contest.
+        repeats: the number of rounds.
+        note: receives a line about each result.
 
     Raises:
-        ContenderFailed: ours failed.
+        ContenderFailed: the first contender, which is that of this package, failed.
     """
     measured: dict[str, list[Measured]] = {}
     reasons: dict[str, str] = {}
@@ -84,7 +93,7 @@ def run_contest(contest: Contest, repeats: int, note: Callable[[str], None]) -> 
 
 
 def _why_not(contender: Contender) -> str:
-    """Why a contender is not run; empty if it is."""
+    """Return why a contender is not run; empty if it is run."""
     if contender.unable:
         return contender.unable
     lacking = missing(contender)
@@ -92,7 +101,11 @@ def _why_not(contender: Contender) -> str:
 
 
 def once(contender: Contender, cores: int) -> Measured:
-    """One run in a fresh process that may use so many processors.
+    """Run a contender once in a new process.
+
+    Args:
+        contender: the contender.
+        cores: the number of processors that the process may use.
 
     Raises:
         ContenderFailed: it ended without a measurement.
@@ -100,7 +113,8 @@ def once(contender: Contender, cores: int) -> Measured:
     reading, writing = os.pipe()
     request = {"run": contender.run, "arguments": dict(contender.arguments)}
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(before)[-cores:])  # the child and all that it starts inherit it
+    # The new process and its children inherit the affinity.
+    os.sched_setaffinity(0, sorted(before)[-cores:])
     try:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.rounds", str(writing)],
@@ -120,12 +134,14 @@ def once(contender: Contender, cores: int) -> Measured:
     with os.fdopen(reading) as answer:
         text = answer.read()
     if done.returncode or not text:
-        raise ContenderFailed(f"exit {done.returncode}: {done.stderr[-_MOST_STDERR:].strip()}")
+        raise ContenderFailed(
+            f"exit {done.returncode}: {done.stderr[-_MAX_STDERR_CHARACTERS:].strip()}"
+        )
     return Measured(**json.loads(text))
 
 
 def main() -> None:
-    """Run what stdin names."""
+    """Call the function that stdin names, and write what it measured."""
     request = json.load(sys.stdin)
     module, _, name = request["run"].partition(":")
     measured = getattr(import_module(module), name)(**request["arguments"])

@@ -1,10 +1,11 @@
-"""How fast ``dataprep shard`` is with more and more worker processes.
+"""Measure the rate of ``dataprep shard`` for several numbers of worker processes.
 
 ``python -m benchmarks.shard_scaling PHOTOS`` runs a job for each number of workers. The jobs resize
 to a short side of 224 pixels and write both formats. A job with more workers gets more photographs,
-so that each lasts about as long: ``--images-per-worker`` times the workers, ``--most-images`` at
-most. Photographs are repeated under new names. The rate is that of the shard phase, from the job
-file to the last receipt (``benchmarks.sharding``). The time of the whole command is kept beside it.
+so that all jobs take about the same time: ``--images-per-worker`` for each worker, and at most
+``--most-images``. Photographs are repeated under new names. The rate is that of the shard phase,
+from the job file to the last receipt (``benchmarks.sharding``). The time of the whole command is
+saved as well.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from benchmarks.workplace import Workplace
 SIZE = 224
 FORMATS = ("tfrecord", "recordio")
 SHARD_SIZE = "16MiB"
-"""Small enough for several shards per worker."""
+"""The size is small enough for several shards per worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobTimes:
-    """One job.
+    """The times of a job.
 
-    ``phase_s`` is the time of its shard phase, ``command_s`` that of the whole command.
+    Attributes:
+        workers: the number of worker processes.
+        images: the number of photographs.
+        phase_s: the time of its shard phase.
+        command_s: the time of the whole command.
     """
 
     workers: int
@@ -44,19 +49,19 @@ class JobTimes:
 
 
 def timed_job(workplace: Workplace, workers: int, images: int) -> JobTimes:
-    """Run one job over ``images`` photographs and take its times."""
+    """Run a job over ``images`` photographs, and measure its times."""
     photos = workplace.repeated(images)
-    seconds = job(str(photos), list(FORMATS), workers, SHARD_SIZE, size=SIZE)
-    return JobTimes(workers, images, seconds["phase"], seconds["command"])
+    durations = job(str(photos), list(FORMATS), workers, SHARD_SIZE, size=SIZE)
+    return JobTimes(workers, images, durations.phase_s, durations.command_s)
 
 
 def counts(text: str) -> list[int]:
-    """The numbers in ``1,4,8``."""
+    """Return the numbers in a list such as ``1,4,8``."""
     return [int(number) for number in text.split(",")]
 
 
 def main() -> None:
-    """Run the jobs; the result is written anew after each one."""
+    """Run the jobs. The file with the results is written again after each job."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.shard_scaling")
     parser.add_argument("photos", type=Path, help="class folders of photographs")
     parser.add_argument("--workers", type=counts, default=[1, 4, 8, 16], metavar="N,N")

@@ -1,20 +1,26 @@
-"""How fast ``dataprep shard`` is beside a bare loop, with few shards, and with many workers.
+"""Measure ``dataprep shard`` against a bare loop, with few shards, and with many workers.
 
     python benchmarks/sharding.py phase PHOTOS [--im2rec PYTHON] [--rounds 5]
     python benchmarks/sharding.py few PHOTOS [--rounds 5]
     python benchmarks/sharding.py simulated PHOTOS
     python benchmarks/sharding.py cluster PHOTOS
 
-``PHOTOS`` holds class folders of JPEG files; the published figures are of 12,000: 12 renamed
-copies of 1,000 ImageNet photos. ``phase`` runs ``bare_loop.py`` and a job in turn (2 workers, 256
-px, quality 95, both formats). The shard phase lasts from the job file, when all is planned and
-the workers are there, to the last receipt; the command from its start to its end. With
-``--im2rec``, the Python of an environment with MXNet, its ``im2rec.py`` runs in turn as well,
-beside a job that writes RecordIO alone. ``few`` makes one shard of 1,600 photos with 1 and with 2
-workers. ``simulated`` makes 33 shards on 64 workers of this process that sleep 50 ms a photo,
-``cluster`` 2,000 shards on 200 workers that sleep 10 s a shard.
-``busy`` is the share of their time that they spend in conversion, ``asleep`` the same without
-waiting for the interpreter, which they share here. Sleeps vary by 5 % around these.
+``PHOTOS`` contains class folders of JPEG files. The published figures are for 12,000 files, which
+are 12 renamed copies of 1,000 ImageNet photos.
+
+``phase`` runs ``bare_loop.py`` and a job in turns (2 workers, 256 pixels, quality 95, both
+formats). The shard phase is the time from the job file to the last receipt. When the job file is
+written, all shards are planned and the workers have started. ``--im2rec`` is the Python of an
+environment with MXNet. With this option, ``im2rec.py`` of MXNet and a job that writes only RecordIO
+also take their turns.
+
+``few`` makes one shard of 1,600 photos with 1 worker and with 2 workers.
+
+``simulated`` makes 33 shards on 64 workers, which are threads of this process and sleep for 50 ms
+instead of converting a photo. ``cluster`` makes 2,000 shards on 200 workers, which sleep for 10 s
+for each shard. The sleeps vary by 5 %. ``busy`` is the share of their time that the workers spend
+in conversion. ``asleep`` is the same share without the time in which they wait for the interpreter,
+which they share only in this simulation.
 """
 
 from __future__ import annotations
@@ -29,10 +35,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 WORKERS = 2
@@ -40,7 +46,7 @@ WORKERS = 2
 
 @contextmanager
 def output() -> Iterator[str]:
-    """A folder for one run, removed and synced away before the next one begins."""
+    """Make a folder for one run. It is removed at the end, and the disk is synced."""
     folder = tempfile.mkdtemp(prefix="sharding-", dir=os.environ.get("TMPDIR"))
     try:
         yield folder
@@ -50,7 +56,7 @@ def output() -> Iterator[str]:
 
 
 def bare_loop(photos: str, workers: int = WORKERS) -> float:
-    """Seconds of the loop without guarantees."""
+    """Run ``bare_loop.py``, and return its seconds."""
     with output() as folder:
         program = [sys.executable, str(HERE / "bare_loop.py"), photos]
         done = subprocess.run(
@@ -61,28 +67,48 @@ def bare_loop(photos: str, workers: int = WORKERS) -> float:
     return float(json.loads(done.stdout)["seconds"])
 
 
+@dataclass(frozen=True, slots=True)
+class JobDurations:
+    """The durations of a job.
+
+    Attributes:
+        command_s: the time of the whole command.
+        phase_s: the time of its shard phase, from the times of its files.
+    """
+
+    command_s: float
+    phase_s: float
+
+
 def job(
     photos: str,
     formats: list[str],
     workers: int = WORKERS,
     shard_size: str = "64MiB",
     size: int = 256,
-) -> dict[str, float]:
-    """Seconds of the whole command, and of its shard phase by the times of its files."""
+) -> JobDurations:
+    """Run ``dataprep shard``.
+
+    Args:
+        photos: class folders.
+        formats: the record formats.
+        workers: the number of worker processes.
+        shard_size: the size of the shards.
+        size: the short side of the images, in pixels.
+    """
     with output() as folder:
         finished_output = Path(folder, "out")
         program = [sys.executable, "-m", "dataprep", "shard"]
         options = [f"--source={photos}", f"--output={finished_output}", f"--size={size}"]
-        options += [f"--workers={workers}"]
-        options += [f"--shard-size={shard_size}", *[f"--format={name}" for name in formats]]
+        options += [f"--workers={workers}", f"--shard-size={shard_size}"]
+        options += [f"--format={name}" for name in formats]
         started_s = time.perf_counter()
         subprocess.run([*program, *options], check=True, capture_output=True)
-        seconds = time.perf_counter() - started_s
-        stored_s = max(path.stat().st_mtime for path in (finished_output / "receipts").iterdir())
-        return {
-            "command": seconds,
-            "phase": stored_s - (finished_output / "train.job.json").stat().st_mtime,
-        }
+        command_s = time.perf_counter() - started_s
+        phase_begin_s = (finished_output / "train.job.json").stat().st_mtime
+        receipts = (finished_output / "receipts").iterdir()
+        phase_end_s = max(path.stat().st_mtime for path in receipts)
+        return JobDurations(command_s, phase_end_s - phase_begin_s)
 
 
 _IM2REC = """
@@ -97,7 +123,15 @@ runpy.run_path(str(tool), run_name="__main__")
 
 
 def im2rec(photos: str, python: str) -> float:
-    """Seconds of MXNet's script: its list, then packing with as many processes."""
+    """Run the script of MXNet: first its list, and then packing with ``WORKERS`` processes.
+
+    Args:
+        photos: class folders.
+        python: the Python of an environment with MXNet.
+
+    Returns:
+        The seconds of both steps.
+    """
     with output() as folder:
         started_s = time.perf_counter()
         for options in (
@@ -110,41 +144,44 @@ def im2rec(photos: str, python: str) -> float:
 
 
 def phase(photos: str, rounds: int, python: str | None) -> None:
-    """The bare loop, a job in both formats and, with MXNet, RecordIO alone and im2rec.py."""
-    both = ["tfrecord", "recordio"]
-    contenders: dict[str, Callable[[], float | dict[str, float]]] = {
-        "bare loop": lambda: bare_loop(photos),
-        "both formats": lambda: job(photos, both),
-    }
-    if python:
-        contenders["recordio"] = lambda: job(photos, ["recordio"])
-        contenders["im2rec.py"] = lambda: im2rec(photos, python)
-    runs: dict[str, list[Any]] = {name: [] for name in contenders}
+    """Compare a job with the bare loop and, if ``python`` is given, with im2rec.py.
+
+    Args:
+        photos: class folders.
+        rounds: the number of rounds.
+        python: the Python of an environment with MXNet; None to leave out im2rec.py.
+    """
+    bare_s: list[float] = []
+    jobs: list[JobDurations] = []
+    recordio_s: list[float] = []
+    im2rec_s: list[float] = []
     for number in range(rounds):
-        for name, run in contenders.items():
-            runs[name].append(run())
-            print(number, name, runs[name][-1], file=sys.stderr)
-    bare = runs["bare loop"]
-    ours = runs["both formats"]
+        bare_s.append(bare_loop(photos))
+        print(number, "bare loop", bare_s[-1], file=sys.stderr)
+        jobs.append(job(photos, ["tfrecord", "recordio"]))
+        print(number, "both formats", jobs[-1], file=sys.stderr)
+        if python:
+            recordio_s.append(job(photos, ["recordio"]).command_s)
+            print(number, "recordio", recordio_s[-1], file=sys.stderr)
+            im2rec_s.append(im2rec(photos, python))
+            print(number, "im2rec.py", im2rec_s[-1], file=sys.stderr)
+    command_s = [durations.command_s for durations in jobs]
+    phase_s = [durations.phase_s for durations in jobs]
     figures = {
-        "bare loop, s": statistics.median(bare),
-        "shard phase beside the bare loop": ratio(bare, [times["phase"] for times in ours]),
-        "whole command, s": statistics.median(times["command"] for times in ours),
-        "target of the whole command, s": statistics.median(bare) / 0.95 + 2.5,
+        "bare loop, s": statistics.median(bare_s),
+        "shard phase beside the bare loop": ratio(bare_s, phase_s),
+        "whole command, s": statistics.median(command_s),
+        "target of the whole command, s": statistics.median(bare_s) / 0.95 + 2.5,
     }
     if python:
-        peer = runs["im2rec.py"]
-        figures["im2rec.py, s"] = statistics.median(peer)
-        figures["whole command beside im2rec.py"] = ratio(
-            peer, [times["command"] for times in ours]
-        )
-        alone = [times["command"] for times in runs["recordio"]]
-        figures["RecordIO alone beside im2rec.py"] = ratio(peer, alone)
+        figures["im2rec.py, s"] = statistics.median(im2rec_s)
+        figures["whole command beside im2rec.py"] = ratio(im2rec_s, command_s)
+        figures["RecordIO alone beside im2rec.py"] = ratio(im2rec_s, recordio_s)
     print(json.dumps(figures, indent=1))
 
 
 def few(photos: str, rounds: int) -> None:
-    """One shard of 1,600 photos: 2 workers beside 1, after start-up."""
+    """Compare 2 workers with 1 worker for a shard of 1,600 photos, without the start of the job."""
     with output() as source:
         for path in sorted(Path(photos).rglob("*.JPEG"))[:1600]:
             target = Path(source, path.parent.name, path.name)
@@ -152,23 +189,31 @@ def few(photos: str, rounds: int) -> None:
             shutil.copy(path, target)
         ratios = []
         for _ in range(rounds):
-            one, two = (
-                job(source, ["tfrecord", "recordio"], workers, shard_size="100MB")["phase"]
-                for workers in (1, 2)
-            )
-            print(one, two, file=sys.stderr)
-            ratios.append(one / two)
+            one_s = job(source, ["tfrecord", "recordio"], 1, shard_size="100MB").phase_s
+            two_s = job(source, ["tfrecord", "recordio"], 2, shard_size="100MB").phase_s
+            print(one_s, two_s, file=sys.stderr)
+            ratios.append(one_s / two_s)
     print(json.dumps({"2 workers beside 1": statistics.median(ratios)}))
 
 
 _PERIODS = ("admin.tick.interval", "admin.system-monitor.interval")
-"""Of what every Dask worker does beside its tasks: 64 of them would keep two cores busy."""
+"""Periods of tasks that every Dask worker repeats. With the usual periods, the tasks of 64 workers
+would keep two cores busy."""
 
 
 def simulated(
     photos: str, workers: int, shards: int, images: int, sleep_s: float, size: int | None = None
 ) -> None:
-    """Conversion seconds / (workers x seconds from first to last); ``sleep_s`` for each image."""
+    """Run a job whose workers are threads of this process and sleep instead of converting photos.
+
+    Args:
+        photos: class folders. One of the photos is used.
+        workers: the number of workers.
+        shards: the number of shards.
+        images: the number of images.
+        sleep_s: the mean sleep for each image, in seconds.
+        size: the short side of the converted images, in pixels; None to convert no image.
+    """
     import dask
     from distributed import LocalCluster
 
@@ -179,19 +224,17 @@ def simulated(
     data = next(Path(photos).rglob("*.JPEG")).read_bytes()
     converted = dataprep.convert(data, dataprep.ImagePolicy(size=size))
     spans: list[tuple[float, float]] = []
+    """Begin and end of each conversion after the calibration of the job."""
 
     def slow(*_: object, **__: object) -> dataprep.Converted:
         started_s = time.perf_counter()
-        time.sleep(sleep_s * (0.95 + len(spans) % 11 / 100))  # or all would store at once
+        # With equal sleeps, all workers would store their shards at the same time.
+        time.sleep(sleep_s * (0.95 + len(spans) % 11 / 100))
         spans.append((started_s, time.perf_counter()))
         return converted
 
     with output() as folder:
-        first = Path(folder, "photos", "n0", "0.JPEG")
-        first.parent.mkdir(parents=True)
-        first.write_bytes(data[: len(data) // 20])
-        for number in range(1, images):
-            os.link(first, first.with_name(f"{number}.JPEG"))
+        _write_links(Path(folder, "photos", "n0"), data[: len(data) // 20], images)
         dask.config.set({"distributed.worker.profile.enabled": False})
         dask.config.set({f"distributed.{name}": "2s" for name in _PERIODS})
         cluster = LocalCluster(
@@ -199,8 +242,9 @@ def simulated(
             threads_per_worker=1,
             processes=False,
             dashboard_address=None,
-            memory_limit=0,  # they share this process's
+            memory_limit=0,  # The workers share the memory of this process.
         )
+        record_bytes = len(converted.data) + 300
         with cluster:
             conversion.convert = slow  # type: ignore[attr-defined]
             config = {
@@ -208,18 +252,20 @@ def simulated(
                 "output": f"{folder}/out",
                 "format": ["tfrecord"],
                 "image": {"size": size},
-                "shard_size": images * (len(converted.data) + 300) * 101 // (100 * shards),
+                "shard_size": images * record_bytes * 101 // (100 * shards),
                 "dask": {"scheduler": cluster.scheduler_address},
             }
             calibrated = threading.Event()
 
-            class Ready(Display):
+            class ForgetCalibration(Display):
+                """Forgets the conversions before the first split starts."""
+
                 def start(self, split: str, samples: int, done: int) -> None:
                     if not calibrated.is_set():
                         calibrated.set()
                         spans.clear()
 
-            dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())
+            dataprep.shard(dataprep.ShardConfig.model_validate(config), display=ForgetCalibration())
         receipts = len(list(Path(folder, "out", "receipts").iterdir()))
     seconds = max(end for _, end in spans) - min(start for start, _ in spans)
     busy = sum(end - start for start, end in spans) / (workers * seconds)
@@ -228,12 +274,21 @@ def simulated(
 
 
 def ratio(reference: list[float], ours: list[float]) -> float:
-    """Median of the ratios within rounds; above 1 we are faster."""
+    """Return the median of the ratios within rounds. Above 1, ``ours`` is faster."""
     return statistics.median(theirs / own for theirs, own in zip(reference, ours, strict=True))
 
 
+def _write_links(folder: Path, data: bytes, images: int) -> None:
+    """Write a file with this content, and links to it, so that the folder has ``images`` files."""
+    first = folder / "0.JPEG"
+    folder.mkdir(parents=True)
+    first.write_bytes(data)
+    for number in range(1, images):
+        os.link(first, first.with_name(f"{number}.JPEG"))
+
+
 def main() -> None:
-    """Run what the command line names."""
+    """Run the measurement that the command line names."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

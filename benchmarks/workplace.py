@@ -1,4 +1,4 @@
-"""Where contests find their input: photographs, and what is made of them once."""
+"""The input of contests: photographs, and data that are made from them once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ import dataprep
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """A folder to work in, the photographs (class folders), and how many a whole job takes."""
+    """A folder with the input of contests.
+
+    Attributes:
+        root: the folder to work in.
+        photos: class folders of photographs.
+        images: the number of images in a whole job.
+    """
 
     root: Path
     photos: Path
     images: int
 
     def repeated(self, images: int | None = None) -> Path:
-        """Class folders with so many images: hard links to the photographs under new names."""
+        """Return class folders with this number of images.
+
+        They are hard links to the photographs, under new names. None means ``self.images``.
+        """
         images = images or self.images
         folder = self.root / f"repeated-{images}"
         if not folder.exists():
@@ -27,7 +36,13 @@ class Workplace:
         return folder
 
     def sharded(self, images: int, size: int = 256, shard_size: str = "16MiB") -> Path:
-        """A data set of so many images in both formats."""
+        """Return a data set with this number of images, in both formats.
+
+        Args:
+            images: the number of images.
+            size: the short side of its images, in pixels.
+            shard_size: the size of its shards.
+        """
         folder = self.root / f"sharded-{images}-{size}-{shard_size}"
         if not folder.exists():
             config = {
@@ -42,11 +57,12 @@ class Workplace:
 
 
 def photographs(folder: Path) -> list[Path]:
-    """Every file of a folder, in the order of names."""
+    """Return all files below a folder, sorted by their paths."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _repeat(photos: Path, folder: Path, images: int) -> None:
+    """Fill a folder with links to photographs, or with copies if links are not possible."""
     files = photographs(photos)
     if not files:
         raise SystemExit(f"no files in {photos}")

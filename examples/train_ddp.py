@@ -50,8 +50,8 @@ def save(path: Path, model: nn.Module, batches: Any) -> None:
     unfinished.replace(path)
 
 
-def main() -> None:
-    """Read the arguments, train, and print a line for each epoch."""
+def read_arguments() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", metavar="DATA")
     parser.add_argument("--global-batch", type=int, default=512)
@@ -63,8 +63,12 @@ def main() -> None:
     parser.add_argument(
         "--replay", type=int, metavar="N", help="with --watch: also train on N repeated batches"
     )
-    options = parser.parse_args()
+    return parser.parse_args()
 
+
+def main() -> None:
+    """Train on this rank. Rank 0 prints a line for each epoch."""
+    options = read_arguments()
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     rank, world_size = distributed.get_rank(), distributed.get_world_size()
     device = torch.device("cpu")

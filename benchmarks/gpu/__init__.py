@@ -1,6 +1,6 @@
-"""The GPU kit: one folder that measures a machine with a GPU and without network in eight minutes.
+"""The GPU kit: a folder that measures a machine with a GPU and without a network in eight minutes.
 
-``build`` makes the folder where there is a network (``make gpu-kit``). On the machine ``run.sh``
-installs the packages, ``prepare`` makes shards and configs, and each part of the measurement is a
-program of its own. ``line`` sums a part up in one line.
+``build`` makes the folder on a machine with a network (``make gpu-kit``). On the machine with the
+GPU, ``run.sh`` installs the packages, and ``prepare`` makes shards and configs. Then each part of
+the measurement is a program of its own. ``line`` prints a summary of a part in one line.
 """

@@ -1,8 +1,9 @@
 """Build the GPU kit: ``python -m benchmarks.gpu.build --to build/gpu-kit``, or ``make gpu-kit``.
 
-The folder has wheels of this package and of its dependencies, but for those that an image with
-PyTorch brings; photographs; these benchmarks; and ``run.sh``. Wheels come from the package index
-that pip is set up with, for Linux on x86-64, in the versions of ``constraints/bare.txt``.
+The folder has photographs, these benchmarks, ``run.sh``, and wheels of this package and of its
+dependencies. Dependencies that an image with PyTorch has are left out. The wheels are for Linux on
+x86-64, in the versions of ``constraints/bare.txt``. They come from the package index that pip is
+configured for.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ NAME = "dataprep-iobench"
 EXTRAS = "gpu"
 
 BROUGHT = frozenset({"numpy", "pandas", "pyarrow", "opencv-python-headless", "pillow", "scipy"})
-"""Dependencies that an image with PyTorch brings; the kit has no wheels of them."""
+"""Dependencies that an image with PyTorch has. The kit has no wheels of them."""
 
 MOST_BYTES = 60_000_000
-"""Of the whole folder: it is carried to the machine by hand."""
+"""The maximum size of the folder, because it is copied to the machine by hand."""
 
 PHOTOS = 300
 SIZE = 256
@@ -37,11 +38,16 @@ _OLD_PLATFORMS = ("manylinux2014", "manylinux2010", "manylinux1", "linux")
 
 
 class BuildFailed(Exception):
-    """The kit cannot be built; the message says why."""
+    """The kit cannot be built. The message has the reason."""
 
 
 def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
-    """Build the kit in ``target``, in place of an earlier one; returns its size in bytes.
+    """Build the kit. Returns its size in bytes.
+
+    Args:
+        target: the folder of the kit. An earlier kit in it is replaced.
+        pythons: the versions of Python on the machine, such as ``3.12``.
+        photos: class folders of photographs; None to draw images.
 
     Raises:
         BuildFailed: pip failed, no photograph can be read, or the kit is too large.
@@ -72,10 +78,10 @@ def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
 
 
 def write_photos(source: Path, target: Path) -> int:
-    """Write up to ``PHOTOS`` photographs with a short side of ``SIZE``; returns their number.
+    """Write up to ``PHOTOS`` photographs with a short side of ``SIZE`` pixels.
 
-    They are taken at equal distances from all files below ``source``. Files that are no images
-    are left out.
+    They are taken at equal distances from all files below ``source``. Files that are not images
+    are left out. Returns the number of photographs.
 
     Raises:
         BuildFailed: there is no photograph.
@@ -107,14 +113,14 @@ def _write_wheels(kit: Path, pythons: Sequence[str]) -> None:
     for python in pythons:
         versions = dict(_resolved(own, python))
         packed = [f"{name}=={version}" for name, version in sorted(versions.items())]
-        listed = kit / f"requirements-{python}.txt"
-        listed.write_text("".join(f"{line}\n" for line in packed))
+        requirements = kit / f"requirements-{python}.txt"
+        requirements.write_text("".join(f"{line}\n" for line in packed))
         folders = ["--dest", str(wheels), "--find-links", str(wheels)]
-        _pip("download", ["--no-deps", *folders, "-r", str(listed), *_for_python(python)])
+        _pip("download", ["--no-deps", *folders, "-r", str(requirements), *_for_python(python)])
 
 
 def _resolved(wheel: Path, python: str) -> Iterator[tuple[str, str]]:
-    """Name and version of each package that is needed and that the image does not bring."""
+    """Yield the name and the version of each required package that the image does not have."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         resolved = [
@@ -132,17 +138,17 @@ def _resolved(wheel: Path, python: str) -> Iterator[tuple[str, str]]:
 
 
 def _for_python(python: str) -> Iterator[str]:
-    """Options of pip for wheels of this version of Python on Linux, x86-64."""
+    """Yield the options of pip for wheels of a version of Python on Linux, x86-64."""
     yield from ("--python-version", python, "--implementation", "cp", "--only-binary", ":all:")
     for platform in (*_PLATFORMS, *_OLD_PLATFORMS):
         yield from ("--platform", f"{platform}_x86_64")
 
 
 def _pip(command: str, arguments: Sequence[str | Path]) -> None:
-    """Run pip quietly.
+    """Run a command of pip without its output.
 
     Raises:
-        BuildFailed: it failed; the message has its last line.
+        BuildFailed: pip failed. The message has the last line of its output.
     """
     program = [sys.executable, "-m", "pip", command, "--quiet", "--disable-pip-version-check"]
     done = subprocess.run(
@@ -154,7 +160,7 @@ def _pip(command: str, arguments: Sequence[str | Path]) -> None:
 
 
 def _copy_programs(kit: Path) -> None:
-    """Copy what runs on the machine."""
+    """Copy the programs that run on the machine."""
     here = Path(__file__).parent
     unneeded = shutil.ignore_patterns("__pycache__")
     shutil.copytree(here.parent, kit / "benchmarks", ignore=unneeded)
@@ -174,7 +180,9 @@ def main() -> None:
         metavar="VERSION",
         help="a version of Python on the machine; may be repeated (default: 3.11 and 3.12)",
     )
-    parser.add_argument("--photos", type=Path, help="photographs of your own; else drawn ones")
+    parser.add_argument(
+        "--photos", type=Path, help="your own photographs (default: images are drawn)"
+    )
     options = parser.parse_args()
     if options.to.exists() and not (options.to / "run.sh").exists():
         parser.error(f"--to {options.to} exists and is no kit: name another folder")

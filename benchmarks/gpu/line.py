@@ -1,8 +1,8 @@
-"""Sum up a part of the kit in one line, also one that failed or was stopped.
+"""Print a summary of a part of the kit in one line, also if the part has failed or was stopped.
 
 ``python -m benchmarks.gpu.line NAME OUT HOW SECONDS`` prints ``NAME: HOW, SECONDS s: FIGURES``. The
-figures come from what the part has written below ``OUT`` so far; without any, the line ends with
-the reason that the part's log gives.
+figures come from the files that the part has written below ``OUT`` so far. If there are none, the
+line ends with the reason in the log of the part.
 """
 
 from __future__ import annotations
@@ -27,13 +27,18 @@ _READINGS = {
     "sm_clock_mhz": ("clock", 1.0, "MHz"),
     "memory_bytes": ("memory", 1e-9, "GB"),
 }
-"""Readings of a GPU that are shown: name, factor and unit."""
+"""The readings of a GPU that are shown, each with its name, factor and unit."""
 
 _PYTHON_ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Failed): \S.*")
 
 
 def figures(name: str, out: Path) -> str:
-    """The figures of a part; empty if it has written none."""
+    """Return the figures of a part; empty if it has written none.
+
+    Args:
+        name: the name of the part.
+        out: the folder of all results.
+    """
     folder, file = out / name, out / f"{name}.json"
     if holds_run(folder):
         return "; ".join(_of_run(name, folder))
@@ -46,14 +51,17 @@ def figures(name: str, out: Path) -> str:
 
 
 def _of_jobs(jobs: list[JobTimes]) -> str:
-    first = jobs[0].images_per_s
-    rates = [
-        f"{job.workers}: {job.images_per_s:,.0f} ({job.images_per_s / first:.1f}x)" for job in jobs
-    ]
+    """Return the rate of each job, and how many times as fast as the first job it is."""
+    first_rate = jobs[0].images_per_s
+    rates = []
+    for job in jobs:
+        speedup = job.images_per_s / first_rate
+        rates.append(f"{job.workers}: {job.images_per_s:,.0f} ({speedup:.1f}x)")
     return f"img/s by workers {', '.join(rates)}"
 
 
 def _of_loaders(rates: list[LoaderRate]) -> str:
+    """Return the rates of all points, by type of batches and by threads or workers."""
     series: dict[str, list[str]] = {}
     for rate in rates:
         point = f"{rate.count}: {rate.samples_per_s:,.0f}"
@@ -62,7 +70,7 @@ def _of_loaders(rates: list[LoaderRate]) -> str:
 
 
 def _of_run(name: str, folder: Path) -> Iterator[str]:
-    """The figures of each loop, the trials without figures, and the readings of a GPU."""
+    """Yield the figures of each loop, the trials without figures, and the readings of a GPU."""
     result = read(folder)
     if not result.summary:  # A run that was killed has only its log.
         result = summarised(result)
@@ -85,17 +93,17 @@ def _of_run(name: str, folder: Path) -> Iterator[str]:
 
 
 def _rungs(result: Result) -> Iterator[str]:
-    """Seconds per 1,000 samples on each rung that was measured."""
+    """Yield the seconds for 1,000 samples on each rung that was measured."""
     for entry in result.summary.get("ladder", ()):
-        rungs = [
-            f"{rung['words']} {rung['seconds_per_sample']['median'] * 1000:.3g}"
-            for rung in entry["rungs"]
-        ]
+        rungs = []
+        for rung in entry["rungs"]:
+            sample_s = rung["seconds_per_sample"]["median"]
+            rungs.append(f"{rung['words']} {sample_s * 1000:.3g}")
         yield f"s/1,000 samples: {', '.join(rungs)}"
 
 
 def _readings(folder: Path, seconds: float) -> Iterator[str]:
-    """The mean of each reading of the first GPU during the ``seconds`` that count."""
+    """Yield the mean of each reading of the first GPU during the ``seconds`` that count."""
     _, samples = read_tables(folder)
     samples = samples[samples["time_s"].between(0, seconds)]
     for key, (title, factor, unit) in _READINGS.items():
@@ -105,9 +113,13 @@ def _readings(folder: Path, seconds: float) -> Iterator[str]:
 
 
 def reason(log: Path) -> str:
-    """Python's last error in a log, or else its last line with a word; empty if there is none."""
+    """Return the last error of Python in a log, or else the last line that has a word.
+
+    The result is empty if there is no such line.
+    """
     text = log.read_text(errors="replace") if log.exists() else ""
-    if errors := _PYTHON_ERROR.findall(text):
+    errors = _PYTHON_ERROR.findall(text)
+    if errors:
         return str(errors[-1])
     lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]
     return lines[-1] if lines else ""

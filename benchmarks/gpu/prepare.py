@@ -1,4 +1,4 @@
-"""Write what the parts of the kit read: shards, and a config for each run of iobench.
+"""Write the input of the parts of the kit: shards, and a config for each run of iobench.
 
 ``python -m benchmarks.gpu.prepare PHOTOS WORK`` repeats the photographs under new names, shards
 them, and writes ``WORK/photos``, ``WORK/shards`` (a link) and ``WORK/*.yaml``.
@@ -18,7 +18,7 @@ from benchmarks.workplace import Workplace, photographs
 
 HERE = Path(__file__).parent
 RUNS = ("device", "training", "ladder")
-"""Parts that are a run of iobench; each has a config beside this file."""
+"""The parts that are a run of iobench. The config of each is in the folder of this file."""
 
 QUICK: Mapping[str, Any] = {
     "model": "lenet",
@@ -28,26 +28,35 @@ QUICK: Mapping[str, Any] = {
     "steps": 4,
     "precision": "auto",
 }
-"""Settings of loops that only show whether everything works."""
+"""Settings of loops for a quick check that everything works."""
 
 
 def config(name: str, shards: Path, work: Path, *, device: str, quick: bool) -> dict[str, Any]:
-    """The config of a run over ``shards``, with its copies below ``work``."""
+    """Return the config of a run of iobench, as the content of its YAML file.
+
+    Args:
+        name: the name of the part.
+        shards: the shards to read.
+        work: the folder for copies of the data.
+        device: the device of the training loops, ``gpu`` or ``cpu``.
+        quick: whether to train small networks for a few steps.
+    """
     content: dict[str, Any] = yaml.safe_load((HERE / f"{name}.yaml").read_text())
     content["data"] = {"shards": str(shards), "folder": str(work / "data")}
     for loop in content["training"]:
         loop["device"] = device
         if device == "cpu":
-            loop["pin_memory"] = False  # It is memory for copies to a GPU.
-        loop.update(QUICK if quick else {})
+            loop["pin_memory"] = False  # Pinned memory is for copies to a GPU.
+        if quick:
+            loop.update(QUICK)
     return content
 
 
 def main() -> None:
-    """Write shards and configs, and print how many images there are."""
+    """Write shards and configs, and print the number of images."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.prepare")
     parser.add_argument("photos", type=Path, help="class folders of photographs")
-    parser.add_argument("work", type=Path, help="a folder for everything that is made")
+    parser.add_argument("work", type=Path, help="a folder for shards, copies and configs")
     parser.add_argument("--copies", type=int, default=200, help="names for each photograph")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--quick", action="store_true", help="a small network and few steps")

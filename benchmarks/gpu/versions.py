@@ -1,7 +1,7 @@
 """Print the machine, and every package that Python finds on it.
 
-Requirements of this package that the image does not fulfil come first: the kit is installed without
-asking for them, since an image may have OpenCV under another name.
+The first lines are the requirements of this package that the image does not fulfil. The kit is
+installed without its dependencies, because an image may have OpenCV under another name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from iobench.machine.environment import describe
 
 
 def unfulfilled() -> Iterator[str]:
-    """Each requirement of this package that is missing or has another version."""
+    """Yield each requirement of this package that is missing or has another version."""
     for line in requires(NAME) or ():
         requirement = Requirement(line)
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
@@ -32,7 +32,7 @@ def unfulfilled() -> Iterator[str]:
 
 
 def main() -> None:
-    """Print all of it."""
+    """Print the requirements that are not fulfilled, the machine and the packages."""
     for line in unfulfilled():
         print(f"unfulfilled: {line}")
     print(json.dumps(describe({}), indent=1))

@@ -10,10 +10,9 @@ the limit of a disk is lower.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from dataprep.machine.kernel_files import ROOT, names, number, one_line, text
 
@@ -35,8 +34,28 @@ _TRANSPORTS = (
     (r"/(?:VMBUS|vmbus)[^/]*/", "hyper-v"),
 )
 _FLAGS = {"0": False, "1": True}
+"""The contents of files in sysfs that are yes or no."""
+
 # The layer of a mapped device, by the prefix of its UUID.
 _MAPPED_LAYERS = {"LVM": "LVM", "CRYPT": "dm-crypt", "mpath": "multipath"}
+
+
+class QueueSettings(TypedDict, total=False):
+    """The known settings of a request queue, under the keys of results.
+
+    Attributes:
+        scheduler: the I/O scheduler.
+        read_ahead_kb: how far the kernel reads ahead, in KiB.
+        requests: the largest number of requests in the queue.
+        largest_request_kb: the size of the largest request, in KiB.
+        write_cache: how the kernel treats the write cache of the disk.
+    """
+
+    scheduler: str
+    read_ahead_kb: int
+    requests: int
+    largest_request_kb: int
+    write_cache: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +80,7 @@ class Disk:
     rotational: bool | None = None
     total_bytes: int | None = None
     link_mb_per_s: float | None = None
-    queue: Mapping[str, Any] = field(default_factory=dict)
+    queue: QueueSettings = field(default_factory=QueueSettings)
 
 
 def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None:
@@ -117,13 +136,14 @@ def disk(folder: Path) -> Disk:
     vendor = one_line(folder / "device" / "vendor")
     model = one_line(folder / "device" / "model") or one_line(folder / "device" / "name")
     transport, link_mb_per_s = _connection(folder, vendor)
+    sectors = number(folder / "size")
     return Disk(
         name=folder.name,
         model="" if vendor in _VENDORS_WITH_CHOSEN_NAMES else model,
         vendor="" if vendor.startswith("0x") else vendor,
         transport=transport,
         rotational=_FLAGS.get(text(folder / "queue" / "rotational")),
-        total_bytes=(number(folder / "size") or 0) * _SECTOR_BYTES or None,
+        total_bytes=sectors * _SECTOR_BYTES if sectors else None,
         link_mb_per_s=link_mb_per_s,
         queue=_queue(folder / "queue"),
     )
@@ -176,14 +196,24 @@ def _pci_express_mb_per_s(device: Path) -> float | None:
     return round(transfers_per_ns * 1000 / 8 * coding * lanes, 1)
 
 
-def _queue(folder: Path) -> dict[str, Any]:
+def _queue(folder: Path) -> QueueSettings:
     """Return the settings of a request queue that are known."""
-    scheduler = re.search(r"\[([a-z0-9-]+)\]", text(folder / "scheduler"))
-    settings = {
-        "scheduler": scheduler[1] if scheduler else one_line(folder / "scheduler"),
-        "read_ahead_kb": number(folder / "read_ahead_kb"),
-        "requests": number(folder / "nr_requests"),
-        "largest_request_kb": number(folder / "max_sectors_kb"),
-        "write_cache": one_line(folder / "write_cache"),
-    }
-    return {name: value for name, value in settings.items() if value not in (None, "")}
+    settings: QueueSettings = {}
+    # The file has all schedulers, and the current one is in brackets.
+    current_scheduler = re.search(r"\[([a-z0-9-]+)\]", text(folder / "scheduler"))
+    scheduler = current_scheduler[1] if current_scheduler else one_line(folder / "scheduler")
+    if scheduler:
+        settings["scheduler"] = scheduler
+    read_ahead_kb = number(folder / "read_ahead_kb")
+    if read_ahead_kb is not None:
+        settings["read_ahead_kb"] = read_ahead_kb
+    requests = number(folder / "nr_requests")
+    if requests is not None:
+        settings["requests"] = requests
+    largest_request_kb = number(folder / "max_sectors_kb")
+    if largest_request_kb is not None:
+        settings["largest_request_kb"] = largest_request_kb
+    write_cache = one_line(folder / "write_cache")
+    if write_cache:
+        settings["write_cache"] = write_cache
+    return settings

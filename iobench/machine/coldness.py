@@ -51,12 +51,13 @@ def judge(
         data_bytes: bytes of all files that the trial may read.
         memory_bytes: memory that the page cache may take.
         file_system: the type of the file system, as the kernel calls it.
-        limits: what could not be done or observed on this machine.
+        limits: sentences about what could not be done or observed on this machine.
     """
     is_served = has_server(file_system)
     if requested == "cold" and is_served and physical_ratio == 0:
         physical_ratio = None  # The kernel does not count bytes from a server.
-    label, why = requested, ""
+    label = requested
+    why = ""
     if requested == "cold":
         why = _why_not_cold(resident_before, physical_ratio, sequential, file_system)
         if why:
@@ -67,12 +68,13 @@ def judge(
         why = _why_not_the_device(physical_ratio, file_system)
     elif requested == "warm":
         why = _why_not_all_warm(resident_before, physical_ratio)
+    may_stay_cached = cache_resident(data_bytes, memory_bytes)
     return Cold(
         asked=requested,
         label=label,
         resident_before=resident_before,
         physical_ratio=physical_ratio,
-        cache_resident=None if requested == "direct" else cache_resident(data_bytes, memory_bytes),
+        cache_resident=None if requested == "direct" else may_stay_cached,
         why=why,
         amplification=None if sequential else physical_ratio,
         limits=tuple(limits),
@@ -107,28 +109,10 @@ def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
         epochs: the labels of the epochs; at least one.
         samples: the number of samples of each epoch.
     """
-    first, later = epochs[0], epochs[1:]
-    if not later:
+    first = epochs[0]
+    if len(epochs) == 1:
         return first
-    reasons = [
-        f"epoch {number} of {len(epochs)}: {epoch.why}"
-        for number, epoch in enumerate(epochs, start=1)
-        if epoch.why
-    ]
-    only_first_prepared = all(epoch.asked == NOT_PREPARED for epoch in later)
-    label, why = first.label, first.why
-    if label == "cold" and any(epoch.label != "cold" for epoch in later):
-        label = FIRST_EPOCH_COLD if only_first_prepared else "warm"
-        why = reasons[0]
-    elif not why and not only_first_prepared and reasons:
-        why = reasons[0]
-    prepared_epochs = [epoch for epoch in epochs if epoch.asked != NOT_PREPARED]
-    known_shares = [
-        epoch.resident_before for epoch in prepared_epochs if epoch.resident_before is not None
-    ]
-    resident_before = None
-    if known_shares and len(known_shares) == len(prepared_epochs):
-        resident_before = max(known_shares)
+    label, why = _combined_label(epochs)
     ratios = []
     for epoch in epochs:
         ratio = epoch.physical_ratio
@@ -137,15 +121,46 @@ def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
             # because workers read ahead.
             ratio = min(1.0, ratio)
         ratios.append(ratio)
+    limits: dict[str, None] = {}  # a set that keeps the order
+    for epoch in epochs:
+        limits |= dict.fromkeys(epoch.limits)
     return replace(
         first,
         label=label,
         why=why,
-        resident_before=resident_before,
+        resident_before=_largest_residency(epochs),
         physical_ratio=_mean(ratios, samples),
         amplification=_mean([epoch.amplification for epoch in epochs], samples),
-        limits=tuple(dict.fromkeys(limit for epoch in epochs for limit in epoch.limits)),
+        limits=tuple(limits),
     )
+
+
+def _combined_label(epochs: Sequence[Cold]) -> tuple[str, str]:
+    """Return the label of several epochs together, and the reason for it; empty if there is none.
+
+    The reason is that of the first epoch that has one.
+    """
+    first, later = epochs[0], epochs[1:]
+    reasons = []
+    for number, epoch in enumerate(epochs, start=1):
+        if epoch.why:
+            reasons.append(f"epoch {number} of {len(epochs)}: {epoch.why}")
+    only_first_prepared = all(epoch.asked == NOT_PREPARED for epoch in later)
+    if first.label == "cold" and any(epoch.label != "cold" for epoch in later):
+        return FIRST_EPOCH_COLD if only_first_prepared else "warm", reasons[0]
+    if not first.why and not only_first_prepared and reasons:
+        return first.label, reasons[0]
+    return first.label, first.why
+
+
+def _largest_residency(epochs: Sequence[Cold]) -> float | None:
+    """Return the largest residency before a prepared epoch; None if one of them is unknown."""
+    prepared_epochs = [epoch for epoch in epochs if epoch.asked != NOT_PREPARED]
+    shares = [epoch.resident_before for epoch in prepared_epochs]
+    known_shares = [share for share in shares if share is not None]
+    if not known_shares or len(known_shares) < len(shares):
+        return None
+    return max(known_shares)
 
 
 def _mean(ratios: Sequence[float | None], samples: Sequence[int]) -> float | None:
@@ -160,6 +175,7 @@ def _mean(ratios: Sequence[float | None], samples: Sequence[int]) -> float | Non
 def _why_not_cold(
     resident: float | None, physical: float | None, sequential: bool, file_system: str
 ) -> str:
+    """Return why a trial that should be cold is warm; empty if it is cold."""
     where = f" on {file_system}" if file_system else ""
     if file_system in IN_MEMORY:
         return f"{file_system} is memory"
@@ -175,6 +191,7 @@ def _why_not_cold(
 
 
 def _why_not_the_device(physical: float | None, file_system: str) -> str:
+    """Return why a direct trial may not have read from the device; empty if it has."""
     if physical is None or physical >= MIN_PHYSICAL_SHARE:
         return ""
     where = f" on {file_system}" if file_system else ""
@@ -183,6 +200,7 @@ def _why_not_the_device(physical: float | None, file_system: str) -> str:
 
 
 def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
+    """Return why a warm trial has not read everything from memory; empty if it has."""
     if resident is not None and resident < 1 - MAX_RESIDENT_SHARE:
         return f"only {percent_rounded_down(resident)} of the pages were in memory before"
     if physical is None or physical <= 1 - MIN_PHYSICAL_SHARE:

@@ -8,11 +8,12 @@ import subprocess
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from dataprep._version import __version__
 from dataprep.machine.processors import processor_quota
 from iobench.machine.hardware import (
+    NetworkCards,
     gpus,
     memory_bytes,
     networks,
@@ -20,11 +21,12 @@ from iobench.machine.hardware import (
     transparent_huge_pages,
 )
 from iobench.machine.host import host, instance_type
+from iobench.machine.object_stores import StoreDescription
 from iobench.machine.processes import find_program
-from iobench.machine.storage import describe_target
+from iobench.machine.storage import TargetDescription, describe_target
 
-# Python packages whose versions are kept, by subject: images, records and arrays; object stores;
-# frameworks; CUDA; measurements.
+# The lines have images, records and arrays (2); object stores (2); frameworks; CUDA (2);
+# measurements.
 LIBRARIES = (
     *("numpy", "simplejpeg", "opencv-python-headless", "opencv-python", "pillow", "pillow-simd"),
     *("cykooz-resizer", "crc32c", "google-crc32c", "pyarrow", "pandas", "scipy", "indexed-gzip"),
@@ -35,6 +37,8 @@ LIBRARIES = (
     *("nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu13"),
     *("psutil", "dask", "distributed", "moto"),
 )
+"""Python packages whose versions are kept."""
+
 # The entry-point groups of extensions.
 _ENTRY_POINT_GROUPS = (
     "iobench.loaders",
@@ -43,15 +47,58 @@ _ENTRY_POINT_GROUPS = (
     "iobench.samplers",
 )
 _OWN_PACKAGE = "dataprep-iobench"
-_EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
+
+
+class Environment(TypedDict, total=False):
+    """The machine of a run, its storage and its software, under the keys of results.
+
+    It has no name of a host, a user or an account. Values that are not available are left out.
+
+    Attributes:
+        iobench: the version of this package.
+        python: the version of Python.
+        kernel: the name and the release of the kernel.
+        processor: the model of the processors.
+        processors: the number of processors that this process may use.
+        governor: the frequency governor of the processors.
+        processor_quota: the number of processors that the control group allows.
+        memory_bytes: the memory that the page cache may take.
+        transparent_huge_pages: the mode of transparent huge pages.
+        machine: the kind of machine, as ``iobench.machine.host`` describes it.
+        gpus: the properties of each GPU, as ``nvidia-smi`` reports them.
+        networks: the network cards.
+        libraries: the versions of libraries, by name.
+        targets: the storage behind paths, by the label of the path.
+        stores: the object stores, by label.
+    """
+
+    iobench: str
+    python: str
+    kernel: str
+    processor: str
+    processors: int
+    governor: str
+    processor_quota: float | None
+    memory_bytes: int
+    transparent_huge_pages: str | None
+    machine: dict[str, str]
+    gpus: list[dict[str, str]]
+    networks: list[NetworkCards]
+    libraries: dict[str, str]
+    targets: dict[str, TargetDescription]
+    stores: dict[str, StoreDescription]
+
+
+_ALWAYS_KEPT = {"gpus", "libraries", "targets"}
+"""Keys that are also kept if they are empty."""
+
+_EMPTY_VALUES: tuple[object, ...] = (None, "", {}, [])
 
 
 def describe(
-    targets: Mapping[str, Path], stores: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[str, Any]:
-    """Return versions, processors, memory, GPUs, networks, and storage, as JSON values.
-
-    Values that are not available are left out. No name of a host, a user or an account is kept.
+    targets: Mapping[str, Path], stores: Mapping[str, StoreDescription] | None = None
+) -> Environment:
+    """Describe this machine, its storage and its software.
 
     Args:
         targets: paths whose storage is described, by label.
@@ -61,7 +108,7 @@ def describe(
     machine_type = instance_type(machine)
     if machine_type:
         machine["instance_type"] = machine_type
-    environment = {
+    environment: Environment = {
         "iobench": __version__,
         "python": platform.python_version(),
         "kernel": f"{platform.system()} {platform.release()}",
@@ -76,12 +123,12 @@ def describe(
         "targets": {label: describe_target(path) for label, path in targets.items()},
         "stores": dict(stores or {}),
     }
-    always_kept = ("gpus", "libraries", "targets")
-    return {
+    kept = {
         key: value
         for key, value in environment.items()
-        if key in always_kept or value not in _EMPTY_VALUES
+        if key in _ALWAYS_KEPT or value not in _EMPTY_VALUES
     }
+    return cast(Environment, kept)
 
 
 def libraries() -> dict[str, str]:

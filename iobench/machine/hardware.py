@@ -12,7 +12,7 @@ import re
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import psutil
 
@@ -24,17 +24,46 @@ _GPU_QUERY = (
     *("pcie.link.gen.max", "pcie.link.width.max"),
     *("pcie.link.gen.current", "pcie.link.width.current"),
 )
+_UNKNOWN_GPU_VALUE = r"\[|N/A$|$"
+"""The beginning of a value that is unknown, such as ``[Not Supported]``, ``N/A`` or nothing."""
+
 _INTERFACES = Path("/sys/class/net")
 _NVIDIA_SMI_TIMEOUT_S = 20
 
 
-def processors(root: Path = ROOT) -> dict[str, Any]:
-    """Return the model, the number and the governor of processors, under the keys of results.
+class Processors(TypedDict):
+    """The processors of a machine, under the keys of results.
 
-    ``processors`` is the number that this process may use. ``governor`` has several words if the
-    processors differ, and is empty if it is unknown.
+    Attributes:
+        processor: the model.
+        processors: the number of processors that this process may use.
+        governor: the frequency governor. It has several words if the processors differ, and is
+            empty if it is unknown.
     """
-    model = re.search(r"^model name\s*:\s*(\S.*)$", text(root / "proc/cpuinfo"), re.M)
+
+    processor: str
+    processors: int
+    governor: str
+
+
+class NetworkCards(TypedDict):
+    """The network cards of one kind that are up, under the keys of results.
+
+    Attributes:
+        driver: the name of their driver.
+        mbit_per_s: their speed, in units of 10^6 bits. It is left out if the driver does not know
+            it, as in virtual machines.
+        count: the number of cards.
+    """
+
+    driver: str
+    mbit_per_s: NotRequired[int]
+    count: int
+
+
+def processors(root: Path = ROOT) -> Processors:
+    """Return the model, the number and the governor of the processors."""
+    model = re.search(r"^model name\s*:\s*(\S.*)$", text(root / "proc/cpuinfo"), re.MULTILINE)
     governor_files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     governors = {text(file) for file in governor_files} - {""}
     return {
@@ -66,22 +95,23 @@ def transparent_huge_pages(root: Path = ROOT) -> str | None:
     return match[1] if match else None
 
 
-def networks(interfaces: Path = _INTERFACES) -> list[dict[str, Any]]:
-    """Return ``driver``, ``mbit_per_s`` (10^6 bits) and ``count`` of network cards that are up.
+def networks(interfaces: Path = _INTERFACES) -> list[NetworkCards]:
+    """Return the network cards that are up, by kind.
 
-    The speed is left out if the driver does not know it, as in virtual machines. Bridges, tunnels
-    and the loopback have no device, so they are not cards.
+    Bridges, tunnels and the loopback have no device, so they are not cards.
     """
     counts: Counter[tuple[str, int]] = Counter()
     for name, card in psutil.net_if_stats().items():
         device = interfaces / name / "device"
         if card.isup and device.exists():
             counts[(device / "driver").resolve().name, card.speed] += 1
-    descriptions = []
-    for (driver, speed), count in counts.items():
-        rate = {"mbit_per_s": speed} if speed else {}
-        descriptions.append({"driver": driver, **rate, "count": count})
-    return descriptions
+    kinds: list[NetworkCards] = []
+    for (driver, mbit_per_s), count in counts.items():
+        if mbit_per_s:
+            kinds.append({"driver": driver, "mbit_per_s": mbit_per_s, "count": count})
+        else:
+            kinds.append({"driver": driver, "count": count})
+    return kinds
 
 
 def gpus() -> list[dict[str, str]]:
@@ -100,11 +130,11 @@ def gpus() -> list[dict[str, str]]:
     descriptions = []
     for line in answer.stdout.splitlines():
         values = line.strip().split(", ")
-        if len(values) == len(_GPU_QUERY):
-            properties = zip(_GPU_QUERY, values, strict=True)
-            # A value such as [Not Supported] or N/A is unknown.
-            description = {
-                key: value for key, value in properties if not re.match(r"\[|N/A$|$", value)
-            }
-            descriptions.append(description)
+        if len(values) != len(_GPU_QUERY):
+            continue
+        properties = zip(_GPU_QUERY, values, strict=True)
+        known_properties = {
+            key: value for key, value in properties if not re.match(_UNKNOWN_GPU_VALUE, value)
+        }
+        descriptions.append(known_properties)
     return descriptions

@@ -23,25 +23,40 @@ import re
 import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from dataprep.machine.kernel_files import ROOT, one_line, text
 
 METADATA_ADDRESS = ("169.254.169.254", 80)
+"""The address of the metadata service, in every cloud."""
+
 _TIMEOUT_S = 0.2
 _MACHINE_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,48}")
 _MAX_ANSWER_BYTES = 256
-_AWS_TOKEN = "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+
+
+class _MetadataRequest(NamedTuple):
+    """A request to the metadata service of a cloud."""
+
+    path: str
+    headers: Mapping[str, str]
+
+
+_AWS_TOKEN_REQUEST = _MetadataRequest(
+    "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+)
 _TYPE_REQUESTS = {
-    "Amazon EC2": ("/latest/meta-data/instance-type", {}),
-    "Google Compute Engine": (
-        "/computeMetadata/v1/instance/machine-type",
-        {"Metadata-Flavor": "Google"},
+    "Amazon EC2": _MetadataRequest("/latest/meta-data/instance-type", {}),
+    "Google Compute Engine": _MetadataRequest(
+        "/computeMetadata/v1/instance/machine-type", {"Metadata-Flavor": "Google"}
     ),
-    "Azure": (
+    "Azure": _MetadataRequest(
         "/metadata/instance/compute/vmSize?api-version=2021-02-01&format=text",
         {"Metadata": "true"},
     ),
 }
+"""The request for the machine type, by cloud."""
+
 # Patterns of vendor and product, and the cloud.
 _CLOUDS = (
     (r"^Amazon EC2 ", "Amazon EC2"),
@@ -121,11 +136,12 @@ def instance_type(
     disabled = environ.get("AWS_EC2_METADATA_DISABLED", "").strip().lower() == "true"
     if cloud not in _TYPE_REQUESTS or disabled:
         return None
-    path, headers = _TYPE_REQUESTS[cloud]
+    request = _TYPE_REQUESTS[cloud]
     try:
         if cloud == "Amazon EC2":
-            headers = {"X-aws-ec2-metadata-token": _answer(address, "PUT", *_AWS_TOKEN)}
-        answer = _answer(address, "GET", path, headers)
+            token = _answer(address, "PUT", _AWS_TOKEN_REQUEST)
+            request = request._replace(headers={"X-aws-ec2-metadata-token": token})
+        answer = _answer(address, "GET", request)
     except (OSError, http.client.HTTPException, ValueError):
         return None
     # Google answers projects/NUMBER/machineTypes/TYPE.
@@ -141,10 +157,17 @@ def _first_match(table: Iterable[tuple[str, str]], content: str) -> str:
     return ""
 
 
-def _answer(address: tuple[str, int], method: str, path: str, headers: Mapping[str, str]) -> str:
-    """Return the body of an answer. No proxy is used, and each wait is at most ``_TIMEOUT_S``."""
-    url = f"http://{address[0]}:{address[1]}{path}"
-    request = urllib.request.Request(url, headers=dict(headers), method=method)
+def _answer(address: tuple[str, int], method: str, request: _MetadataRequest) -> str:
+    """Send a request without a proxy, and return the body of the answer.
+
+    Raises:
+        OSError, HTTPException: there is no answer within ``_TIMEOUT_S``, or it has no success.
+        ValueError: the body is not ASCII.
+    """
+    host_name, port = address
+    url = f"http://{host_name}:{port}{request.path}"
+    http_request = urllib.request.Request(url, headers=dict(request.headers), method=method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=_TIMEOUT_S) as response:
-        return str(response.read(_MAX_ANSWER_BYTES).decode("ascii").strip())
+    with opener.open(http_request, timeout=_TIMEOUT_S) as response:
+        body: bytes = response.read(_MAX_ANSWER_BYTES)
+    return body.decode("ascii").strip()

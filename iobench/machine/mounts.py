@@ -48,9 +48,13 @@ def mounts() -> list[Mount]:
     ]
 
 
-def mount_of(path: Path, table: Iterable[Mount]) -> Mount | None:
-    """Return the mount of an absolute path: the deepest one, and of equally deep ones the last."""
-    above = [mount for mount in table if path.is_relative_to(mount.point)]
+def mount_of(path: Path, mount_table: Iterable[Mount]) -> Mount | None:
+    """Return the mount of an absolute path; None if there is none.
+
+    This is the deepest mount above the path. If several are equally deep, it is the last one, since
+    it hides the others.
+    """
+    above = [mount for mount in mount_table if path.is_relative_to(mount.point)]
     return max(reversed(above), key=lambda mount: len(mount.point.parts), default=None)
 
 
@@ -60,9 +64,12 @@ def file_system(path: Path) -> str:
     return mount.file_system if mount else ""
 
 
-def data_mounts(table: Iterable[Mount]) -> list[Path]:
-    """Return the mount points that may have data: no folders of the kernel, and no single files."""
-    points = {mount.point for mount in table if mount.file_system not in _TYPES_WITHOUT_DATA}
+def data_mounts(mount_table: Iterable[Mount]) -> list[Path]:
+    """Return the mount points that may have data, sorted.
+
+    Folders of the kernel and single files that are mounted are left out.
+    """
+    points = {mount.point for mount in mount_table if mount.file_system not in _TYPES_WITHOUT_DATA}
     data_points = points & _SHARED_MEMORY
     for point in points:
         if not any(point.is_relative_to(folder) for folder in _KERNEL_FOLDERS):

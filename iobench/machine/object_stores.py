@@ -9,14 +9,33 @@ buckets end in ``--x-s3``; Google, ``storage.googleapis.com``; Cloudflare R2,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import NotRequired, TypedDict
 from urllib.parse import urlsplit
 
 from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3_bucket import S3Bucket
 
+
+class StoreDescription(TypedDict):
+    """An object store, under the keys of results.
+
+    Attributes:
+        kind: the kind of store, such as ``aws-s3``.
+        name: the name for readers.
+        why: the evidence for this kind.
+        encrypted: whether requests use TLS. It is left out if the endpoint is unknown.
+        region: the region of a bucket at AWS. It is left out if it is unknown.
+    """
+
+    kind: str
+    name: str
+    why: str
+    encrypted: NotRequired[bool]
+    region: NotRequired[str]
+
+
+# Patterns of the host in an endpoint, the kind of store, and the name of the provider.
 _PROVIDERS = (
     (r"(?:.*\.)?amazonaws\.com(?:\.cn)?", "aws-s3", "Amazon S3"),
     (r"(?:.*\.)?storage\.googleapis\.com", "google-cloud-storage", "Google Cloud Storage"),
@@ -24,17 +43,21 @@ _PROVIDERS = (
     (r".*\.backblazeb2\.com", "backblaze-b2", "Backblaze B2"),
     (r".*\.wasabisys\.com", "wasabi", "Wasabi"),
 )
-OWN_SERVER: Mapping[str, Any] = {
+OWN_SERVER: StoreDescription = {
     "kind": "own-server",
     "name": "S3 server of this run",
     "why": "an S3 server (moto) that the run itself starts",
 }
+"""The description of the S3 server that a run starts."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
 
 
-def describe_store(uri: str, endpoint_url: str | None, region: str | None = None) -> dict[str, Any]:
-    """Return ``kind``, ``name``, ``why``, ``encrypted`` (TLS) and, for AWS, ``region``.
+def describe_store(
+    uri: str, endpoint_url: str | None, region: str | None = None
+) -> StoreDescription:
+    """Recognise an object store by its address and its endpoint.
 
     Args:
         uri: ``s3://bucket/prefix``, or the address of a store of another package.
@@ -57,8 +80,12 @@ def describe_store(uri: str, endpoint_url: str | None, region: str | None = None
             kind, name, why = provider_kind, provider, f"its endpoint belongs to {provider}"
     if kind == "aws-s3" and re.match(r"s3://[^/]*--x-s3(/|$)", uri):
         kind, name, why = "aws-s3-express", "Amazon S3 Express One Zone", "its bucket's name"
-    is_encrypted = parts.scheme == "https"
-    description = {"kind": kind, "name": name, "why": why, "encrypted": is_encrypted}
+    description: StoreDescription = {
+        "kind": kind,
+        "name": name,
+        "why": why,
+        "encrypted": parts.scheme == "https",
+    }
     if kind.startswith("aws-s3") and region and _REGION.fullmatch(region):
         description["region"] = region
     return description

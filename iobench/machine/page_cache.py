@@ -24,10 +24,14 @@ from iobench.machine.mounts import file_system
 from iobench.results.trial import Cold
 
 DropCaches: TypeAlias = Literal["never", "when-needed", "always"]
+"""When to drop all clean pages of the machine, see ``evict``."""
+
 WHEN_NEEDED: DropCaches = "when-needed"
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PIECE_BYTES = 2**20
+"""How much ``warm`` reads at a time."""
+
 _DROP_PAGES, _DROP_PAGES_AND_NAMES = 1, 3  # see proc_sys_vm(5)
 _MAX_FSYNCS = 64
 """With more files, one sync of the machine is faster, because each fsync may flush the drive."""
@@ -128,17 +132,19 @@ class CacheState:
         An epoch that was not prepared is judged like a cold epoch.
         """
         file_system_type = file_system(self.files[0])
+        requested = "cold" if self.requested == NOT_PREPARED else self.requested
+        limits_of_cold: tuple[str, ...] = ()
+        if self.requested == "cold":
+            limits_of_cold = limits(file_system_type, self.resident_before)
         label = judge(
-            requested="cold" if self.requested == NOT_PREPARED else self.requested,
+            requested=requested,
             resident_before=self.resident_before,
             physical_ratio=physical_ratio,
             sequential=sequential,
             data_bytes=sum(file.stat().st_size for file in self.files),
             memory_bytes=memory_bytes(),
             file_system=file_system_type,
-            limits=limits(file_system_type, self.resident_before)
-            if self.requested == "cold"
-            else (),
+            limits=limits_of_cold,
         )
         return replace(label, asked=self.requested)
 
@@ -162,7 +168,9 @@ def observe_cache(requested: str, files: Sequence[Path]) -> CacheState:
 
 
 def limits(file_system_type: str, resident: float | None) -> tuple[str, ...]:
-    """Return why the page cache cannot be emptied or seen here, as sentences without a full stop.
+    """Return why the page cache cannot be emptied or observed on this machine.
+
+    Each reason is a sentence without a full stop.
 
     Args:
         file_system_type: the type of the file system of the files.

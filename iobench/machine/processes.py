@@ -147,7 +147,8 @@ def repeated(look: Callable[[], float]) -> Iterator[Cost]:
 
     ``look`` returns the seconds until its next call.
     """
-    cost, ended = Cost(), threading.Event()
+    cost = Cost()
+    ended = threading.Event()
 
     def run() -> None:
         begun_s = time.perf_counter()
@@ -185,7 +186,8 @@ def peak_memory() -> Iterator[PeakMemory]:
     Only pages that no file backs count, since the kernel can take the page cache back. They are
     read five times a second, or less often if that would take more than 1 % of a processor.
     """
-    peak, members = PeakMemory(), descendants(os.getpid())
+    peak = PeakMemory()
+    members = descendants(os.getpid())
     begin_bytes = _tree_bytes(members)
 
     def look() -> float:
@@ -216,11 +218,16 @@ def _tree_bytes(processes: Iterable[int]) -> int | None:
 class SuspendedTime:
     """Adds up for how long a process was suspended (Ctrl-Z, SIGSTOP).
 
-    The process that looks may have been suspended too, as in a paused container.
+    The observing process looks at the other process about twice a second. It may have been
+    suspended itself, as in a paused container. It notices that by a long time between two looks.
 
     Attributes:
-        awake_s: seconds since the first look in which the looking process was not suspended.
+        awake_s: seconds since the first look in which the observing process was not suspended.
         seconds: seconds in which one of both processes was suspended.
+
+    Args:
+        process: the id of the process.
+        clock: the monotonic clock in seconds.
     """
 
     def __init__(self, process: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -230,13 +237,14 @@ class SuspendedTime:
         self.seconds = 0.0
 
     def skip(self) -> None:
-        """Leave out the time since the last look, in which nothing looked on purpose."""
+        """Leave out the time since the last look: it was long on purpose."""
         self._looked_s = self._clock()
 
     def look(self) -> None:
         """Look once; call this about twice a second."""
         now_s = self._clock()
-        interval_s, self._looked_s = now_s - self._looked_s, now_s
+        interval_s = now_s - self._looked_s
+        self._looked_s = now_s
         was_suspended_itself = interval_s > _MAX_LOOK_INTERVAL_S
         if not was_suspended_itself:
             self.awake_s += interval_s

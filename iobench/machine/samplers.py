@@ -33,6 +33,8 @@ _COMPOSITE_DEVICES = ("loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd")
 _LOOPBACK = "lo"
 _MEMINFO = Path("/proc/meminfo")
 _CACHED = {"Cached": "cached_bytes", "Dirty": "dirty_bytes"}
+"""The names of series, by the names of lines in ``/proc/meminfo``."""
+
 _MEMBERS_INTERVAL_S = 2.0
 """Seconds between two searches for new workers. Each search reads all processes of the machine."""
 
@@ -191,7 +193,11 @@ class TreeSampler(RateSampler):
     """``tree``: processors that a process and its descendants keep busy, and their memory.
 
     Children that have ended count in their parent. RSS is read each time, PSS as often as
-    ``_PSS_CPU_SHARE`` allows; ``clock`` measures the cost of PSS.
+    ``_PSS_CPU_SHARE`` allows.
+
+    Args:
+        process: the id of the process.
+        clock: measures the processor time of this thread, in seconds, for the cost of PSS.
     """
 
     def __init__(self, process: int, clock: Callable[[], float] = time.thread_time) -> None:
@@ -206,16 +212,18 @@ class TreeSampler(RateSampler):
     def read(self, now_s: float) -> Mapping[str, float]:
         """Return the processors kept busy, the memory, and the number of processes."""
         if now_s >= self._members_due_s:
-            self._members_due_s, self._members = now_s + _MEMBERS_INTERVAL_S, [self._root]
+            self._members_due_s = now_s + _MEMBERS_INTERVAL_S
+            self._members = [self._root]
             with contextlib.suppress(psutil.Error):
                 self._members += self._root.children(recursive=True)
         counters = {"user_cores": 0.0, "system_cores": 0.0, "worker_cores": 0.0}
-        rss_bytes, alive = 0, []
+        rss_bytes = 0
+        alive = []
         for process in self._members:
             with contextlib.suppress(psutil.Error):
                 times, memory = process.cpu_times(), process.memory_info()
-                user_s, system_s = times.user + times.children_user, times.system
-                system_s += times.children_system
+                user_s = times.user + times.children_user
+                system_s = times.system + times.children_system
                 counters["user_cores"] += user_s
                 counters["system_cores"] += system_s
                 if process != self._root:
@@ -264,7 +272,8 @@ class GpuSampler(Sampler):
         pynvml.nvmlInit()
         # CUDA and NVML number GPUs in the same way if CUDA_DEVICE_ORDER is PCI_BUS_ID, or if all
         # GPUs are of the same kind.
-        visible = set(os.environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(","))
+        visible_names = os.environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "")
+        visible = set(visible_names.split(","))
         all_gpus = {}
         visible_gpus = {}
         for number in range(pynvml.nvmlDeviceGetCount()):
@@ -274,21 +283,33 @@ class GpuSampler(Sampler):
                 visible_gpus[number] = gpu
         # Parts of a GPU (MIG) have other names. Then all GPUs are read, which is better than none.
         self._gpus = visible_gpus or all_gpus
+        self._readers: Mapping[str, Callable[[Any], float]] = {
+            "utilisation_share": self._utilisation_share,
+            "memory_bytes": self._memory_bytes,
+            "sm_clock_mhz": self._sm_clock_mhz,
+            "power_w": self._power_w,
+        }
 
     def read(self, now_s: float) -> Mapping[str, float]:
         """Return the present values; values that a device does not support are left out."""
-        nvml, values = self._nvml, {}
-        readers: Mapping[str, Callable[[Any], float]] = {
-            "utilisation_share": lambda gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100,
-            "memory_bytes": lambda gpu: nvml.nvmlDeviceGetMemoryInfo(gpu).used,
-            "sm_clock_mhz": lambda gpu: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
-            "power_w": lambda gpu: nvml.nvmlDeviceGetPowerUsage(gpu) / 1000,
-        }
+        values = {}
         for number, gpu in self._gpus.items():
-            for name, read_value in readers.items():
-                with contextlib.suppress(nvml.NVMLError):
-                    values[f"{number}_{name}"] = float(read_value(gpu))
+            for name, read_value in self._readers.items():
+                with contextlib.suppress(self._nvml.NVMLError):
+                    values[f"{number}_{name}"] = read_value(gpu)
         return values
+
+    def _utilisation_share(self, gpu: Any) -> float:
+        return float(self._nvml.nvmlDeviceGetUtilizationRates(gpu).gpu) / 100
+
+    def _memory_bytes(self, gpu: Any) -> float:
+        return float(self._nvml.nvmlDeviceGetMemoryInfo(gpu).used)
+
+    def _sm_clock_mhz(self, gpu: Any) -> float:
+        return float(self._nvml.nvmlDeviceGetClockInfo(gpu, self._nvml.NVML_CLOCK_SM))
+
+    def _power_w(self, gpu: Any) -> float:
+        return float(self._nvml.nvmlDeviceGetPowerUsage(gpu)) / 1000
 
     def close(self) -> None:
         """Release the driver."""

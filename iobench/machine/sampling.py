@@ -18,6 +18,7 @@ from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.machine.processes import repeated
 from iobench.machine.samplers import SAMPLERS, Sampler
+from iobench.results.result import Columns
 from iobench.settings import Settings, ZeroOrMore
 
 DEFAULT_SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
@@ -25,7 +26,8 @@ MAX_ROWS = 20_000
 """At this number of rows, every second row is dropped, and reading continues half as often."""
 
 Row: TypeAlias = dict[str, float]
-Columns: TypeAlias = Mapping[str, Sequence[float | None]]
+"""A reading of all samplers: ``time_s``, and values by ``SAMPLER.NAME``."""
+
 SamplerName = Annotated[str, AfterValidator(SAMPLERS.check)]
 
 
@@ -60,6 +62,11 @@ class Recorder:
 
     Attributes:
         samples: the readings, after ``end``.
+
+    Args:
+        samplers: the samplers by name.
+        clock: the clock of the readings.
+        notes: facts about the samplers, and the reasons why others are not available.
     """
 
     def __init__(
@@ -69,7 +76,10 @@ class Recorder:
         self._clock = clock
         self._rows: list[Row] = []
         self._notes = list(notes)
-        self._every, self._count = 1, 0
+        self._every = 1
+        """1 to keep each reading, 2 to keep every second one, and so on."""
+        self._count = 0
+        """The number of calls of ``sample`` so far."""
         self.samples = Samples({}, 0.0, ())
 
     @classmethod
@@ -121,7 +131,9 @@ class Recorder:
         """
         for sampler in self._samplers.values():
             _close(sampler)
-        names = dict.fromkeys(name for row in self._rows for name in row)
+        names: dict[str, None] = {}  # a set that keeps the order
+        for row in self._rows:
+            names |= dict.fromkeys(row)
         columns = {name: [row.get(name) for row in self._rows] for name in names}
         self.samples = Samples(columns, core_share, tuple(dict.fromkeys(self._notes)))
         return self.samples
@@ -137,7 +149,8 @@ def sampling_beside(settings: SamplingSettings | None, process: int) -> Iterator
     if settings is None or not settings.samplers:
         yield None
         return
-    clock, period_s = SystemClock(), 1 / settings.per_s
+    clock = SystemClock()
+    period_s = 1 / settings.per_s
     recorder = Recorder.of(settings.samplers, process, clock)
 
     def sample() -> float:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from dataprep.machine.kernel_files import ROOT, number
 from iobench.machine import block_devices
@@ -45,24 +45,57 @@ class Storage(NamedTuple):
     disk: Disk | None = None
 
 
-def describe_target(
-    path: Path, table: Sequence[Mount] | None = None, root: Path = ROOT
-) -> dict[str, Any]:
-    """Describe the file system of a path, which need not exist, and the devices below it.
+class TargetDescription(TypedDict):
+    """The storage behind a path, under the keys of results.
 
-    Keys: ``kind`` (of ``KINDS``), ``name``, ``why``, ``stack`` (from the file system down),
-    ``file_system``, ``mount_options`` (those that affect figures), ``total_bytes`` and
-    ``free_bytes`` where available, ``read_ahead_kb``, ``device``. It contains no source, address,
-    path, serial number or name of a volume.
+    It contains no source, address, path, serial number or name of a volume. Keys that are not
+    required are left out if their values are unknown.
+
+    Attributes:
+        kind: the kind of storage, a key of ``KINDS``.
+        name: the name of this kind for readers.
+        why: the evidence for this kind.
+        stack: the file system and the layers below it, from the top down.
+        file_system: the type of the file system.
+        mount_options: the options of the mount that affect figures, separated by commas.
+        total_bytes: the size of the file system.
+        free_bytes: its free space.
+        device: the known properties of the disk, with the names of the fields of ``Disk``.
+        read_ahead_kb: how far the kernel reads ahead, in KiB.
+    """
+
+    kind: str
+    name: str
+    why: str
+    stack: list[str]
+    file_system: str
+    mount_options: str
+    total_bytes: NotRequired[int]
+    free_bytes: NotRequired[int]
+    device: NotRequired[dict[str, object]]
+    read_ahead_kb: NotRequired[int]
+
+
+def describe_target(
+    path: Path, mount_table: Sequence[Mount] | None = None, root: Path = ROOT
+) -> TargetDescription:
+    """Describe the file system of a path, and the devices below it.
+
+    Args:
+        path: the path, which need not exist.
+        mount_table: the mounted file systems; None for those of this machine.
+        root: the folder that contains ``sys``.
     """
     # realpath is used because, unlike Path.resolve, it accepts links in a circle.
     real = Path(os.path.realpath(path))
-    mount = mount_of(real, mounts() if table is None else table) or Mount(Path("/"), UNKNOWN)
+    if mount_table is None:
+        mount_table = mounts()
+    mount = mount_of(real, mount_table) or Mount(Path("/"), UNKNOWN)
     device = mount.device or _device_number(mount.point)
     devices = block_devices.devices_of(device, mount.source, root)
     storage = _storage(mount, devices)
     disk = storage.disk
-    described: dict[str, Any] = {
+    described: TargetDescription = {
         "kind": storage.kind,
         "name": kind_name(storage.kind),
         "why": storage.why,
@@ -71,15 +104,12 @@ def describe_target(
         "mount_options": kept_options(mount.options.split(",")),
     }
     with contextlib.suppress(OSError):
-        total_bytes, _, free_bytes = shutil.disk_usage(path)
-        described |= {"total_bytes": total_bytes, "free_bytes": free_bytes}
+        space = shutil.disk_usage(path)
+        described["total_bytes"] = space.total
+        described["free_bytes"] = space.free
     read_ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
     if disk is not None:
-        described["device"] = {
-            key: value
-            for key, value in asdict(disk).items()
-            if key != "name" and value not in (None, "", {})
-        }
+        described["device"] = _known_properties(disk)
         # The mount of a partition has no setting of its own.
         if read_ahead_kb is None:
             read_ahead_kb = disk.queue.get("read_ahead_kb")
@@ -105,17 +135,7 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
         free_bytes = target.get("free_bytes", 0)
         layers += f", {size(total_bytes)}, {size(free_bytes)} free"
     lines.append(layers)
-    device = target.get("device", {})
-    scheduler, link = device.get("queue", {}).get("scheduler"), device.get("link_mb_per_s")
-    settings = []
-    if target.get("read_ahead_kb") is not None:
-        settings.append(f"reads {target['read_ahead_kb']} KiB ahead")
-    if scheduler:
-        settings.append(f"scheduler {scheduler}")
-    if link:
-        settings.append(f"a link of {link:,.0f} MB/s")
-    if device.get("rotational"):
-        settings.append("rotational")
+    settings = _setting_words(target)
     if settings:
         lines.append("; ".join(settings))
     if target["mount_options"]:
@@ -123,6 +143,30 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
     prefix = "" if target["kind"] == UNKNOWN else "because "
     lines.append(f"{prefix}{target['why']}")
     return [f"{path}: {target['name']}", *(f"    {line}" for line in lines)]
+
+
+def _setting_words(target: Mapping[str, Any]) -> list[str]:
+    """Return the settings of the device of a target in words."""
+    device = target.get("device", {})
+    scheduler = device.get("queue", {}).get("scheduler")
+    link_mb_per_s = device.get("link_mb_per_s")
+    words = []
+    if target.get("read_ahead_kb") is not None:
+        words.append(f"reads {target['read_ahead_kb']} KiB ahead")
+    if scheduler:
+        words.append(f"scheduler {scheduler}")
+    if link_mb_per_s:
+        words.append(f"a link of {link_mb_per_s:,.0f} MB/s")
+    if device.get("rotational"):
+        words.append("rotational")
+    return words
+
+
+def _known_properties(disk: Disk) -> dict[str, object]:
+    """Return the properties of a disk that are known, without its name."""
+    properties = asdict(disk)
+    del properties["name"]
+    return {key: value for key, value in properties.items() if value not in (None, "", {})}
 
 
 def _device_number(point: Path) -> str:
@@ -144,10 +188,9 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
     # A FUSE mount with a block device is a local file system. Its kind is that of the device.
     has_fuse_device = bool(devices) and mount.file_system.startswith("fuse")
     if not has_fuse_device:
-        mount_kind = kind_of_mount(mount.file_system, mount.source)
-        if mount_kind is not None:
-            kind, why = mount_kind
-            return Storage(kind, why)
+        recognised = kind_of_mount(mount.file_system, mount.source)
+        if recognised is not None:
+            return Storage(recognised.kind, recognised.why)
     if devices is None:
         return Storage(UNKNOWN, _HIDDEN_DEVICE)
     if not devices:

@@ -46,7 +46,55 @@ class Kind(NamedTuple):
     reach: Reach
 
 
+class RecognisedKind(NamedTuple):
+    """The kind of a mount or of a disk.
+
+    Attributes:
+        kind: a key of ``KINDS``.
+        why: the evidence for this kind, as the end of a sentence that begins with "because".
+    """
+
+    kind: str
+    why: str
+
+
+class _MountPattern(NamedTuple):
+    """A pattern of mounts. The patterns must match completely.
+
+    Attributes:
+        types: a pattern of the type of the file system.
+        why: the evidence; ``{}`` stands for the type.
+        sources: a pattern of the source of the mount. It ignores case.
+        kind: the kind; empty if the type, without "fuse.", is the kind.
+    """
+
+    types: str
+    why: str
+    sources: str = r".*"
+    kind: str = ""
+
+
+class _DiskPattern(NamedTuple):
+    """A pattern of disks. The patterns must match completely.
+
+    Attributes:
+        kind: the kind.
+        why: the evidence; ``{}`` stands for the model.
+        names: a pattern of the name of the device.
+        vendors: a pattern of the vendor.
+        models: a pattern of the model.
+    """
+
+    kind: str
+    why: str
+    names: str = r".*"
+    vendors: str = r".*"
+    models: str = r".*"
+
+
 UNKNOWN = "unknown"
+"""The kind of storage that no pattern matches."""
+
 
 KINDS = {
     "ebs": Kind("Amazon EBS", "network"),
@@ -106,6 +154,7 @@ KINDS = {
     UNKNOWN: Kind("unknown", "unknown"),
 }
 
+# Parts of the patterns and of the evidence below.
 _HIDDEN = "the storage of the hypervisor behind it cannot be seen from here"
 _AWS = r"\.amazonaws\.com(?:\.cn)?"
 _EFS = rf"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+{_AWS}"
@@ -116,120 +165,136 @@ _NFS_PROXY = (
     "cannot be seen"
 )
 
-# Patterns of the type and of the source of a mount, its kind, and the evidence. The first row that
-# matches counts. An empty kind stands for the type itself, without "fuse.".
 _MOUNTS = (
-    (r"tmpfs|ramfs", r".*", "", "a {} is memory"),
-    (r"hugetlbfs", r".*", "", "its type is memory"),
-    (
-        r"overlay|aufs",
-        r".*",
-        "overlay",
-        "a container's layers; the disk below them cannot be seen from here",
+    _MountPattern(types=r"tmpfs|ramfs", why="a {} is memory"),
+    _MountPattern(types=r"hugetlbfs", why="its type is memory"),
+    _MountPattern(
+        types=r"overlay|aufs",
+        kind="overlay",
+        why="a container's layers; the disk below them cannot be seen from here",
     ),
-    (r"beegfs|gpfs|wekafs|ceph|afs", r".*", "", "its type is {}"),
-    (
-        r"9p|virtiofs",
-        r".*",
-        "",
-        "its type is {}; the storage of the host is not visible",
+    _MountPattern(types=r"beegfs|gpfs|wekafs|ceph|afs", why="its type is {}"),
+    _MountPattern(
+        types=r"9p|virtiofs", why="its type is {}; the storage of the host is not visible"
     ),
-    (r"zfs", r".*", "", "its type is zfs; the devices of its pool are not visible"),
-    (r"nfs4?", rf"{_EFS}:/.*", "efs", "NFS from an address of EFS"),
-    (r"nfs4?", rf"{_FSX}:/.*", "fsx-nfs", "NFS from an address of FSx"),
-    (r"nfs4?", _HERE, "nfs", _NFS_PROXY),
-    (r"nfs4?", r".*", "nfs", "its type is NFS; the owner of the server is unknown"),
-    (r"lustre", rf"(?:.*[:,])?{_FSX}[@:,].*", "fsx-lustre", "Lustre from an address of FSx"),
-    (
-        r"lustre",
-        r".*",
-        "lustre",
-        "its type is lustre; its servers have numbers, as those of FSx have",
+    _MountPattern(types=r"zfs", why="its type is zfs; the devices of its pool are not visible"),
+    _MountPattern(
+        types=r"nfs4?", sources=rf"{_EFS}:/.*", kind="efs", why="NFS from an address of EFS"
     ),
-    (
-        r"cifs|smb3|smbfs",
-        r"//[^/]*\.file\.core\.windows\.net(?:/.*)?",
-        "azure-files",
-        "SMB from an address of Azure Files",
+    _MountPattern(
+        types=r"nfs4?", sources=rf"{_FSX}:/.*", kind="fsx-nfs", why="NFS from an address of FSx"
     ),
-    (r"cifs|smb3|smbfs", rf"//{_FSX}(?:/.*)?", "cifs", "SMB from an address of FSx"),
-    (r"cifs|smb3|smbfs", r".*", "cifs", "its type is SMB"),
-    (r"fuse\.blobfuse", r".*", "blobfuse2", "its type is {}"),
-    (r"fuse\.alluxio-fuse", r".*", "alluxio", "its type is {}"),
-    (r"fuse\.ceph-fuse", r".*", "ceph", "its type is {}"),
-    (
-        r"fuse\.(mountpoint-s3|s3fs|goofys|geesefs|gcsfuse|rclone|blobfuse2|juicefs|alluxio|sshfs"
+    _MountPattern(types=r"nfs4?", sources=_HERE, kind="nfs", why=_NFS_PROXY),
+    _MountPattern(
+        types=r"nfs4?", kind="nfs", why="its type is NFS; the owner of the server is unknown"
+    ),
+    _MountPattern(
+        types=r"lustre",
+        sources=rf"(?:.*[:,])?{_FSX}[@:,].*",
+        kind="fsx-lustre",
+        why="Lustre from an address of FSx",
+    ),
+    _MountPattern(
+        types=r"lustre",
+        kind="lustre",
+        why="its type is lustre; its servers have numbers, as those of FSx have",
+    ),
+    _MountPattern(
+        types=r"cifs|smb3|smbfs",
+        sources=r"//[^/]*\.file\.core\.windows\.net(?:/.*)?",
+        kind="azure-files",
+        why="SMB from an address of Azure Files",
+    ),
+    _MountPattern(
+        types=r"cifs|smb3|smbfs",
+        sources=rf"//{_FSX}(?:/.*)?",
+        kind="cifs",
+        why="SMB from an address of FSx",
+    ),
+    _MountPattern(types=r"cifs|smb3|smbfs", kind="cifs", why="its type is SMB"),
+    _MountPattern(types=r"fuse\.blobfuse", kind="blobfuse2", why="its type is {}"),
+    _MountPattern(types=r"fuse\.alluxio-fuse", kind="alluxio", why="its type is {}"),
+    _MountPattern(types=r"fuse\.ceph-fuse", kind="ceph", why="its type is {}"),
+    _MountPattern(
+        types=r"fuse\.(mountpoint-s3|s3fs|goofys|geesefs|gcsfuse|rclone|blobfuse2|juicefs|alluxio|sshfs"
         r"|glusterfs)",
-        r".*",
-        "",
-        "its type is {}",
+        why="its type is {}",
     ),
-    (
-        r"fuse(?:blk)?(\..*)?",
-        r"mountpoint-s3",
-        "mountpoint-s3",
-        "FUSE with the source mountpoint-s3",
+    _MountPattern(
+        types=r"fuse(?:blk)?(\..*)?",
+        sources=r"mountpoint-s3",
+        kind="mountpoint-s3",
+        why="FUSE with the source mountpoint-s3",
     ),
-    (r"fuse(?:blk)?\..+", r".*", UNKNOWN, "FUSE of a program that iobench does not know"),
-    (
-        r"fuse(?:blk)?\.?",
-        r".*",
-        "fuse",
-        "FUSE mount that does not name its program, such as goofys",
+    _MountPattern(
+        types=r"fuse(?:blk)?\..+", kind=UNKNOWN, why="FUSE of a program that iobench does not know"
+    ),
+    _MountPattern(
+        types=r"fuse(?:blk)?\.?",
+        kind="fuse",
+        why="FUSE mount that does not name its program, such as goofys",
     ),
 )
-_MODEL = "its model is {}"
-# Patterns of the name, vendor and model of a disk, its kind, and the evidence. The first row that
-# matches counts.
-_DISKS = (
-    (r".*", r".*", r"Amazon Elastic Block Store", "ebs", _MODEL),
-    (r".*", r".*", r"Amazon EC2 NVMe Instance Storage", "ec2-instance-store", _MODEL),
-    (r".*", r".*", r"nvme_card-pd", "google-persistent-disk", _MODEL),
-    (r".*", r".*", r"nvme_card\d*", "google-local-ssd", _MODEL),
-    (r".*", r".*", r"MSFT NVMe Accelerator.*", "azure-managed-disk", _MODEL),
-    (r".*", r".*", r"Microsoft NVMe Direct Disk.*", "azure-local-disk", _MODEL),
-    (
-        r".*",
-        r".*",
-        r"QEMU .*|VMware .*|Virtual Disk|VBOX .*|VIRTUAL-DISK|Parallels .*|Bhyve .*",
-        "virtual",
-        f"{_MODEL}: {_HIDDEN}",
-    ),
-    (
-        r".*",
-        r"Google",
-        r"PersistentDisk",
-        "google-persistent-disk",
-        "its vendor is Google, its model {}",
-    ),
-    (r".*", r"Google", r"EphemeralDisk", "google-local-ssd", "its vendor is Google, its model {}"),
-    (r"zram\d+|ram\d+", r".*", r".*", "ram-disk", "a RAM disk is memory"),
-    (r"nbd\d+", r".*", r".*", "nbd", "a network block device"),
-    (r"rbd\d+", r".*", r".*", "rbd", "a Ceph block device"),
-    (r"drbd\d+", r".*", r".*", "drbd", "a DRBD device"),
-    (r"pmem[\d.s]+", r".*", r".*", "pmem", "a persistent memory device"),
-    (r"mmcblk\d+", r".*", r".*", "mmc", "an SD card or eMMC"),
-)
-_TRANSPORTS = {
-    "pcie": ("nvme", "an NVMe drive on PCI Express"),
-    "nvme": ("nvme", "an NVMe drive"),
-    "tcp": ("nvme-fabric", "NVMe over TCP"),
-    "rdma": ("nvme-fabric", "NVMe over RDMA"),
-    "nvme-fc": ("nvme-fabric", "NVMe over Fibre Channel"),
-    "sata": ("sata", "a drive on SATA"),
-    "sas": ("sas", "a drive on SAS"),
-    "usb": ("usb", "a drive on USB"),
-    "iscsi": ("iscsi", "a SCSI disk over iSCSI"),
-    "fc": ("fibre-channel", "a SCSI disk over Fibre Channel"),
-    "virtio": ("virtio", f"a virtio disk: {_HIDDEN}"),
-    "virtio-scsi": ("virtio", f"a disk on virtio-scsi: {_HIDDEN}"),
-    "xen": ("xen", f"a Xen disk: {_HIDDEN}"),
-    "hyper-v": ("virtual", f"a disk of Hyper-V: {_HIDDEN}"),
-}
-_UNKNOWN_DISK = "a block device of a model and a connection that iobench does not know"
+"""The first pattern that matches a mount decides its kind."""
 
-# Options of all file systems; of ext4, xfs, btrfs and f2fs; of nfs, lustre, cifs, 9p and ceph; of
-# overlay and FUSE.
+_MODEL = "its model is {}"
+_DISKS = (
+    _DiskPattern(models=r"Amazon Elastic Block Store", kind="ebs", why=_MODEL),
+    _DiskPattern(models=r"Amazon EC2 NVMe Instance Storage", kind="ec2-instance-store", why=_MODEL),
+    _DiskPattern(models=r"nvme_card-pd", kind="google-persistent-disk", why=_MODEL),
+    _DiskPattern(models=r"nvme_card\d*", kind="google-local-ssd", why=_MODEL),
+    _DiskPattern(models=r"MSFT NVMe Accelerator.*", kind="azure-managed-disk", why=_MODEL),
+    _DiskPattern(models=r"Microsoft NVMe Direct Disk.*", kind="azure-local-disk", why=_MODEL),
+    _DiskPattern(
+        models=r"QEMU .*|VMware .*|Virtual Disk|VBOX .*|VIRTUAL-DISK|Parallels .*|Bhyve .*",
+        kind="virtual",
+        why=f"{_MODEL}: {_HIDDEN}",
+    ),
+    _DiskPattern(
+        vendors=r"Google",
+        models=r"PersistentDisk",
+        kind="google-persistent-disk",
+        why="its vendor is Google, its model {}",
+    ),
+    _DiskPattern(
+        vendors=r"Google",
+        models=r"EphemeralDisk",
+        kind="google-local-ssd",
+        why="its vendor is Google, its model {}",
+    ),
+    _DiskPattern(names=r"zram\d+|ram\d+", kind="ram-disk", why="a RAM disk is memory"),
+    _DiskPattern(names=r"nbd\d+", kind="nbd", why="a network block device"),
+    _DiskPattern(names=r"rbd\d+", kind="rbd", why="a Ceph block device"),
+    _DiskPattern(names=r"drbd\d+", kind="drbd", why="a DRBD device"),
+    _DiskPattern(names=r"pmem[\d.s]+", kind="pmem", why="a persistent memory device"),
+    _DiskPattern(names=r"mmcblk\d+", kind="mmc", why="an SD card or eMMC"),
+)
+"""The first pattern that matches a disk decides its kind."""
+
+_TRANSPORTS = {
+    "pcie": RecognisedKind("nvme", "an NVMe drive on PCI Express"),
+    "nvme": RecognisedKind("nvme", "an NVMe drive"),
+    "tcp": RecognisedKind("nvme-fabric", "NVMe over TCP"),
+    "rdma": RecognisedKind("nvme-fabric", "NVMe over RDMA"),
+    "nvme-fc": RecognisedKind("nvme-fabric", "NVMe over Fibre Channel"),
+    "sata": RecognisedKind("sata", "a drive on SATA"),
+    "sas": RecognisedKind("sas", "a drive on SAS"),
+    "usb": RecognisedKind("usb", "a drive on USB"),
+    "iscsi": RecognisedKind("iscsi", "a SCSI disk over iSCSI"),
+    "fc": RecognisedKind("fibre-channel", "a SCSI disk over Fibre Channel"),
+    "virtio": RecognisedKind("virtio", f"a virtio disk: {_HIDDEN}"),
+    "virtio-scsi": RecognisedKind("virtio", f"a disk on virtio-scsi: {_HIDDEN}"),
+    "xen": RecognisedKind("xen", f"a Xen disk: {_HIDDEN}"),
+    "hyper-v": RecognisedKind("virtual", f"a disk of Hyper-V: {_HIDDEN}"),
+}
+"""The kind of a disk that no pattern matches, by its transport."""
+
+_UNKNOWN_DISK = RecognisedKind(
+    UNKNOWN, "a block device of a model and a connection that iobench does not know"
+)
+
+# Each list has the options of all file systems; of ext4, xfs, btrfs and f2fs; of nfs, lustre, cifs,
+# 9p and ceph; of overlay and FUSE.
 _FLAG_NAMES = """
     ro rw sync async dirsync atime noatime relatime strictatime nodiratime lazytime
     discard nodiscard barrier nobarrier delalloc nodelalloc dax dioread_lock dioread_nolock
@@ -249,8 +314,14 @@ _VALUED_NAMES = """
     cache msize trans max_credits max_channels rasize caps_max readdir_max_entries
     max_read blksize redirect_dir index xino metacopy size nr_inodes huge
 """
-_FLAGS, _VALUED = frozenset(_FLAG_NAMES.split()), frozenset(_VALUED_NAMES.split())
-# Values that are paths or addresses are dropped. An address of IPv6 has two colons.
+_FLAGS = frozenset(_FLAG_NAMES.split())
+"""Mount options without a value that are kept."""
+
+_VALUED = frozenset(_VALUED_NAMES.split())
+"""Mount options with a value that are kept."""
+
+# The form of values that are kept. Paths and addresses do not have it: an address of IPv4 has four
+# numbers, and an address of IPv6 has two colons.
 _VALUE = re.compile(r"(?!\d+\.\d+\.\d+\.\d+)[A-Za-z0-9][A-Za-z0-9.+-]{0,15}(?::[A-Za-z0-9+-]+)?")
 
 
@@ -266,29 +337,31 @@ def reach(kind: str) -> Reach:
 
 def has_server(file_system: str) -> bool:
     """Return whether a file system has a server, or a FUSE program, with a cache of its own."""
-    kind = kind_of_mount(file_system, "")
-    is_remote = kind is not None and reach(kind[0]) == "network"
+    recognised = kind_of_mount(file_system, "")
+    is_remote = recognised is not None and reach(recognised.kind) == "network"
     return is_remote or file_system.startswith("fuse")
 
 
-def kind_of_mount(file_system: str, source: str) -> tuple[str, str] | None:
-    """Return the kind of a mount by its type and source, and the evidence; None if unknown."""
-    for types, sources, kind, why in _MOUNTS:
-        if re.fullmatch(types, file_system) and re.fullmatch(sources, source, re.I | re.S):
-            return kind or file_system.removeprefix("fuse."), why.format(file_system)
+def kind_of_mount(file_system: str, source: str) -> RecognisedKind | None:
+    """Return the kind of a mount by its type and source; None if it is unknown."""
+    for pattern in _MOUNTS:
+        has_type = re.fullmatch(pattern.types, file_system)
+        if has_type and re.fullmatch(pattern.sources, source, re.I | re.S):
+            kind = pattern.kind or file_system.removeprefix("fuse.")
+            return RecognisedKind(kind, pattern.why.format(file_system))
     return None
 
 
-def kind_of_disk(disk: Disk) -> tuple[str, str]:
-    """Return the kind of a disk, and the evidence."""
-    for name, vendor, model, kind, why in _DISKS:
+def kind_of_disk(disk: Disk) -> RecognisedKind:
+    """Return the kind of a disk by its name, vendor, model and transport."""
+    for pattern in _DISKS:
         if (
-            re.fullmatch(name, disk.name)
-            and re.fullmatch(vendor, disk.vendor)
-            and re.fullmatch(model, disk.model)
+            re.fullmatch(pattern.names, disk.name)
+            and re.fullmatch(pattern.vendors, disk.vendor)
+            and re.fullmatch(pattern.models, disk.model)
         ):
-            return kind, why.format(disk.model)
-    return _TRANSPORTS.get(disk.transport, (UNKNOWN, _UNKNOWN_DISK))
+            return RecognisedKind(pattern.kind, pattern.why.format(disk.model))
+    return _TRANSPORTS.get(disk.transport, _UNKNOWN_DISK)
 
 
 def kept_options(options: Iterable[str]) -> str:

@@ -6,22 +6,40 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple, TypeAlias
 
-from iobench.machine.sampling import Columns, Samples
+from iobench.machine.sampling import Samples
+from iobench.results.result import Columns
 from iobench.results.trial import Outcome
 
-Spans = Sequence[tuple[float, float]]
+Spans: TypeAlias = Sequence[tuple[float, float]]
+"""Begin and end of several periods, in seconds."""
 
 _MEMORY = {"PSS": "tree.pss_bytes", "RSS": "tree.rss_bytes"}
-# A metric, the columns that are added up, and the divisor of the mean of this sum.
-_MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
-    ("cores_busy", ("tree.user_cores", "tree.system_cores"), 1.0),
-    ("worker_cores_busy", ("tree.worker_cores",), 1.0),
-    ("cpu_busy_share", ("cpu.user_share", "cpu.system_share", "cpu.steal_share"), 1.0),
-    ("cpu_iowait_share", ("cpu.iowait_share",), 1.0),
-    ("disk_read_mb_per_s", ("disk.read_bytes_per_s",), 1e6),
-    ("network_received_mb_per_s", ("network.received_bytes_per_s",), 1e6),
+"""The columns with the memory of the processes, by the name of the measure; PSS is preferred."""
+
+
+class _Mean(NamedTuple):
+    """A metric that is the mean of readings.
+
+    Attributes:
+        metric: its name.
+        columns: the columns that are added up.
+        divisor: the mean of the sum is divided by this number.
+    """
+
+    metric: str
+    columns: tuple[str, ...]
+    divisor: float = 1.0
+
+
+_MEANS = (
+    _Mean("cores_busy", ("tree.user_cores", "tree.system_cores")),
+    _Mean("worker_cores_busy", ("tree.worker_cores",)),
+    _Mean("cpu_busy_share", ("cpu.user_share", "cpu.system_share", "cpu.steal_share")),
+    _Mean("cpu_iowait_share", ("cpu.iowait_share",)),
+    _Mean("disk_read_mb_per_s", ("disk.read_bytes_per_s",), 1e6),
+    _Mean("network_received_mb_per_s", ("network.received_bytes_per_s",), 1e6),
 )
 _MAX_PAUSED_SHARE = 0.05
 """Largest share of an interval between two readings that may be a pause.
@@ -32,10 +50,11 @@ _GPU = re.compile(r"gpu\.\d+_utilisation_share")
 
 
 def add_samples(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
-    """Return an outcome with readings, whose times count from its ``origin_s``.
+    """Add readings to an outcome.
 
-    Readings before the origin, during opening and warm-up, have a negative time. The metrics of a
-    loop get ``usage`` over the steps that count.
+    The times of the readings are changed to count from ``origin_s`` of the outcome. Readings before
+    the origin, during opening and warm-up, have a negative time. If the trial ran a loop, the
+    ``usage`` over the steps that count is added to its metrics.
 
     Args:
         outcome: the outcome of a trial.
@@ -57,8 +76,8 @@ def add_samples(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
 
 def usage(
     columns: Columns, begin_s: float, end_s: float, samples: float, pauses: Spans = ()
-) -> dict[str, Any]:
-    """Return the resources that were used during some steps.
+) -> dict[str, float | str]:
+    """Return the resources that were used during some steps, by the names of their metrics.
 
     Memory is the largest PSS since the first request, or the largest RSS if PSS was never read. The
     other figures are means over the intervals between two readings. An interval counts if it is
@@ -72,25 +91,29 @@ def usage(
         samples: number of samples of the steps.
         pauses: parts of this time without steps.
     """
-    figures = _memory(columns, end_s)
+    means: dict[str, float] = {}
     for metric, names, divisor in _MEANS:
         mean = _mean(columns, names, begin_s, end_s, pauses)
         if mean is not None:
-            figures[metric] = mean / divisor
-    counted_s = end_s - begin_s - sum(until_s - from_s for from_s, until_s in pauses)
+            means[metric] = mean / divisor
+    paused_s = sum(until_s - from_s for from_s, until_s in pauses)
+    counted_s = end_s - begin_s - paused_s
     for prefix in ("", "worker_"):
-        if samples > 0 and f"{prefix}cores_busy" in figures:
-            cpu_s = figures[f"{prefix}cores_busy"] * counted_s
-            figures[f"{prefix}cpu_s_per_1000_samples"] = 1000 * cpu_s / samples
+        if samples > 0 and f"{prefix}cores_busy" in means:
+            cpu_s = means[f"{prefix}cores_busy"] * counted_s
+            means[f"{prefix}cpu_s_per_1000_samples"] = 1000 * cpu_s / samples
     gpus = [name for name in columns if _GPU.fullmatch(name)]
     total = _mean(columns, gpus, begin_s, end_s, pauses) if gpus else None
     if total is not None:
-        figures["gpu_utilisation_share"] = total / len(gpus)
-    return figures
+        means["gpu_utilisation_share"] = total / len(gpus)
+    return {**_memory(columns, end_s), **means}
 
 
-def _memory(columns: Columns, end_s: float) -> dict[str, Any]:
-    """Return the largest memory from the first request to ``end_s``, and how it was counted."""
+def _memory(columns: Columns, end_s: float) -> dict[str, float | str]:
+    """Return the largest memory from the first request to ``end_s``, and how it was counted.
+
+    The result is empty if the memory was never read.
+    """
     for counted_as, column in _MEMORY.items():
         if column not in columns:
             continue
@@ -109,9 +132,8 @@ def _mean(
 ) -> float | None:
     """Return the mean of the sum of some columns, over the intervals between two readings.
 
-    Each value is the mean rate since the last reading.
-
-    It is None if no complete interval counts, or if a column is missing.
+    Each value of a column is the mean rate since the last reading. The result is None if no
+    complete interval counts, or if a column is missing.
     """
     covered_s = total = 0.0
     times = [time_s or 0.0 for time_s in columns.get("time_s", ())]
@@ -128,7 +150,10 @@ def _mean(
 
 def _paused_share(begin_s: float, end_s: float, pauses: Spans) -> float:
     """Return the share of an interval that is in pauses."""
-    paused_s = sum(
-        max(0.0, min(end_s, until_s) - max(begin_s, from_s)) for from_s, until_s in pauses
-    )
-    return paused_s / (end_s - begin_s) if end_s > begin_s else 0.0
+    if end_s <= begin_s:
+        return 0.0
+    paused_s = 0.0
+    for from_s, until_s in pauses:
+        overlap_s = min(end_s, until_s) - max(begin_s, from_s)
+        paused_s += max(0.0, overlap_s)
+    return paused_s / (end_s - begin_s)

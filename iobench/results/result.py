@@ -37,8 +37,14 @@ from iobench.errors import ResultError
 from iobench.results.trial import Span, Trial
 
 SCHEMA = 1
+"""The number of the schema, which this version writes and reads."""
+
 RESULT = "result.json"
+"""The name of the file with the result of a run that has ended."""
+
 LOG = "trials.jsonl"
+"""The name of the log of a run."""
+
 STEADY_STATE = "steady-state"
 """The name of the rule by which this version measures rates of loops and loaders. Results of this
 version have it in ``Result.rates``."""
@@ -135,11 +141,11 @@ class Result:
     schema: int = SCHEMA
 
     def with_trial(self, trial: Trial) -> Result:
-        """The same run with another trial added."""
+        """Return the same run with another trial added."""
         return replace(self, trials=(*self.trials, trial))
 
     def to_json(self) -> bytes:
-        """The content of ``result.json``."""
+        """Return the content of ``result.json``."""
         content = asdict(replace(self, trials=()))
         content["trials"] = [trial_content(trial) for trial in self.trials]
         if not self.rates:  # files of earlier versions do not have the key
@@ -170,7 +176,10 @@ class Result:
 
 
 def trial_content(trial: Trial) -> dict[str, Any]:
-    """A trial as JSON."""
+    """Return a trial as a JSON object. Keys that older versions do not know are left out if empty.
+
+    These keys are ``hosts``, ``time_zero_s`` and the keys that were added to ``cold``.
+    """
     content = asdict(trial)
     if trial.hosts is None:
         del content["hosts"]
@@ -242,7 +251,7 @@ class RunLog:
 
 
 def run_line(result: Result) -> bytes:
-    """The line of a log that describes the run."""
+    """Return the line of a log that describes the run."""
     content = json.loads(replace(result, trials=(), summary={}, findings=()).to_json())
     return _line(content)
 
@@ -250,7 +259,14 @@ def run_line(result: Result) -> bytes:
 def trial_line(
     trial: Trial, series: Columns, samples: Columns, spans: Sequence[Span] = ()
 ) -> bytes:
-    """The line of a log for a trial."""
+    """Return the line of a log for a trial.
+
+    Args:
+        trial: the trial.
+        series: the columns of its steps; NaN is written as null.
+        samples: the columns of the readings of the machine; NaN is written as null.
+        spans: its spans.
+    """
     content = {
         "trial": trial_content(trial),
         "series": _without_nan(series),
@@ -271,23 +287,12 @@ def read_log(data: bytes, name: str) -> RunLog:
         ResultError: the data is not the log of a run, or it is damaged.
         SchemaTooNew: a newer version wrote it.
     """
-    run: dict[str, Any] = {}
-    contents_by_id: dict[str, Any] = {}
     with malformed_as(ResultError, f"{name}: not the log of a run"):
-        for line in data.splitlines(keepends=True):
-            if not line.endswith(b"\n"):
-                continue  # the run was killed while it wrote this line
-            content = json.loads(line)
-            if "trial" in content:
-                trial_id = content["trial"]["id"]
-                contents_by_id.pop(trial_id, None)  # the last outcome also comes last in order
-                contents_by_id[trial_id] = content
-            else:
-                run = content
-        run["trials"] = [content["trial"] for content in contents_by_id.values()]
+        run, lines_by_id = _parse_log(data)
+        run["trials"] = [content["trial"] for content in lines_by_id.values()]
         result = Result.from_json(json.dumps(run).encode(), name)
         series, samples, spans = {}, {}, {}
-        for trial_id, content in contents_by_id.items():
+        for trial_id, content in lines_by_id.items():
             if content["series"]:
                 series[trial_id] = content["series"]
             if content["samples"]:
@@ -297,13 +302,33 @@ def read_log(data: bytes, name: str) -> RunLog:
     return RunLog(result, series, samples, spans)
 
 
+def _parse_log(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the last line that describes the run, and the last line of each trial by its id."""
+    run: dict[str, Any] = {}
+    lines_by_id: dict[str, Any] = {}
+    for line in data.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            continue  # the run was killed while it wrote this line
+        content = json.loads(line)
+        if "trial" in content:
+            trial_id = content["trial"]["id"]
+            lines_by_id.pop(trial_id, None)  # the last outcome also comes last in order
+            lines_by_id[trial_id] = content
+        else:
+            run = content
+    return run, lines_by_id
+
+
 def _without_nan(columns: Columns) -> dict[str, list[float | None]]:
     """Replace NaN by None, because JSON has no NaN."""
-    return {
-        name: [None if value is None or math.isnan(value) else value for value in values]
-        for name, values in columns.items()
-    }
+    without_nan: dict[str, list[float | None]] = {}
+    for name, values in columns.items():
+        without_nan[name] = [
+            None if value is None or math.isnan(value) else value for value in values
+        ]
+    return without_nan
 
 
 def _line(content: Mapping[str, Any]) -> bytes:
+    """Return a line of a log."""
     return json.dumps(content, allow_nan=False).encode() + b"\n"

@@ -39,6 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 COVERAGE = 0.95
+"""The probability with which an interval should contain the true value."""
+
 SIGNIFICANCE = 0.05
 """A change whose p-value is at most this is significant: the complement of ``COVERAGE``."""
 
@@ -106,7 +108,13 @@ def estimate(values: Sequence[float]) -> Estimate:
     coverages = [1 - 2 * ways / (1 << count) for ways in ways_below]
     enough_coverages = [coverage for coverage in coverages if coverage >= COVERAGE]
     cut = max(0, len(enough_coverages) - 1)
-    return Estimate(median(ordered), ordered[cut], ordered[-1 - cut], coverages[cut], count)
+    return Estimate(
+        median=median(ordered),
+        low=ordered[cut],
+        high=ordered[-1 - cut],
+        coverage=coverages[cut],
+        repeats=count,
+    )
 
 
 def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
@@ -135,7 +143,7 @@ def quantile(values: Sequence[float] | NDArray[np.float64], q: float) -> float:
 
 
 def quantiles(values: Sequence[float] | NDArray[np.float64]) -> Mapping[str, float]:
-    """Return the quantiles of ``QUANTILES`` by name, without those that lack values.
+    """Return the quantiles of ``QUANTILES`` by name. Quantiles with too few values are left out.
 
     All percentiles of latencies and of step times are computed here.
     """
@@ -326,31 +334,37 @@ def more_repeats_to_detect(
 
 @cache
 def _cut(base: int, new: int) -> tuple[int, float]:
-    """Return how many ratios are outside the interval at each end, and the interval's coverage.
+    """Return how many ratios to leave out at each end of the interval, and its coverage.
 
     Args:
         base: the number of repeats of the base run.
         new: the number of repeats of the new run.
     """
     if base * new > _MAX_COUNTED:  # Normal approximation with continuity correction.
-        mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
+        mean, deviation = _mean_and_deviation_of_u(base, new)
         reach = _NORMAL.inv_cdf((1 + COVERAGE) / 2) * deviation
         cut = max(0, math.floor(mean - reach - 0.5))
         return cut, max(0.0, 1 - 2 * _NORMAL.cdf((cut + 0.5 - mean) / deviation))
     ways_outside = _ways_up_to(*sorted((base, new)))
     all_ways = math.comb(base + new, base)
+    coverages = [1 - 2 * ways / all_ways for ways in ways_outside]
     cut = 0
-    while 2 * (cut + 1) < base * new and 1 - 2 * ways_outside[cut + 1] / all_ways >= COVERAGE:
+    while 2 * (cut + 1) < base * new and coverages[cut + 1] >= COVERAGE:
         cut += 1
-    return cut, max(0.0, 1 - 2 * ways_outside[cut] / all_ways)
+    return cut, max(0.0, coverages[cut])
 
 
 def _share_up_to(u: int, base: int, new: int) -> float:
     """Return the probability that Mann and Whitney's U of two equal samples is at most ``u``."""
     if base * new > _MAX_COUNTED:  # Normal approximation with continuity correction.
-        mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
+        mean, deviation = _mean_and_deviation_of_u(base, new)
         return _NORMAL.cdf((u + 0.5 - mean) / deviation)
     return _ways_up_to(*sorted((base, new)))[u] / math.comb(base + new, base)
+
+
+def _mean_and_deviation_of_u(base: int, new: int) -> tuple[float, float]:
+    """Return the mean and the standard deviation of Mann and Whitney's U of two equal samples."""
+    return base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
 
 
 @cache

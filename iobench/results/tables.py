@@ -22,12 +22,19 @@ TRIAL_COLUMNS = (
 """The columns of every trial, in addition to those of ``params.``, ``metrics.`` and ``cold.``."""
 
 SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
+"""The columns of a table of steps without rows. Other columns depend on the trials."""
+
 SAMPLE_COLUMNS = ("trial", "time_s")
+"""The columns of a table of readings without rows. Other columns depend on the samplers."""
+
 SPAN_COLUMNS = ("trial", "track", "name", "begin_s", "seconds", "wait_s")
 
 
 def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
-    """A row for each trial. Parameters, metrics and ``cold`` have columns with dotted names."""
+    """Return a row for each trial.
+
+    Parameters, metrics and ``cold`` have columns with dotted names, such as ``params.workers``.
+    """
     table = pd.json_normalize([_row(trial) for trial in trials])
     if len(table):
         return table
@@ -35,7 +42,12 @@ def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
 
 
 def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
-    """A row for each step of a trial."""
+    """Return a row for each step of a trial.
+
+    Args:
+        trial: the id of the trial.
+        series: its columns.
+    """
     table = pd.DataFrame({name: list(values) for name, values in series.items()})
     table.insert(0, "step", range(len(table)))
     table.insert(0, "trial", _text(trial))
@@ -43,7 +55,12 @@ def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd
 
 
 def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
-    """A row for each reading of the machine during a trial, with NaN for missing values."""
+    """Return a row for each reading of the machine during a trial, with NaN for missing values.
+
+    Args:
+        trial: the id of the trial.
+        samples: the columns of the readings.
+    """
     columns = {_text(name): list(values) for name, values in samples.items()}
     table = pd.DataFrame(columns, dtype="float64")
     table.insert(0, "trial", _text(trial))
@@ -51,14 +68,14 @@ def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> 
 
 
 def spans_table(trial: str, spans: Sequence[Span]) -> pd.DataFrame:
-    """A row for each span of a trial: an epoch, a batch of a worker, or a step of a rank."""
+    """Return a row for each span of a trial: an epoch, a batch of a worker, or a step of a rank."""
     table = pd.DataFrame([asdict(span) for span in spans], columns=list(SPAN_COLUMNS[1:]))
     table.insert(0, "trial", _text(trial))
     return table
 
 
 def spans_of(table: pd.DataFrame) -> dict[str, list[Span]]:
-    """The spans of each trial that has any, by the id of the trial."""
+    """Return the spans of each trial that has any, by the id of the trial."""
     rows = table[list(SPAN_COLUMNS[1:])].itertuples(index=False, name=None)
     spans: dict[str, list[Span]] = {}
     for trial, row in zip(table["trial"], rows, strict=True):
@@ -95,7 +112,7 @@ def read_table(path: Path, columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFr
 
 
 def as_csv(table: pd.DataFrame) -> bytes:
-    """The table as CSV in UTF-8, with a line feed at the end of each row.
+    """Return the table as CSV in UTF-8, with a line feed at the end of each row.
 
     Numbers are not quoted. Whole numbers have no decimal point, although a column with gaps stores
     floats. All text is quoted, because Python does not quote a carriage return by itself.
@@ -106,7 +123,7 @@ def as_csv(table: pd.DataFrame) -> bytes:
 
 
 def _row(trial: Trial) -> dict[str, Any]:
-    """A trial as a row, without keys for empty values."""
+    """Return a trial as a row for ``json_normalize``, without keys for empty values."""
     content = asdict(trial)
     if content["hosts"]:
         del content["hosts"]["parts"]  # the figures of each host are in the result only
@@ -117,7 +134,7 @@ def _row(trial: Trial) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    """A value for a column.
+    """Return a value of a trial as a value of a table.
 
     A mapping becomes several columns. A list becomes text, because Parquet has no type for a column
     of lists with different shapes.

@@ -12,8 +12,12 @@ from dataprep.stores import StoreOptions
 from iobench.clock import Clock
 
 Params: TypeAlias = Mapping[str, Any]
+"""The parameters of a trial by name, as JSON values. Each kind of trial has its own parameters."""
+
 Metrics: TypeAlias = Mapping[str, Any]
-Status = Literal["done", "failed", "skipped"]
+"""The figures of a trial by name, as JSON values. Each kind of trial has its own figures."""
+
+Status: TypeAlias = Literal["done", "failed", "skipped"]
 
 GIVE_UP_SHARE = 0.8
 """A trial gives up after this share of ``trial_timeout_s``, so that its result has the reason."""
@@ -26,8 +30,12 @@ ANY_FORMAT = ""
 class TrialSpec:
     """A planned trial.
 
-    ``params`` describe the measurement completely, as JSON values. They have the names of data, but
-    never paths or addresses.
+    Attributes:
+        kind: the kind of trial: ``disk``, ``layout``, ``object``, ``loader``, ``train`` or
+            ``watch``.
+        params: the complete description of the measurement. It has the names of data, but no paths
+            or addresses.
+        repeat: the number of the repeat, from 0.
     """
 
     kind: str
@@ -265,6 +273,7 @@ class Trial:
 
 
 def _id_part(value: Any) -> str:
+    """Return a parameter as a part of an id. The items of a list are joined by ``+``."""
     if isinstance(value, (list, tuple)):
         return "+".join(str(item) for item in value)
     return str(value)

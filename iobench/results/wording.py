@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep.message_text import counted
@@ -59,7 +59,7 @@ def result_words(trial: Trial) -> str:
     point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
-    figures: list[str] = []
+    figures = []
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
@@ -148,15 +148,10 @@ def ladder_table(entry: Mapping[str, Any]) -> str:
     Args:
         entry: the ladder in the summary of a result.
     """
-    rows = [_LADDER_COLUMNS, *(_rung_cells(rung) for rung in entry["rungs"])]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    rows: list[Sequence[str]] = [_LADDER_COLUMNS]
+    rows += [_rung_cells(rung) for rung in entry["rungs"]]
     emulated = " (emulated)" if entry.get("emulated") else ""
-    lines = [f"{entry['group']}{emulated}"]
-    for row in rows:
-        cells = []
-        for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            cells.append(cell.ljust(width) if index in _TEXT_COLUMNS else cell.rjust(width))
-        lines.append("  ".join(cells).rstrip())
+    lines = [f"{entry['group']}{emulated}", *_aligned(rows)]
     rungs_by_reason: dict[str, list[str]] = {}
     for rung, reason in entry["not_measured"].items():
         rungs_by_reason.setdefault(reason, []).append(rung)
@@ -165,29 +160,38 @@ def ladder_table(entry: Mapping[str, Any]) -> str:
     return "\n".join(escape(line) for line in lines)
 
 
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows of a ladder as lines whose columns are aligned."""
+    columns = zip(*rows, strict=True)
+    widths = [max(len(cell) for cell in column) for column in columns]
+    for row in rows:
+        cells = []
+        for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(cell.ljust(width) if index in _TEXT_COLUMNS else cell.rjust(width))
+        yield "  ".join(cells).rstrip()
+
+
 def _rung_cells(rung: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the cells of a rung. '?' marks a cost that cannot be distinguished from zero."""
-    part, share = rung["part"], rung["share"]
-    adds = between = ""
+    name = str(rung["words"])
+    total = _of_1000_samples(rung["seconds_per_sample"]["median"])
+    adds = between = share = ""
+    part = rung["part"]
     if part:
         adds = _of_1000_samples(part["median"])
         if not rung["tells"]:
             adds += " ?"
         if part["repeats"] > 1:
             between = f"{_of_1000_samples(part['low'])} to {_of_1000_samples(part['high'])}"
-    return (
-        str(rung["words"]),
-        _of_1000_samples(rung["seconds_per_sample"]["median"]),
-        adds,
-        between,
-        f"{share['median'] * 100:.1f} %" if share else "",
-        str(rung["badge"]),
-    )
+    if rung["share"]:
+        share = f"{rung['share']['median'] * 100:.1f} %"
+    return name, total, adds, between, share, str(rung["badge"])
 
 
 def _of_1000_samples(sample_s: float) -> str:
-    """Return the seconds for 1,000 samples with three digits."""
-    return f"{sample_s * 1000:,.3g}" if abs(sample_s) < 1 else f"{sample_s * 1000:,.0f}"
+    """Return the seconds for 1,000 samples with three digits, or with all digits from 1,000 on."""
+    seconds = sample_s * 1000
+    return f"{seconds:,.3g}" if abs(sample_s) < 1 else f"{seconds:,.0f}"
 
 
 def _disk(params: Params) -> str:

@@ -1,16 +1,7 @@
 """Estimate the time of a run, and the number and the price of its requests to Amazon's S3.
 
-``iobench.trials.trial_duration`` has the assumptions about the durations of trials.
-
-The numbers of requests are upper limits. The limits assume that:
-
-- a probe ends after its seconds or its ``max_requests``. A loader or a training loop ends when its
-  rate is known and its minimum duration is over, or after ``trial_timeout_s``;
-- S3 takes at least 10 ms to answer (20 ms were measured within a region), so that a connection
-  sends at most 100 requests per second;
-- a loader of another package has at most two requests in flight for each worker;
-- loaders start at most 10 s before their measurement;
-- no sample is read twice in an epoch.
+``iobench.trials.trial_duration`` has the assumptions about the durations of trials, and
+``iobench.runner.billed_requests`` has the assumptions about requests.
 """
 
 from __future__ import annotations
@@ -20,53 +11,32 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypedDict
 
-from dataprep.config.prices import Price, read_prices, storage_price
 from dataprep.message_text import counted
 from dataprep.name_encoding import escape
-from dataprep.reading.record_reader import RANGES_AT_ONCE
-from dataprep.stores import StoreOptions
-from iobench.analysis.store_limits import connections_of
 from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import (
     from_other_packages,
     in_config_order,
-    location_names,
     name_clashes,
     trials,
 )
 from iobench.data.data_summary import DataSummary
 from iobench.data.expected_size import ExpectedData
-from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
-from iobench.loaders.samples_in_memory import MAX_THREADS
-from iobench.machine.object_stores import describe_store, endpoint_of
-from iobench.probes.object_store import objects as probe_objects
 from iobench.results.numbers import rough_duration, rough_duration_range
 from iobench.results.result import STEADY_STATE, Result, errors_naming
-from iobench.results.trial import Params, Trial, TrialSpec
+from iobench.results.trial import Trial, TrialSpec
 from iobench.results.wording import point_words
-from iobench.runner.run_folder import differing_machine, holds_run, read
-from iobench.trials.ladder import PRELOADED_RUNGS
+from iobench.runner.billed_requests import BilledStore, Requests, count_requests
+from iobench.runner.run_differences import differing_machine
+from iobench.runner.run_folder import holds_run, read
 from iobench.trials.trial_duration import TrialDuration, estimate_duration, rate_key
-from iobench.trials.window import MIN_EPOCHS
 
-_MAX_REQUESTS_PER_S = 100
-"""The largest number of requests that one connection sends in a second."""
-_CONNECTIONS_PER_WORKER = 2
-"""The number of connections of a worker in a loader of another package."""
-_START_S = 10.0
-"""Loaders start at most this long before their measurement."""
-_GETS_TO_OPEN = 4
-"""The GET requests that open a data set: its manifest, its labels and its table of samples."""
-_KEYS_PER_LISTING = 1_000
-"""The number of keys in one answer of S3 to LIST."""
-_PART_BYTES = 5 * 2**20
-"""The size of the parts in which s5cmd and awscli copy large objects."""
 _MAX_SHOWN_VALUES = 5
-_MAX_DEVICES = 16
-"""The assumed number of devices for ``devices: all``."""
+"""The maximum number of values of a setting that are shown."""
+
 _SETTINGS_WITHOUT_NAME = (
     "group",
     "loader",
@@ -82,24 +52,44 @@ _SETTINGS_WITHOUT_NAME = (
 _SETTINGS_WITH_NAME = ("cache", "input", "workers", "connections", "devices")
 
 
-@dataclass(frozen=True, slots=True)
-class BilledStore:
-    """A store whose requests Amazon bills.
+class ForecastTotals(TypedDict):
+    """The sums over all trials of a forecast, as in ``result.json``.
 
     Attributes:
-        uri: its address.
-        price: the price of requests; None if it is unknown.
-        source: the file of the price, with a remark about the price.
+        trials: the number of trials to measure.
+        measured_before: the number of trials that a continued run already has.
+        likely_s: the time of all trials with a likely duration.
+        trials_of_unknown_length: the number of the other trials.
+        least_s: the shortest time.
+        slowest_s: the time at the lowest assumed rates.
+        most_s: the time if every trial takes ``trial_timeout_s``.
+        usd: the maximum cost in dollars; None if it is unknown.
     """
 
-    uri: str
-    price: Price | None
-    source: str
+    trials: int
+    measured_before: int
+    likely_s: float
+    trials_of_unknown_length: int
+    least_s: float
+    slowest_s: float
+    most_s: float
+    usd: float | None
 
 
-Requests: TypeAlias = Counter[str]
-"""Numbers of requests by kind: ``puts``, ``gets`` and ``lists``. HEAD counts as GET, because both
-have the same price."""
+class ForecastContent(TypedDict):
+    """A forecast, as ``iobench run --dry-run --json`` prints it.
+
+    Attributes:
+        trials: the trials with their durations, in the order in which they run.
+        total: the sums over all trials.
+        from_other_packages: as in ``Forecast``.
+        warnings: as in ``Forecast``.
+    """
+
+    trials: list[dict[str, Any]]
+    total: ForecastTotals
+    from_other_packages: dict[str, str]
+    warnings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +143,12 @@ class Forecast:
             counts: the smaller numbers of hosts.
         """
         rounds = 1 + len(counts)
-        trials_of_hosts = hosts + sum(counts)
+        hosts_of_all_rounds = hosts + sum(counts)
         requests = {}
         for store, numbers in self.requests.items():
-            requests[store] = Counter(
-                {kind: count * trials_of_hosts for kind, count in numbers.items()}
-            )
+            requests[store] = Requests()
+            for kind, count in numbers.items():
+                requests[store][kind] = count * hosts_of_all_rounds
         return replace(
             self, planned=[*self.planned] * rounds, max_s=self.max_s * rounds, requests=requests
         )
@@ -189,21 +179,22 @@ class Forecast:
         amount = f"${usd:,.2f}" if usd >= 0.1 else f"${usd:.2g}"
         return f"requests to S3 for {amount} at most"
 
-    def totals(self) -> dict[str, Any]:
+    def totals(self) -> ForecastTotals:
         """The sums over all trials, as in ``result.json``."""
         likely_s, unknown = self.likely_s
+        shortest_s, slowest_s = self.range_s
         return {
             "trials": len(self.planned),
             "measured_before": self.measured_before,
             "likely_s": round(likely_s, 3),
             "trials_of_unknown_length": unknown,
-            "least_s": round(self.range_s[0], 3),
-            "slowest_s": round(self.range_s[1], 3),
+            "least_s": round(shortest_s, 3),
+            "slowest_s": round(slowest_s, 3),
             "most_s": self.max_s,
             "usd": self.usd,
         }
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> ForecastContent:
         """The estimate as JSON."""
         return {
             "trials": [_trial_content(trial) for trial in self.planned],
@@ -233,14 +224,14 @@ class Forecast:
         return "\n".join(lines)
 
     def _summary_line(self) -> str:
-        before = f", {self.measured_before:,} measured before" if self.measured_before else ""
+        trials = f"{counted(len(self.planned), 'trial')} to come"
+        if self.measured_before:
+            trials += f", {self.measured_before:,} measured before"
         _, unknown_count = self.likely_s
-        unknown = f", {unknown_count:,} of unknown length" if unknown_count else ""
-        return (
-            f"{self.name}: {counted(len(self.planned), 'trial')} to come{before}{unknown}, "
-            f"about {rough_duration_range(*self.range_s)} (at most {rough_duration(self.max_s)}), "
-            f"{self.cost}"
-        )
+        if unknown_count:
+            trials += f", {unknown_count:,} of unknown length"
+        likely, longest = rough_duration_range(*self.range_s), rough_duration(self.max_s)
+        return f"{self.name}: {trials}, about {likely} (at most {longest}), {self.cost}"
 
     def _trial_lines(self) -> Iterator[str]:
         for trial in self.planned:
@@ -296,32 +287,19 @@ def forecast(
     remaining = [spec for spec in specs if spec.id not in done_ids]
     warnings = list(name_clashes(remaining))
     if like_run is not None:
-        differing = differing_machine(like_run.environment)
-        if differing:
-            warnings.append(f"the times were measured on another machine ({differing} differ)")
-        if like_run.rates != STEADY_STATE:
-            warnings.append(
-                f"{like} measured rates by an earlier rule: the times of its loaders and training "
-                "loops are not used"
-            )
+        warnings += _warnings_about(like_run, str(like))
     folders = [folder for folder in (like, resumed) if folder is not None]
     with errors_naming(*folders):
         earlier = _EarlierRuns([run for run in (like_run, resumed_run) if run is not None])
     data = ExpectedData(config.data)
-    timeout_s = config.trial_timeout_s
-    planned = []
-    for spec in remaining:
-        data_name = str(spec.params.get("over") or spec.params.get("data") or "")
-        reads_data = spec.kind in ("loader", "train") and data_name != ""
-        data_summary = data.summary(data_name) if reads_data else None
-        planned.append(PlannedTrial(spec, earlier.duration(spec, data_summary, timeout_s)))
-    requests = _requests(config, remaining, data)
+    planned = [_plan(spec, earlier, data, config.trial_timeout_s) for spec in remaining]
+    requests = count_requests(config, remaining, data)
     problems = [trial.duration.problem for trial in planned if trial.duration.problem]
     return Forecast(
         name=config.name,
         planned=planned,
         in_config_order=in_config_order(config, remaining),
-        max_s=timeout_s * len(remaining),
+        max_s=config.trial_timeout_s * len(remaining),
         requests=requests,
         measured_before=len(specs) - len(remaining),
         from_other_packages=from_other_packages(remaining),
@@ -352,6 +330,33 @@ def require_approval(
         )
     if not ask(f"{cost}. Start?"):
         raise NotApproved("not started: nothing was measured and nothing was written")
+
+
+def _warnings_about(run: Result, name: str) -> Iterator[str]:
+    """Reasons why a saved run may not predict the times of this run.
+
+    Args:
+        run: the saved run.
+        name: its name in the warnings.
+    """
+    differing = differing_machine(run.environment)
+    if differing:
+        yield f"the times were measured on another machine ({differing} differ)"
+    if run.rates != STEADY_STATE:
+        yield (
+            f"{name} measured rates by an earlier rule: the times of its loaders and training "
+            "loops are not used"
+        )
+
+
+def _plan(
+    spec: TrialSpec, earlier: _EarlierRuns, data: ExpectedData, timeout_s: float
+) -> PlannedTrial:
+    """A trial with its estimated duration."""
+    data_name = str(spec.params.get("over") or spec.params.get("data") or "")
+    reads_data = spec.kind in ("loader", "train") and data_name != ""
+    data_summary = data.summary(data_name) if reads_data else None
+    return PlannedTrial(spec, earlier.duration(spec, data_summary, timeout_s))
 
 
 def _trial_content(trial: PlannedTrial) -> dict[str, Any]:
@@ -419,140 +424,3 @@ class _EarlierRuns:
             likely_s=min(statistics.median(durations_s), timeout_s),
             max_s=min(max(durations_s), timeout_s),
         )
-
-
-def _requests(
-    config: BenchConfig, specs: Sequence[TrialSpec], data: ExpectedData
-) -> dict[BilledStore, Requests]:
-    """The maximum numbers of requests to each store on Amazon's S3."""
-    stores = _billed(config, specs)
-    on_s3 = any("@s3" in name for name in stores)
-    samples = data.samples if on_s3 else 0
-    requests: dict[BilledStore, Requests] = defaultdict(Counter)
-    for name, store in stores.items():
-        objects = 0
-        if "@s3" in name and own_store_uri(name, config.data) is None:
-            objects = _copied_objects(name, config.data, samples)
-        requests[store] += Requests(puts=objects, gets=objects)
-    for spec in specs:
-        for name in stores.keys() & set(location_names(spec)):
-            store = stores[name]
-            if spec.kind == "object":
-                requests[store] += _probe_requests(spec.params)
-            else:
-                requests[store] += _reading_requests(name, spec, samples, config.trial_timeout_s)
-    return requests
-
-
-def _copied_objects(name: str, data: DataSettings, samples: int) -> int:
-    """The number of objects that are copied to the store before they are read."""
-    form, size, _ = split_name(name)
-    if form in AS_FILES:
-        return samples
-    # An image in a shard has at most 1 MB. Each shard also has indexes and a receipt.
-    shards = samples * 1_000_000 // (size or int(data.shard_size)) + 1
-    return 6 * min(shards, samples) + 5
-
-
-def _probe_requests(params: Params) -> Requests:
-    """The maximum numbers of requests of a trial of the probe of object stores.
-
-    The trial sends two listings, and a GET of one byte to open each connection. Then it sends
-    requests until it ends. Before objects are read, they are written and checked. In the worst case
-    every trial does this.
-    """
-    size, streams = params["object_bytes"], int(params["connections"])
-    objects = probe_objects.whole_objects(size, params["pool_bytes"]).count
-    count = min(max(params["max_requests"], streams), _requests_in(params["seconds"], streams))
-    opening = Requests(gets=1 + streams, lists=2)
-    if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
-        count += objects
-        opening += Requests(gets=count * (1 + size // _PART_BYTES), lists=count)
-    if params["operation"] in ("get", "range_get"):
-        return opening + Requests(puts=objects, gets=count + objects)
-    parts = 1
-    if params["operation"] == "multipart":
-        parts = -(-size // params["part_bytes"]) + 2
-    return opening + Requests(puts=count * parts)
-
-
-def _reading_requests(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> Requests:
-    """The maximum numbers of requests of a loader, a training loop or a layout probe."""
-    params = spec.params
-    processes = int(params.get("processes", 1))
-    workers = max(1, int(params.get("workers", params.get("parallelism", 1))))
-    ranks = params.get("accelerators") or params.get("devices", 1)
-    ranks = _MAX_DEVICES if ranks == "all" else int(ranks)
-    streams = _connections(spec, workers) * processes * ranks
-    if params.get("input") in PRELOADED_RUNGS or params.get("access") == "file":
-        streams = max(streams, MAX_THREADS)
-    max_gets = _requests_in(timeout_s, streams)
-    if spec.kind == "layout":
-        max_gets = _requests_in(params["seconds"] + _START_S, streams)
-    else:
-        gets = _max_samples(params, samples, ranks)  # In the worst case, one GET for each sample.
-        if "seconds" in params and not params.get("epochs"):
-            # The loader goes on until the seconds are over, also if its rate is known long before.
-            gets += _requests_in(params["seconds"] + _START_S, streams)
-        max_gets = min(max_gets, gets)
-    keys = samples if split_name(name)[0] in AS_FILES else 0
-    lists = (1 + keys // _KEYS_PER_LISTING) * (1 + processes)
-    return Requests(gets=max_gets + _GETS_TO_OPEN * (1 + streams), lists=lists)
-
-
-def _connections(spec: TrialSpec, workers: int) -> int:
-    """The maximum number of requests that a process has in flight."""
-    if spec.kind == "layout":
-        return 2 * workers
-    connections = connections_of(spec.params)
-    if connections is None:
-        return _CONNECTIONS_PER_WORKER * workers
-    is_by_window = spec.params.get("loader") in ("torch-iterable", "tf-data")
-    return connections * RANGES_AT_ONCE if is_by_window else connections
-
-
-def _max_samples(params: Params, samples: int, ranks: int) -> int:
-    """The maximum number of samples that a trial reads until it ends by itself."""
-    whole_epochs = max(MIN_EPOCHS, int(params.get("epochs") or 1)) * samples
-    if "steps" not in params:
-        return whole_epochs
-    # The trial may stop within an epoch. Of each epoch, half of the samples may not count.
-    return whole_epochs + samples + 2 * int(params["steps"]) * int(params["batch_size"]) * ranks
-
-
-def _requests_in(seconds: float, streams: int) -> int:
-    """The maximum number of requests that connections send in a time."""
-    return int(streams * (seconds * _MAX_REQUESTS_PER_S + 1))
-
-
-def own_store_uri(name: str, data: DataSettings) -> str | None:
-    """The address of data on the user's own store; None if the trials read a copy of the data."""
-    uri = {"shards@s3": data.shards, "photos@s3": data.source}.get(name) or ""
-    return uri if "://" in uri else None
-
-
-def _billed(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, BilledStore]:
-    """The stores on Amazon's S3, by the names of the data and targets on them.
-
-    Stores at other endpoints are left out, since their requests have no known price.
-    """
-    data = config.data
-    billed = {}
-    targets = config.object_store.targets if config.object_store else ()
-    stores = {f"store/{target.label}": (target.uri, target.store) for target in targets}
-    prices_path = Path(config.prices).expanduser() if config.prices else None
-    for name in dict.fromkeys(name for spec in specs for name in location_names(spec)):
-        if "@s3" in name:
-            own_uri = own_store_uri(name, data)
-            if own_uri:
-                stores[name] = own_uri, data.store
-            else:
-                stores[name] = data.bucket.uri, data.bucket.store
-        uri, options = stores.get(name, ("", StoreOptions()))
-        # A store without a known endpoint is assumed to be Amazon's.
-        endpoint = endpoint_of(options)[0] or "https://amazonaws.com"
-        if describe_store(uri, endpoint)["kind"].startswith("aws-s3"):
-            price, remark = storage_price(read_prices(prices_path), options)
-            source = config.prices or "example prices, to be edited"
-            billed[name] = BilledStore(uri, price, f"{source}: {remark}")
-    return billed

@@ -24,6 +24,7 @@ from iobench.results.trial import Location
 from iobench.servers.moto_server import MotoServer, signed_in
 
 _BUCKET = "iobench"
+"""The name of the bucket on this program's S3 server."""
 
 
 class Locations:
@@ -109,17 +110,18 @@ class Locations:
         """
         if self._server is None:
             return {}
-        endpoints = {location.store.endpoint_url for location in self.resolved(names).values()}
+        locations = self.resolved(names).values()
+        endpoints = {location.store.endpoint_url for location in locations}
         return MotoServer.ENVIRONMENT if self._server.url in endpoints else {}
 
     def _resolve(self, name: str) -> Location:
         prefix, slash, label = name.partition("/")
         if slash and prefix == "disk":
-            return Location(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
+            folder = disk.folder_of_run(self._disks[label], self._run_id)
+            return Location(str(folder), "empty")
         if slash and prefix == "store":
-            return probe_objects.location_of_run(
-                self._store_location(self._stores[label]), self._run_id
-            )
+            store = self._store_location(self._stores[label])
+            return probe_objects.location_of_run(store, self._run_id)
         return self._maker.location(name)
 
     @contextlib.contextmanager

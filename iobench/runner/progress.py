@@ -16,7 +16,12 @@ from iobench.results.wording import point_words, result_words
 
 
 class Lines:
-    """Progress as a line for each trial that has ended."""
+    """Progress as a line for each trial that has ended.
+
+    Args:
+        stream: receives the lines; None for stderr.
+        clock: the clock of the durations of trials.
+    """
 
     def __init__(self, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
         self._stream = stream
@@ -68,8 +73,8 @@ class Lines:
     def remaining_s(self) -> float | None:
         """The estimated remaining seconds; None before the first trial has ended.
 
-        A trial is assumed to take the mean time of the ended trials of its kind. Without such
-        trials, the mean time of all ended trials is used.
+        A trial is assumed to take the mean time of the ended trials of its kind. If no trial of its
+        kind has ended, the mean time of all ended trials is used.
         """
         all_durations_s: list[float] = []
         for durations_s in self._durations_s.values():

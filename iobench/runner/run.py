@@ -27,7 +27,12 @@ from iobench.data.existing import check_existing_data, local_folders, sharding_r
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import NothingRan
 from iobench.machine.environment import describe
-from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_of
+from iobench.machine.object_stores import (
+    OWN_SERVER,
+    StoreDescription,
+    describe_store,
+    endpoint_of,
+)
 from iobench.results.result import (
     STEADY_STATE,
     HostFacts,
@@ -113,6 +118,7 @@ def run(
         raise NothingRan(
             "the config has no trials: add at least one of disk, object_store, loaders and training"
         )
+    # The names of targets of probes have a slash, such as disk/LABEL. Other names are of data.
     if any("/" not in name for name in _location_names(specs)):
         check_existing_data(config.data)
     empty_result = replace(
@@ -126,8 +132,8 @@ def run(
         result = earlier_result or empty_result
         kept_trials = [trial for trial in result.trials if _is_complete(trial)]
         _show_repeated_trials(display, result.trials, len(kept_trials))
+        is_resumed = earlier_result is not None
         if leader is not None:
-            is_resumed = earlier_result is not None
             leader.start(result.run_id, config.order_seed, resumed=is_resumed)
         planned = sum("hosts" not in spec.params for spec in specs)
         references = {**result.references, **new_references, "planned": planned}
@@ -138,7 +144,7 @@ def run(
         measured = list(kept_trials)
         try:
             # The earlier run may have been killed before it removed its files and objects.
-            earlier_names = _location_names(specs) if earlier_result is not None else set()
+            earlier_names = _location_names(specs) if is_resumed else set()
             locations = Locations(config, display.note, result.run_id, earlier_names)
             remaining_trials = _RemainingTrials(
                 config, folder, display, locations, result, references, leader
@@ -150,13 +156,23 @@ def run(
             result = replace(result, trials=tuple(ordered), hosts=_host_facts(leader))
             result = summarised(result)
             write_results(folder, result)
-    if all(trial.status == "skipped" for trial in result.trials):
-        reasons = sorted({trial.reason for trial in result.trials})
-        shown_reasons = "; ".join(reasons[:_MAX_SHOWN_REASONS])
-        raise NothingRan(
-            f"no trial could run: {shown_reasons}; {folder / REPORT} has the reason of each trial"
-        )
+    _require_a_measured_trial(result, folder)
     return Run(result, folder)
+
+
+def _require_a_measured_trial(result: Result, folder: Path) -> None:
+    """Check that not all trials of a run were skipped.
+
+    Raises:
+        NothingRan: all trials were skipped. The message has the first reasons.
+    """
+    if any(trial.status != "skipped" for trial in result.trials):
+        return
+    reasons = sorted({trial.reason for trial in result.trials})
+    shown_reasons = "; ".join(reasons[:_MAX_SHOWN_REASONS])
+    raise NothingRan(
+        f"no trial could run: {shown_reasons}; {folder / REPORT} has the reason of each trial"
+    )
 
 
 class _RemainingTrials:
@@ -168,8 +184,8 @@ class _RemainingTrials:
         display: shows the progress.
         locations: the locations of data, disks and stores; they are cleaned up at the end.
         result: the result of the run so far, for the log.
-        references: the references of ``result``. They are changed in location: facts about the data
-            are added when a trial uses the data for the first time.
+        references: the references of ``result``. This object is changed: facts about the data are
+            added when a trial uses the data for the first time.
         leader: the leader of a run on several hosts; None if this host measures alone.
     """
 
@@ -197,7 +213,11 @@ class _RemainingTrials:
         """The reasons why points were skipped, by the id of the point."""
 
     def measure(self, specs: Sequence[TrialSpec], measured: list[Trial]) -> None:
-        """Measure the trials of ``specs`` that are not in ``measured``, and add them to it."""
+        """Measure the trials of ``specs`` that are not in ``measured``, and add them to it.
+
+        Each trial is added to ``measured`` as soon as it ends. The caller therefore has all trials
+        so far if this method is interrupted.
+        """
         done_ids = {trial.id for trial in measured}
         remaining = [spec for spec in specs if spec.id not in done_ids]
         for line in name_clashes(remaining):
@@ -268,6 +288,7 @@ def _show_repeated_trials(display: Lines, trials: Sequence[Trial], kept: int) ->
 
 
 def _host_facts(leader: Leader | None) -> tuple[HostFacts, ...]:
+    """Facts about each host; empty for a run on a single host."""
     return tuple(leader.host_facts()) if leader is not None else ()
 
 
@@ -285,7 +306,7 @@ def new_result(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
     if config.disk is not None:
         for target in config.disk.targets:
             folders[target.label] = Path(target.path).expanduser()
-    environment = describe(folders, _describe_stores(config, specs))
+    environment: Mapping[str, Any] = describe(folders, _describe_stores(config, specs))
     plugins = from_other_packages(specs)
     if plugins:
         environment = {**environment, "from other packages": plugins}
@@ -301,7 +322,7 @@ def new_result(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
 
 def _describe_stores(
     config: BenchConfig, specs: Sequence[TrialSpec]
-) -> dict[str, Mapping[str, Any]]:
+) -> dict[str, StoreDescription]:
     """A description of each object store that trials use, by its label.
 
     The store of the images has the label ``data``.
@@ -315,10 +336,11 @@ def _describe_stores(
     if config.object_store is not None:
         for target in config.object_store.targets:
             buckets[target.label] = target
-    descriptions: dict[str, Mapping[str, Any]] = {}
+    descriptions: dict[str, StoreDescription] = {}
     for label, bucket in buckets.items():
         if bucket.uri == LOCAL:
             descriptions[label] = OWN_SERVER
         else:
-            descriptions[label] = describe_store(bucket.uri, *endpoint_of(bucket.store))
+            endpoint_url, region = endpoint_of(bucket.store)
+            descriptions[label] = describe_store(bucket.uri, endpoint_url, region)
     return descriptions

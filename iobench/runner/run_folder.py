@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
-from pydantic import ValidationError
 
 from dataprep.errors import ConfigError, StoreError
 from dataprep.message_text import counted
 from iobench.analysis.analyse import summarised
-from iobench.config.benchmark import BOUNDS, BenchConfig, dump
+from iobench.config.benchmark import BenchConfig, dump
 from iobench.errors import ResultError, RunConflict
-from iobench.machine.environment import describe
 from iobench.report.trace import SavedRun, Trace, trace_of
 from iobench.results.result import (
     LOG,
@@ -53,6 +51,7 @@ from iobench.results.tables import (
     trials_table,
 )
 from iobench.results.trial import Span
+from iobench.runner.run_differences import differing_config, machine_differences
 
 Table: TypeAlias = Literal["trials", "series", "samples"]
 
@@ -60,13 +59,11 @@ CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
 SAMPLES, SPANS = "samples.parquet", "spans.parquet"
 REPORT = "report.html"
 SCRATCH = ".scratch"
+"""The name of the folder for the files of the trial that runs."""
+
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _RANK = re.compile(r"rank-([0-9]{1,6})")
 """The folder of a rank within the folder of a watched job."""
-_CHANGING_PROPERTIES = {"disks", "governor"}
-"""Properties of a machine that may change between a run and its continuation."""
-_LASTING_TARGET_PROPERTIES = {"file_system", "kind", "device", "read_ahead_kb"}
-"""Properties of a disk target that must not change between a run and its continuation."""
 _KINDS_WITH_RATE_RULE = {"loader", "train"}
 """Kinds of trials whose rates follow the rule that ``Result.rates`` names."""
 
@@ -107,13 +104,47 @@ def open_run(
         write_file(folder / CONFIG, dump(config).encode())
         return None
     saved = read(folder)
+    _check_same_run(saved, folder, config, environment, hosts)
+    if not resume:
+        raise RunConflict(
+            f"{folder} already holds a run: continue it with --resume, or use another --output to "
+            "start again"
+        )
+    with errors_naming(folder):
+        summarised(saved)  # If the run is damaged, fail now and not at the end of the new trials.
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # A killed run may have left it.
+    write_file(folder / CONFIG, dump(config).encode())
+    return replace(
+        saved,
+        config=config.model_dump(mode="json"),
+        run_id=saved.run_id or new_run_id(),  # Runs of older versions have no id.
+    )
+
+
+def _check_same_run(
+    saved: Result, folder: Path, config: BenchConfig, environment: Mapping[str, Any], hosts: int
+) -> None:
+    """Check that new trials can be added to a saved run.
+
+    Args:
+        saved: the run.
+        folder: its folder, for messages.
+        config: the config of the new trials.
+        environment: the description of this machine.
+        hosts: the number of hosts that measure the new trials.
+
+    Raises:
+        RunConflict: the run has another config, machine or number of hosts, or rates by an earlier
+            rule.
+        ResultError: the run is damaged.
+    """
     if saved.run_id and not _RUN_ID.fullmatch(saved.run_id):
         raise ResultError(
             f"{folder}: {saved.run_id!r} is not a run_id: the run was changed by hand"
         )
     with errors_naming(folder):
         config_keys = differing_config(saved.config, config)
-        machine_keys = _machine_differences(saved.environment, environment)
+        machine_keys = machine_differences(saved.environment, environment)
     if config_keys:
         raise RunConflict(
             f"{folder} holds a run of another config ({config_keys} differ): choose another "
@@ -136,20 +167,6 @@ def open_run(
             "fetched before the clock started; new rates cannot be added to them: choose another "
             "--output"
         )
-    if not resume:
-        raise RunConflict(
-            f"{folder} already holds a run: continue it with --resume, or use another --output to "
-            "start again"
-        )
-    with errors_naming(folder):
-        summarised(saved)  # If the run is damaged, fail now and not at the end of the new trials.
-    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # A killed run may have left it.
-    write_file(folder / CONFIG, dump(config).encode())
-    return replace(
-        saved,
-        config=config.model_dump(mode="json"),
-        run_id=saved.run_id or new_run_id(),  # Runs of older versions have no id.
-    )
 
 
 def begin_log(folder: Path, result: Result) -> None:
@@ -159,14 +176,13 @@ def begin_log(folder: Path, result: Result) -> None:
         StoreError: the log cannot be written.
     """
     steps_table, readings_table = read_tables(folder)
-    series, samples = _columns_by_trial(steps_table), _columns_by_trial(readings_table)
-    spans = read_spans(folder)
+    series_by_trial = _columns_by_trial(steps_table)
+    samples_by_trial = _columns_by_trial(readings_table)
+    spans_by_trial = read_spans(folder)
     lines = [run_line(result)]
     for trial in result.trials:
-        line = trial_line(
-            trial, series.get(trial.id, {}), samples.get(trial.id, {}), spans.get(trial.id, ())
-        )
-        lines.append(line)
+        series, samples = series_by_trial.get(trial.id, {}), samples_by_trial.get(trial.id, {})
+        lines.append(trial_line(trial, series, samples, spans_by_trial.get(trial.id, ())))
     write_file(folder / LOG, b"".join(lines))
     (folder / RESULT).unlink(missing_ok=True)  # The log replaces it until the run ends.
 
@@ -392,103 +408,12 @@ def redraw(folder: Path) -> Path:
     """Draw the report of a saved run again, and return its path.
 
     Raises:
-        ResultError: the folder holds no run.
+        ResultError: the folder holds no run, or the run cannot be read.
+        SchemaTooNew: a newer version wrote it.
     """
     from iobench.report import render
 
-    write_file(folder / REPORT, render(summarised(read(folder)), *read_tables(folder)))
+    series, samples = read_tables(folder)
+    result = summarised(read(folder))
+    write_file(folder / REPORT, render(result, series, samples))
     return folder / REPORT
-
-
-def differing_machine(environment: Mapping[str, Any]) -> str:
-    """The properties in which the machine of another run differs from this machine.
-
-    The file systems of disk targets are not compared, since the other run may have other targets.
-
-    Returns:
-        The names of the properties, separated by commas; empty if there is no difference.
-    """
-    this_machine = {**describe({}), "targets": {}}
-    other_machine = {**environment, "targets": {}}
-    return _machine_differences(other_machine, this_machine)
-
-
-def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
-    """The keys in which the config of a saved run differs from the config that continues it.
-
-    A key that is missing in the saved config has its default value. Keys that do not change the
-    measurements (``BOUNDS``) may differ.
-
-    Returns:
-        The keys, separated by commas; empty if there is no difference.
-    """
-    try:
-        saved_values = BenchConfig.model_validate(old).model_dump(mode="json")
-    except ValidationError:  # A version with other keys has written it.
-        saved_values = dict(old)
-    keys = _differences(saved_values, config.model_dump(mode="json"))
-    return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
-
-
-def _machine_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The properties in which two machines differ, without properties that often change.
-
-    A property that only one description has is not compared: an older version may not have recorded
-    it, or a metadata service may not have answered.
-    """
-    differing = _differences(
-        _lasting_properties(old), _lasting_properties(new), only_common_keys=True
-    )
-    return ", ".join(differing)
-
-
-def _lasting_properties(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a machine that do not change from day to day, unlike its free space."""
-    lasting = {
-        name: value for name, value in environment.items() if name not in _CHANGING_PROPERTIES
-    }
-    targets = {}
-    for label, target in (environment.get("targets") or {}).items():
-        targets[label] = {
-            name: value for name, value in target.items() if name in _LASTING_TARGET_PROPERTIES
-        }
-    lasting["targets"] = targets
-    if "gpus" in lasting:
-        lasting["gpus"] = [_lasting_gpu_properties(gpu) for gpu in environment["gpus"] or ()]
-    return lasting
-
-
-def _lasting_gpu_properties(gpu: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of a GPU, without its current clocks and temperatures."""
-    return {name: value for name, value in gpu.items() if not name.endswith(".current")}
-
-
-def _differences(
-    old: Any, new: Any, path: str = "", *, only_common_keys: bool = False
-) -> list[str]:
-    """The dotted keys whose values differ.
-
-    Args:
-        old, new: the values to compare.
-        path: the dotted key of both values.
-        only_common_keys: whether to ignore keys that only one side has. Libraries are not ignored.
-    """
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = old.keys() | new.keys()
-        if only_common_keys and path != "libraries":
-            keys = old.keys() & new.keys()
-        differing = []
-        for key in sorted(keys):
-            differing += _differences(
-                old.get(key, ...),
-                new.get(key, ...),
-                f"{path}.{key}".lstrip("."),
-                only_common_keys=only_common_keys,
-            )
-        return differing
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for old_item, new_item in zip(old, new, strict=True):
-            if _differences(old_item, new_item, only_common_keys=only_common_keys):
-                return [path]
-        return []
-    return [] if old == new else [path]

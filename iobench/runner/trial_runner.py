@@ -31,7 +31,7 @@ class TrialRunner:
         folder: the run folder. A trial that downloads data does so into a scratch folder below it.
         display: shows the progress of a trial.
         fingerprints: the fingerprint of each data set when the run first read it, by the name of
-            the data. Fingerprints of further data sets are added in place.
+            the data. This object is changed: fingerprints of further data sets are added.
     """
 
     def __init__(
@@ -86,15 +86,18 @@ class TrialRunner:
                 begin=begin,
             )
         duration_s = time.monotonic() - begun_s
-        outcome = outcome or Outcome({})
-        has_loop = outcome.origin_s is not None
+        if outcome is None:
+            outcome = Outcome({})
+        time_zero_s = 0.0
+        if outcome.origin_s is not None:
+            time_zero_s = since_1970_s(outcome.origin_s)
         trial = replace(
             trial_without_figures(spec, status, reason),
             metrics=outcome.metrics,
             cold=outcome.cold,
             started_s=round(started_s, 3),
             seconds=round(duration_s, 3),
-            time_zero_s=since_1970_s(outcome.origin_s or 0.0) if has_loop else 0.0,
+            time_zero_s=time_zero_s,
         )
         return trial, outcome
 

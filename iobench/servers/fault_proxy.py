@@ -1,6 +1,7 @@
 """An HTTP proxy that injects faults between a client and an S3-compatible server.
 
-It listens on the loopback interface, in the process that uses it::
+``iobench.servers.faults`` has the faults and the rules; this module also exports their names. The
+proxy listens on the loopback interface, in the process that uses it::
 
     import boto3
     from iobench.servers.fault_proxy import FaultProxy, FlipByte, Match, Rule, Status
@@ -29,7 +30,6 @@ A body is forwarded when all of it has arrived.
 from __future__ import annotations
 
 import contextlib
-import re
 import socket
 import struct
 import sys
@@ -42,15 +42,53 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-Direction: TypeAlias = Literal["upload", "download"]
-Point: TypeAlias = Literal["request", "response"]
-_FaultType = TypeVar("_FaultType")
+from iobench.servers.faults import (
+    Delay,
+    Direction,
+    Fault,
+    FlipByte,
+    Match,
+    Point,
+    RateLimit,
+    Request,
+    Reset,
+    Rule,
+    SetHeader,
+    Shorten,
+    Stall,
+    Status,
+    Truncate,
+)
+
+__all__ = [
+    "Answer",
+    "Delay",
+    "Direction",
+    "Fault",
+    "FaultProxy",
+    "FlipByte",
+    "Match",
+    "Point",
+    "RateLimit",
+    "Request",
+    "Reset",
+    "Rule",
+    "SetHeader",
+    "Shorten",
+    "Stall",
+    "Status",
+    "Truncate",
+    "Upstream",
+    "s3_error",
+]
 
 _BLOCK_BYTES = 256 * 1024
+"""Maximum size of the blocks in which a response body is sent."""
+
 _SLICE_S = 0.02
 """Length of the slices in which a rate limit passes bytes."""
 
@@ -58,155 +96,12 @@ _MAX_CATCH_UP_S = 0.01
 """Maximum time that a rate limit makes up for after a sleep that took too long."""
 
 _UPSTREAM_TIMEOUT_S = 60.0
+"""Maximum time that the proxy waits for the server behind it."""
+
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 _STATUSES_WITHOUT_BODY = (204, 304)
 # Headers of a single connection, which are not forwarded.
 _HOP_HEADERS = {"connection", "expect", "keep-alive", "transfer-encoding"}
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """Wait ``s`` seconds before the request is forwarded or before the response begins."""
-
-    s: float
-    at: Point = "request"
-
-
-@dataclass(frozen=True, slots=True)
-class RateLimit:
-    """Limit all bodies of one direction together to ``bytes_per_s``.
-
-    The limit holds for uploads and for downloads separately.
-    """
-
-    bytes_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Answer with an S3 error instead of forwarding: ``Status(503, "SlowDown")``."""
-
-    code: int
-    s3_code: str
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Truncate:
-    """Close the connection after ``after_bytes`` of a longer response body."""
-
-    after_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class FlipByte:
-    """Flip the lowest bit of the byte at ``offset`` in a body.
-
-    Negative offsets count from the end. A body without that byte passes unchanged.
-    """
-
-    offset: int
-    direction: Direction = "download"
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """Reset the connection (TCP RST) before the request is forwarded, or after it is answered.
-
-    With ``at="response"``, the server has executed the request, but the client does not know it.
-    """
-
-    at: Point = "request"
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """Pause for ``s`` seconds after ``after_bytes`` of a longer response body."""
-
-    s: float
-    after_bytes: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class SetHeader:
-    """Set a header of the response, such as a wrong ``ETag``; ``None`` removes it."""
-
-    name: str
-    value: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Shorten:
-    """Forward only the first ``bytes`` of the body of a request, as if it had no more."""
-
-    bytes: int
-
-
-Fault: TypeAlias = (
-    Delay | RateLimit | Status | Truncate | FlipByte | Reset | Stall | SetHeader | Shorten
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """The requests that a rule disturbs; by default all requests.
-
-    Attributes:
-        method: the HTTP method of the requests; None for any.
-        path: a regular expression that is found in the path?query of the requests; None for any.
-        skip: the number of matching requests that pass undisturbed at first.
-        times: the number of matching requests that are disturbed after these; None for all.
-        every: 2 to disturb only every second of these requests, beginning with the first.
-    """
-
-    method: str | None = None
-    path: str | None = None
-    skip: int = 0
-    times: int | None = None
-    every: int = 1
-
-    def fits(self, method: str, path: str) -> bool:
-        """Return whether a request fits by method and path; the counts are not considered."""
-        return self.method in (None, method) and re.search(self.path or "", path) is not None
-
-    def hits(self, nth: int) -> bool:
-        """Return whether the ``nth`` matching request, from 0, is disturbed."""
-        if nth < self.skip or (self.times is not None and nth >= self.skip + self.times):
-            return False
-        return (nth - self.skip) % self.every == 0
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A fault, and the requests that it disturbs."""
-
-    match: Match
-    fault: Fault
-
-
-@dataclass(slots=True)
-class Request:
-    """A request and its answer as the client sees them; the proxy updates it while bytes pass.
-
-    Attributes:
-        method: the HTTP method.
-        path: path?query as received.
-        faults: the faults that disturb the request.
-        status: the status of the answer; None if no answer began.
-        request_bytes: bytes of the body that were read from the client.
-        response_bytes: bytes of the body that were sent to the client.
-    """
-
-    method: str
-    path: str
-    faults: tuple[Fault, ...] = ()
-    status: int | None = None
-    request_bytes: int = 0
-    response_bytes: int = 0
-
-    def faults_of(self, fault_type: type[_FaultType]) -> list[_FaultType]:
-        """Return the faults of one type."""
-        return [fault for fault in self.faults if isinstance(fault, fault_type)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +159,9 @@ class FaultProxy(ThreadingTCPServer):
         self._stopped = threading.Event()
         self._requests: list[Request] = []
         self._open: set[socket.socket] = set()
+        """The connections of clients that are open, or were open."""
         self._free_at_s: dict[tuple[RateLimit, Direction], float] = {}
+        """The moment at which all bytes so far have passed a limit."""
         self.replace_rules(rules)
         super().__init__(("127.0.0.1", 0), _Exchange)
         self._thread = threading.Thread(
@@ -285,6 +182,7 @@ class FaultProxy(ThreadingTCPServer):
         """Use other rules from the next request on; the counts of requests start at 0."""
         with self._lock:
             self._rules = tuple(rules)
+            # For each rule, the number of requests so far that fit it.
             self._matching_requests = [0] * len(self._rules)
 
     def clear(self) -> None:
@@ -387,8 +285,9 @@ class _Exchange(BaseHTTPRequestHandler):
             raise ConnectionAbortedError("the client closed the connection inside a body")
         for limit in request.faults_of(RateLimit):
             self.server.pace(limit, "upload", length)
-        for status in request.faults_of(Status):
-            return s3_error(status.code, status.s3_code, status.message)
+        statuses = request.faults_of(Status)
+        if statuses:
+            return s3_error(statuses[0].code, statuses[0].s3_code, statuses[0].message)
         body = bytes(_flipped(body, request, "upload"))
         for shorten in request.faults_of(Shorten):
             body = body[: shorten.bytes]
@@ -468,11 +367,10 @@ def _forward(netloc: str, method: str, path: str, headers: Message, body: bytes)
         with contextlib.suppress(ConnectionError):
             connection.endheaders(body)
         response = connection.getresponse()
-        forwarded_headers = [
-            (name, value)
-            for name, value in response.getheaders()
-            if name.lower() not in _HOP_HEADERS
-        ]
+        forwarded_headers = []
+        for name, value in response.getheaders():
+            if name.lower() not in _HOP_HEADERS:
+                forwarded_headers.append((name, value))
         return Answer(response.status, forwarded_headers, response.read())
     except (OSError, HTTPException) as error:
         return s3_error(502, "BadGateway", f"no answer from {netloc}: {error}")

@@ -73,7 +73,8 @@ class MemoryS3:
         if byte_range is None:
             return Answer(200, headers, data)
         first, _, last = byte_range.removeprefix("bytes=").partition("-")
-        start, end = int(first), min(int(last or len(data)) + 1, len(data))
+        start = int(first)
+        end = min(int(last) + 1, len(data)) if last else len(data)
         if start >= len(data):
             return s3_error(416, "InvalidRange")
         headers.append(("Content-Range", f"bytes {start}-{end - 1}/{len(data)}"))
@@ -88,12 +89,12 @@ class MemoryS3:
             return s3_error(501, "NotImplemented")
         # All keys are on one page; the limit of the request is ignored.
         prefix = parameters.get("prefix", [""])[0]
-        entries = [
-            f"<Contents><Key>{escape(name.partition('/')[2])}</Key><Size>{len(data)}</Size>"
-            f"<LastModified>{_TIME_LISTED}</LastModified><ETag>&quot;{etag}&quot;</ETag></Contents>"
-            for name, (data, etag) in sorted(self._objects.copy().items())
-            if name.startswith(f"{bucket}/{prefix}")
-        ]
+        entries = []
+        # Other threads may store objects meanwhile, so this loop goes through a copy.
+        for name, (data, etag) in sorted(self._objects.copy().items()):
+            if name.startswith(f"{bucket}/{prefix}"):
+                key = name.removeprefix(f"{bucket}/")
+                entries.append(_list_entry(key, len(data), etag))
         xml = (
             '<?xml version="1.0" encoding="UTF-8"?>\n'
             f"<ListBucketResult><Name>{escape(bucket)}</Name>"
@@ -101,3 +102,11 @@ class MemoryS3:
             f"{''.join(entries)}</ListBucketResult>"
         )
         return Answer(200, [("Content-Type", "application/xml")], xml.encode())
+
+
+def _list_entry(key: str, size_bytes: int, etag: str) -> str:
+    """Return an object as an element of the answer to LIST."""
+    return (
+        f"<Contents><Key>{escape(key)}</Key><Size>{size_bytes}</Size>"
+        f"<LastModified>{_TIME_LISTED}</LastModified><ETag>&quot;{etag}&quot;</ETag></Contents>"
+    )

@@ -31,6 +31,9 @@ class MotoServer:
 
     It accepts any credentials, but clients must have some: see ``ENVIRONMENT``.
 
+    Attributes:
+        url: the URL of the server, within the block.
+
     Raises:
         RuntimeError: moto is not installed (extra ``demo``), or does not start.
         TrialFailed: the system refuses to start a process.

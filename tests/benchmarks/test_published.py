@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import published
-from benchmarks.published import CLAIMS, ROOT, Claim, Figures, benchmark, judged, page
+from benchmarks.published import judged, page
+from benchmarks.published_claims import CLAIMS, ROOT, Claim, Figures, benchmark
 from benchmarks.workplace import Workplace
 from dataprep.config.files import parse_settings
 from dataprep.drawn import draw_tree

@@ -117,9 +117,10 @@ class Follower:
             reason=trial.reason,
             metrics=trial.metrics,
             cold=trial.cold,
-            began_s=None if start is None else (0.0, start.max_delay_s),
-            ended_s=None if start is None else self._meeting.clock.now_s() - start.begun_s,
         )
+        if start is not None:
+            ended_s = self._meeting.clock.now_s() - start.begun_s
+            part = replace(part, began_s=(0.0, start.max_delay_s), ended_s=ended_s)
         outcome = HostOutcome(part, dict(self._meeting.requests))
         self._send(message.turn, "outcome", asdict(outcome))
 
@@ -157,10 +158,10 @@ class Follower:
             nonlocal before_signal_s
             read_s = self._meeting.clock.now_s()
             message = self._leader_message()
-            if message is not None and (message.turn != turn or message.phase != "assemble"):
-                return message
-            before_signal_s = read_s
-            return None
+            if message is None or (message.turn == turn and message.phase == "assemble"):
+                before_signal_s = read_s
+                return None
+            return message
 
         quick_limit_s = self._meeting.polling.quick_limit_s
         message = self._meeting.wait(read_signal, quick_limit_s, quick=True)
@@ -214,6 +215,7 @@ class Follower:
         return None if content is None else typed(LeaderMessage, content)
 
     def _send(self, turn: int, message: TurnMessage, content: Mapping[str, Any]) -> None:
+        """Send a message of this host in a trial."""
         key = turn_key(turn, message, self._host)
         self._sent_keys.append(key)
         self._meeting.put(key, content)

@@ -25,7 +25,7 @@ from iobench.runner.hosts.messages import (
 )
 from iobench.runner.hosts.rendezvous import Rendezvous
 from iobench.runner.hosts.settings import HostSettings
-from iobench.runner.run_folder import differing_config
+from iobench.runner.run_differences import differing_config
 
 _MAX_SHOWN_HOSTS = 8
 
@@ -108,11 +108,8 @@ class Gathering:
 
     def admitted(self) -> list[Hello]:
         """The hosts that may take part. Some of them may not have read their answer yet."""
-        return [
-            hello
-            for hello in self._hellos.values()
-            if hello is not None and refused_key(hello) not in self._refusals
-        ]
+        hellos = [hello for hello in self._hellos.values() if hello is not None]
+        return [hello for hello in hellos if refused_key(hello) not in self._refusals]
 
     def clear(self) -> None:
         """Remove all hellos and answers, also the hellos that killed runs have left."""

@@ -146,13 +146,15 @@ class Leader:
         farewells = {left_key(host) for host in hosts}
 
         def all_left() -> bool | None:
-            return farewells <= set(self._meeting.keys("left-")) or None
+            has_all = farewells <= set(self._meeting.keys("left-"))
+            return True if has_all else None
 
         have_left = self._meeting.wait(all_left, _FAREWELL_S)
         kept_keys = set() if have_left else {LEADER_KEY}
         self._meeting.remove(set(self._meeting.keys("")) - kept_keys)
 
     def _present_followers(self) -> list[int]:
+        """The numbers of the other hosts that are not absent."""
         return [hello.host for hello in self._followers if hello.host not in self._absent]
 
     def _send(self, phase: Phase, **changes: Any) -> None:
@@ -203,7 +205,8 @@ class Leader:
                     arrived.add(host)
                 elif message == "outcome" and host in turn.hosts:
                     has_early_outcome = True
-            return has_early_outcome or set(turn.hosts) <= arrived | {0} or None
+            have_all_arrived = set(turn.hosts) <= arrived | {0}
+            return True if has_early_outcome or have_all_arrived else None
 
         complete = self._meeting.wait(look, limit_s)
         early_parts = [part for host, part in turn.parts.items() if host in turn.hosts]
@@ -237,7 +240,8 @@ class Leader:
 
         def look() -> bool | None:
             self._read_messages(turn)
-            return set(turn.hosts) <= turn.parts.keys() or None
+            has_all = set(turn.hosts) <= turn.parts.keys()
+            return True if has_all else None
 
         limit_s = self._trial_limit_s + _REPORT_S
         remaining_s = turn.start_s + limit_s - self._meeting.clock.now_s()
@@ -268,6 +272,7 @@ class Leader:
         return messages
 
     def _read_outcome(self, turn: _Turn, host: int) -> None:
+        """Read the outcome of a host, if it is still there. A host that leaves becomes absent."""
         content = self._meeting.get(turn_key(turn.number, "outcome", host))
         if content is None:
             return
@@ -279,6 +284,7 @@ class Leader:
             self._mark_absent(turn, host, outcome.part.reason)
 
     def _mark_absent(self, turn: _Turn, host: int, reason: str) -> None:
+        """Go on without a host. Its part of the trial has failed unless it has sent a result."""
         self._absent[host] = reason
         turn.lost.add(host)
         turn.parts.setdefault(host, HostPart(host, "failed", reason))
@@ -336,6 +342,7 @@ class _Turn:
 
 
 def _without_figures(trial: Trial, status: Status, reason: str, hosts: Together) -> Trial:
+    """The trial with the parts of all hosts, but without figures of its own."""
     return replace(trial, status=status, reason=reason, metrics={}, cold=None, hosts=hosts)
 
 

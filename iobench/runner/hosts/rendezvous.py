@@ -19,6 +19,7 @@ from dataprep.stores import Store, StoreOptions, open_store
 from iobench.clock import Clock, SystemClock
 
 Answer = TypeVar("Answer")
+"""What a host waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +88,14 @@ class Rendezvous:
         self.requests["puts"] += 1
         self._store.put(self._prefix + key, json.dumps(content, allow_nan=False).encode())
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> Mapping[str, Any] | None:
         """The content of an object; None if there is no such object."""
         self.requests["gets"] += 1
         try:
             data = self._store.get(self._prefix + key)
         except ObjectNotFound:
             return None
-        content: dict[str, Any] = json.loads(data)
+        content: Mapping[str, Any] = json.loads(data)
         return content
 
     def keys(self, prefix: str) -> list[str]:

@@ -14,7 +14,8 @@ from dataprep.errors import ConfigError
 from iobench.clock import VirtualClock
 from iobench.machine import sampling
 from iobench.machine.samplers import SAMPLERS
-from iobench.machine.sampling import Columns, Recorder, SamplingSettings, sampling_beside
+from iobench.machine.sampling import Recorder, SamplingSettings, sampling_beside
+from iobench.results.result import Columns
 from tests.iobench.machine.odd_samplers import Broken, Counting, Failing, Missing
 
 

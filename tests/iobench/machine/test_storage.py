@@ -34,7 +34,7 @@ def described(sysfs: Sysfs, *table: Mount, path: str = "/x") -> dict[str, Any]:
     text = json.dumps(description)
     assert PLANTED not in text
     assert json.loads(text) == description
-    return description
+    return {**description}
 
 
 def disk_at(sysfs: Sysfs, number: str, kind: str = "ext4") -> dict[str, Any]:
@@ -45,7 +45,7 @@ def disk_at(sysfs: Sysfs, number: str, kind: str = "ext4") -> dict[str, Any]:
 def mounted(file_system: str, source: str) -> dict[str, Any]:
     """A mount without a device."""
     table = [Mount(Path("/"), file_system, "rw", source, "0:52")]
-    return describe_target(Path("/x"), table, Path("/nowhere"))
+    return {**describe_target(Path("/x"), table, Path("/nowhere"))}
 
 
 def test_an_instance_store_with_an_ebs_root(sysfs: Sysfs) -> None:
@@ -110,9 +110,9 @@ def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
 def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     """A device that sysfs does not show, no mounts at all, and layers without disks below."""
     assert disk_at(sysfs, "9:0")["why"] == "/sys does not show its block device here"
-    description = describe_target(tmp_path, [], sysfs.root)
-    assert (description["kind"], description["file_system"]) == ("unknown", "unknown")
-    assert description["total_bytes"] >= description["free_bytes"] > 0
+    unmounted = describe_target(tmp_path, [], sysfs.root)
+    assert (unmounted["kind"], unmounted["file_system"]) == ("unknown", "unknown")
+    assert unmounted["total_bytes"] >= unmounted["free_bytes"] > 0
     sysfs.mapped("dm-0", "252:0", "mpath")
     assert disk_at(sysfs, "252:0")["why"] == "the devices below the multipath cannot be seen"
     sysfs.mapped("dm-1", "252:1", "DMRAID")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from iobench.machine.sampling import Columns, Samples
+from iobench.machine.sampling import Samples
 from iobench.machine.usage import add_samples, usage
+from iobench.results.result import Columns
 from iobench.results.trial import Outcome
 
 TIMES = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0]

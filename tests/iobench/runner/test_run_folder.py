@@ -24,8 +24,8 @@ from iobench.config.benchmark import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
 from iobench.results.result import LOG, STEADY_STATE, HostFacts, Result, run_line, trial_line
 from iobench.results.trial import Trial
+from iobench.runner.run_differences import differing_keys
 from iobench.runner.run_folder import (
-    _differences,
     add_line,
     begin_log,
     default_folder,
@@ -358,8 +358,8 @@ def test_default_folder_is_one_plain_name(name: str) -> None:
 @given(json_values, json_values)
 def test_differences_are_found(old: Any, new: Any) -> None:
     """Equal settings have none, and others have at least one."""
-    assert _differences(old, old) == []
-    assert bool(_differences(old, new)) == (old != new)
+    assert differing_keys(old, old) == []
+    assert bool(differing_keys(old, new)) == (old != new)
 
 
 class TestScratch:

@@ -1,0 +1,245 @@
+"""Count the requests of a run to Amazon's S3, which Amazon bills.
+
+The numbers are upper limits. They assume that:
+
+- a probe ends after its seconds or its ``max_requests``. A loader or a training loop ends when its
+  rate is known and its minimum duration is over, or after ``trial_timeout_s``;
+- S3 takes at least 10 ms to answer (20 ms were measured within a region), so that a connection
+  sends at most 100 requests per second;
+- a loader of another package has at most two requests in flight for each worker;
+- loaders start at most 10 s before their measurement;
+- no sample is read twice in an epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from dataprep.config.prices import Price, read_prices, storage_price
+from dataprep.reading.record_reader import RANGES_AT_ONCE
+from dataprep.stores import StoreOptions
+from iobench.analysis.store_limits import connections_of
+from iobench.config.benchmark import BenchConfig
+from iobench.config.plan import location_names
+from iobench.data.expected_size import ExpectedData
+from iobench.data.settings import AS_FILES, DataSettings, split_name
+from iobench.loaders.samples_in_memory import MAX_THREADS
+from iobench.machine.object_stores import describe_store, endpoint_of
+from iobench.probes.object_store import objects as probe_objects
+from iobench.results.trial import Params, TrialSpec
+from iobench.trials.ladder import PRELOADED_RUNGS
+from iobench.trials.window import MIN_EPOCHS
+
+_MAX_REQUESTS_PER_S = 100
+"""The largest number of requests that one connection sends in a second."""
+_CONNECTIONS_PER_WORKER = 2
+"""The number of connections of a worker in a loader of another package."""
+_START_S = 10.0
+"""Loaders start at most this long before their measurement."""
+_GETS_TO_OPEN = 4
+"""The GET requests that open a data set: its manifest, its labels and its table of samples."""
+_KEYS_PER_LISTING = 1_000
+"""The number of keys in one answer of S3 to LIST."""
+_MAX_IMAGE_BYTES = 1_000_000
+"""The assumed maximum size of an image in a shard."""
+
+_OBJECTS_PER_SHARD = 6
+"""A shard has its records, its indexes and its receipt."""
+
+_OBJECTS_PER_DATA_SET = 5
+"""A data set has a manifest, a job file, labels and a table of samples, for instance."""
+
+_PART_BYTES = 5 * 2**20
+"""The size of the parts in which s5cmd and awscli copy large objects."""
+
+_MAX_DEVICES = 16
+"""The assumed number of devices for ``devices: all``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BilledStore:
+    """A store whose requests Amazon bills.
+
+    Attributes:
+        uri: its address.
+        price: the price of requests; None if it is unknown.
+        source: the file of the price, with a remark about the price.
+    """
+
+    uri: str
+    price: Price | None
+    source: str
+
+
+Requests: TypeAlias = Counter[str]
+"""Numbers of requests by kind: ``puts``, ``gets`` and ``lists``. HEAD counts as GET, because both
+have the same price."""
+
+
+def count_requests(
+    config: BenchConfig, specs: Sequence[TrialSpec], data: ExpectedData
+) -> dict[BilledStore, Requests]:
+    """The maximum numbers of requests to each store on Amazon's S3.
+
+    Args:
+        config: the config of the run.
+        specs: the trials to measure.
+        data: the data that the trials read.
+
+    Raises:
+        ConfigError: the file of prices cannot be read.
+    """
+    stores = _billed_stores(config, specs)
+    is_data_on_s3 = any("@s3" in name for name in stores)
+    samples = data.samples if is_data_on_s3 else 0
+    requests: dict[BilledStore, Requests] = defaultdict(Counter)
+    for name, store in stores.items():
+        objects = 0
+        if "@s3" in name and own_store_uri(name, config.data) is None:
+            objects = _copied_objects(name, config.data, samples)
+        requests[store] += Requests(puts=objects, gets=objects)
+    for spec in specs:
+        for name in stores.keys() & set(location_names(spec)):
+            store = stores[name]
+            if spec.kind == "object":
+                requests[store] += _probe_requests(spec.params)
+            else:
+                requests[store] += _reading_requests(name, spec, samples, config.trial_timeout_s)
+    return requests
+
+
+def _copied_objects(name: str, data: DataSettings, samples: int) -> int:
+    """The number of objects that are copied to the store before they are read."""
+    form, shard_bytes, _ = split_name(name)
+    if form in AS_FILES:
+        return samples
+    shard_bytes = shard_bytes or int(data.shard_size)
+    shards = samples * _MAX_IMAGE_BYTES // shard_bytes + 1
+    return _OBJECTS_PER_SHARD * min(shards, samples) + _OBJECTS_PER_DATA_SET
+
+
+def _probe_requests(params: Params) -> Requests:
+    """The maximum numbers of requests of a trial of the probe of object stores.
+
+    The trial sends two listings, and a GET of one byte to open each connection. Then it sends
+    requests until it ends. Before objects are read, they are written and checked. In the worst case
+    every trial does this.
+    """
+    object_bytes, connections = params["object_bytes"], int(params["connections"])
+    objects = probe_objects.whole_objects(object_bytes, params["pool_bytes"]).count
+    # Each connection sends at least one request.
+    max_requests = max(params["max_requests"], connections)
+    count = min(max_requests, _requests_in(params["seconds"], connections))
+    opening = Requests(gets=1 + connections, lists=2)
+    if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
+        count += objects
+        opening += Requests(gets=count * (1 + object_bytes // _PART_BYTES), lists=count)
+    if params["operation"] in ("get", "range_get"):
+        return opening + Requests(puts=objects, gets=count + objects)
+    parts = 1
+    if params["operation"] == "multipart":
+        # The first and the last request begin and end the upload.
+        parts = math.ceil(object_bytes / params["part_bytes"]) + 2
+    return opening + Requests(puts=count * parts)
+
+
+def _reading_requests(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> Requests:
+    """The maximum numbers of requests of a loader, a training loop or a layout probe."""
+    params = spec.params
+    processes = int(params.get("processes", 1))
+    workers = int(params.get("workers", params.get("parallelism", 1)))
+    devices = params.get("accelerators") or params.get("devices", 1)
+    ranks = _MAX_DEVICES if devices == "all" else int(devices)
+    streams = _connections(spec, max(1, workers)) * processes * ranks
+    if params.get("input") in PRELOADED_RUNGS or params.get("access") == "file":
+        streams = max(streams, MAX_THREADS)
+    max_gets = _requests_in(timeout_s, streams)
+    if spec.kind == "layout":
+        max_gets = _requests_in(params["seconds"] + _START_S, streams)
+    else:
+        gets = _max_samples(params, samples, ranks)  # In the worst case, one GET for each sample.
+        if "seconds" in params and not params.get("epochs"):
+            # The loader goes on until the seconds are over, also if its rate is known long before.
+            gets += _requests_in(params["seconds"] + _START_S, streams)
+        max_gets = min(max_gets, gets)
+    keys = samples if split_name(name)[0] in AS_FILES else 0
+    lists = (1 + keys // _KEYS_PER_LISTING) * (1 + processes)
+    return Requests(gets=max_gets + _GETS_TO_OPEN * (1 + streams), lists=lists)
+
+
+def _connections(spec: TrialSpec, workers: int) -> int:
+    """The maximum number of requests that a process has in flight."""
+    if spec.kind == "layout":
+        return 2 * workers
+    connections = connections_of(spec.params)
+    if connections is None:
+        return _CONNECTIONS_PER_WORKER * workers
+    is_by_window = spec.params.get("loader") in ("torch-iterable", "tf-data")
+    return connections * RANGES_AT_ONCE if is_by_window else connections
+
+
+def _max_samples(params: Params, samples: int, ranks: int) -> int:
+    """The maximum number of samples that a trial reads until it ends by itself."""
+    whole_epochs = max(MIN_EPOCHS, int(params.get("epochs") or 1)) * samples
+    if "steps" not in params:
+        return whole_epochs
+    # The trial may stop within an epoch. Of each epoch, half of the samples may not count.
+    counted_samples = int(params["steps"]) * int(params["batch_size"]) * ranks
+    return whole_epochs + samples + 2 * counted_samples
+
+
+def _requests_in(seconds: float, streams: int) -> int:
+    """The maximum number of requests that connections send in a time."""
+    return int(streams * (seconds * _MAX_REQUESTS_PER_S + 1))
+
+
+def own_store_uri(name: str, data: DataSettings) -> str | None:
+    """The address of data on the user's own store; None if the trials read a copy of the data."""
+    uri = {"shards@s3": data.shards, "photos@s3": data.source}.get(name) or ""
+    return uri if "://" in uri else None
+
+
+def _address(name: str, config: BenchConfig) -> tuple[str, StoreOptions]:
+    """The address of data or of a target, and the options of its store; empty if it has no store.
+
+    Args:
+        name: the name of the data, or ``store/LABEL`` for a target.
+        config: the config of the run.
+    """
+    data = config.data
+    if "@s3" in name:
+        own_uri = own_store_uri(name, data)
+        if own_uri:
+            return own_uri, data.store
+        return data.bucket.uri, data.bucket.store
+    targets = config.object_store.targets if config.object_store else ()
+    for target in targets:
+        if name == f"store/{target.label}":
+            return target.uri, target.store
+    return "", StoreOptions()
+
+
+def _billed_stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, BilledStore]:
+    """The stores on Amazon's S3, by the names of the data and targets on them.
+
+    Stores at other endpoints are left out, since their requests have no known price.
+    """
+    names: dict[str, None] = {}  # a set that keeps the order
+    for spec in specs:
+        names |= dict.fromkeys(location_names(spec))
+    billed = {}
+    prices_path = Path(config.prices).expanduser() if config.prices else None
+    for name in names:
+        uri, options = _address(name, config)
+        # A store without a known endpoint is assumed to be Amazon's.
+        endpoint = endpoint_of(options)[0] or "https://amazonaws.com"
+        if describe_store(uri, endpoint)["kind"].startswith("aws-s3"):
+            price, remark = storage_price(read_prices(prices_path), options)
+            source = config.prices or "example prices, to be edited"
+            billed[name] = BilledStore(uri, price, f"{source}: {remark}")
+    return billed
