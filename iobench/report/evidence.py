@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
-from iobench.analysis.capacity import Setting
 from iobench.analysis.hosts import on_all_hosts
+from iobench.analysis.loader_setting import Setting
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import (
     Repeats,

@@ -13,7 +13,8 @@ import pandas as pd
 
 from dataprep.message_text import counted
 from iobench.errors import Unavailable
-from iobench.machine.sampling import Columns, Samples
+from iobench.machine.sampling import Samples
+from iobench.results.result import Columns
 from iobench.results.statistics import quantiles
 from iobench.results.trial import Metrics, Outcome, Span
 from iobench.trials.spans import MAX_SPANS

@@ -13,7 +13,7 @@ from iobench.errors import Unavailable
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Samples
 from iobench.results.result import STEADY_STATE, Result, trial_line
-from iobench.results.trial import Outcome, Trial, TrialSpec
+from iobench.results.trial import Outcome, Params, Trial, TrialSpec
 from iobench.runner.run_folder import add_line, begin_log, write_results
 from iobench.watching.figures import outcome, read_step_log
 from iobench.watching.proxy import TimedEpoch
