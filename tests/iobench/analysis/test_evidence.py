@@ -152,7 +152,7 @@ def test_a_point_with_smaller_reads_is_no_ceiling_where_latency_limits() -> None
     assert "ceiling-not-measured" in findings
 
 
-def test_a_ceiling_that_was_not_measured_is_said() -> None:
+def test_a_ceiling_that_was_not_measured_is_a_finding() -> None:
     """The finding names the keys that measure it; a loop that reads memory needs none."""
     findings = by_code(DEVICE, loop("store", 300, workers=2))
     assert "with at least 4 requests at a time" in findings["ceiling-not-measured"].evidence
@@ -171,7 +171,7 @@ def test_warm_figures_have_no_ceiling() -> None:
     assert "faster-than-storage" not in by_code(DEVICE, fast, disk(rate / 10))
 
 
-def test_what_the_kernel_read_ahead_counts_for_the_disk() -> None:
+def test_readahead_of_the_kernel_counts_for_the_disk() -> None:
     """A disk gives 12 MB/s if its probe took 6 MB/s and the kernel read the rest ahead."""
     half_taken = Cold("cold", "cold", 0.0, 2.0, False)
     params: dict[str, Any] = {"target": "slow", "operation": "read", "pattern": "sequential"}

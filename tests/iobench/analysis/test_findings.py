@@ -304,7 +304,7 @@ def test_probes_find_small_files_and_refusals() -> None:
     assert "tiny-files" not in by_code(*layouts, loader(900, 1))
 
 
-def test_what_qualifies_a_run_is_said_of_the_loop_that_it_is_about() -> None:
+def test_a_qualifying_finding_names_its_loop() -> None:
     """A finding that qualifies one loop names it; one that concerns the run names none."""
     resident = replace(WARM, cache_resident=True)
     trials = together(

@@ -131,7 +131,7 @@ def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
         ((1.0, 1.0, 1.0), 0.7, "hosts-apart"),
     ],
 )
-def test_what_is_wrong_with_hosts_is_a_finding(rates: Rates, share: float, code: str) -> None:
+def test_faults_of_hosts_are_findings(rates: Rates, share: float, code: str) -> None:
     """A missing host, a slow host and hosts that measured at other times are findings."""
     findings = analyse(of_hosts(3, on_hosts(GETS, rates, share=share))).findings
     codes = {finding.code for finding in findings}

@@ -95,7 +95,7 @@ def test_the_worst_run_that_counts_decides() -> None:
     assert mark["is_met"] is False
 
 
-def test_what_is_not_known_is_not_met() -> None:
+def test_a_rule_about_unknown_memory_is_not_judged() -> None:
     """A rule about memory is neither kept nor broken if the run did not record the memory."""
     rules_met = requirements(emulated("H100-mlperf", 0.95), environment={})
     assert rules_met["data of at least 5 times the memory of the hosts"] is None

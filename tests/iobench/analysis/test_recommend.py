@@ -391,7 +391,7 @@ def test_the_longest_stored_side_within_two_percent_is_taken() -> None:
     assert analysed(trials).advice.changes[0].value == 320
 
 
-def test_what_the_loop_gets_may_be_asked_of_another_group() -> None:
+def test_advice_is_given_for_another_group() -> None:
     """Advice for another group names the keys of that group."""
     from iobench.analysis.analyse import analyse
 

@@ -65,8 +65,8 @@ def test_commands_and_their_options_exist() -> None:
 def all_changes() -> list[Recommendation]:
     """Return the recommendations of many runs, with the remedies of many causes."""
     runs = [analysed(trials) for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND)]
-    by_record = {"loader": "torch-map"}
-    runs.append(analysed(loop("synthetic", 900, **by_record), loop("store", 30, **by_record)))
+    synthetic = loop("synthetic", 900, loader="torch-map")
+    runs.append(analysed(synthetic, loop("store", 30, loader="torch-map")))
     without_disk = [t for t in FAR_STORE if t.params.get("data") != "shards@disk"]
     runs.append(analysed(without_disk))
     rates = {"synthetic": 1000, "copy": 700, "collate": 500, "augment": 300}

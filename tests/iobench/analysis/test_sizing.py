@@ -211,7 +211,7 @@ def test_a_device_that_is_the_limit_of_hosts(tmp_path: Path) -> None:
     assert "devices   1 per host: the limit" in output
 
 
-def test_what_the_config_asks_is_in_the_result() -> None:
+def test_the_summary_has_the_sizing_of_the_config() -> None:
     """The summary has ``scale`` and ``cost`` if the config has these keys."""
     result = analysed(LOOP, scale={"devices": 8}, cost={"epochs": 3, "samples": 1000})
     assert result.summary["scale"]["hosts_needed"] == 11

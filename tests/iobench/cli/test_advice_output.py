@@ -49,7 +49,7 @@ def test_the_text_has_the_verdict_and_the_changes_in_order(photos: Path) -> None
     assert "Predictions were checked on 1 measured loop: within 10 %." in " ".join(text.split())
 
 
-def test_nothing_to_change_is_said(tmp_path: Path) -> None:
+def test_no_change_is_an_answer(tmp_path: Path) -> None:
     """The exit code is 0 if no change would help, since that is an answer."""
     folder = saved(tmp_path / "run", run(SLOW_DEVICE))
     done = CliRunner().invoke(app, ["advise", str(folder)])
@@ -149,7 +149,7 @@ def test_drawn_images_are_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("option", [[], ["--emit-config", "x.yaml"]])
-def test_what_cannot_be_advised_is_one_line_and_exit_code_2(
+def test_without_advice_there_is_one_line_and_exit_code_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: list[str]
 ) -> None:
     """A missing run and one that decodes nothing have no advice; some runs need no new shards."""

@@ -52,7 +52,7 @@ def test_the_base_is_the_first_or_the_baseline(tmp_path: Path) -> None:
     assert len(json.loads(two_new_runs.json)["comparisons"]) == 2
 
 
-def test_what_decides_is_told_from_what_is_listed(tmp_path: Path) -> None:
+def test_deciding_figures_are_apart_from_the_others(tmp_path: Path) -> None:
     """Text, JSON object and page separate the figures that decide from the others."""
     base, new = saved_run(tmp_path / "base"), saved_run(tmp_path / "new", 1.5)
     comparison = compare_saved([base, new], None, 0.05)
@@ -97,7 +97,7 @@ def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:
         compare_saved([saved_run(tmp_path / "run")], None, 0.05)
 
 
-def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_result_is_refused(tmp_path: Path) -> None:
     """The message names the file, whether it is the base or the new run."""
     run, odd = saved_run(tmp_path / "run"), tmp_path / "odd.json"
     odd.write_bytes(b'{"schema": 1}')
@@ -132,7 +132,7 @@ def test_a_page_replaces_a_page_and_nothing_else(tmp_path: Path) -> None:
     assert names == {"a", "b", "folder.html", "page.html"}
 
 
-def test_no_path_of_this_machine_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_path_of_this_machine_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is called by its folder's name, and a file by its own name."""
     done = compare_saved([saved_run(tmp_path / "a"), saved_run(tmp_path / "b")], None, 0.05)
     assert str(tmp_path) not in done.text

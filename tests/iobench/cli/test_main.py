@@ -47,7 +47,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class TestTargets:
     """``iobench targets``."""
 
-    def test_each_path_is_told_with_the_evidence(self, tmp_path: Path) -> None:
+    def test_each_path_is_shown_with_its_evidence(self, tmp_path: Path) -> None:
         """Each path has a line with its evidence below it, also if it does not exist yet."""
         done = invoked("targets", tmp_path / "later", "/proc")
         assert done.exit_code == 0, done.output
@@ -304,7 +304,7 @@ class TestDryRun:
         assert content["total"]["trials"] == 2
         assert files(here) == set()
 
-    def test_what_is_left_of_a_run(self, configs: Configs, tmp_path: Path) -> None:
+    def test_the_forecast_of_a_run_that_goes_on(self, configs: Configs, tmp_path: Path) -> None:
         """Finished trials are not to come, and ``--like`` takes times from another run."""
         config, folder = configs.write(loaders=NULL, repeats=2), tmp_path / "run"
         assert invoked("run", config, "--output", folder).exit_code == 0

@@ -33,7 +33,7 @@ def test_shipped_configs_load(path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING])
-def test_what_is_dumped_is_loaded(values: dict[str, Any], tmp_path: Path) -> None:
+def test_a_dumped_config_loads_as_it_was(values: dict[str, Any], tmp_path: Path) -> None:
     """The ``config.yaml`` of a run gives the same config again."""
     config = load(None, values)
     path = tmp_path / "config.yaml"
@@ -132,7 +132,7 @@ def test_true_is_taken_where_it_is_meant() -> None:
     assert config.loaders[0].augment == (True, False)
 
 
-def test_a_name_that_is_too_long_is_told_so() -> None:
+def test_a_name_that_is_too_long_is_refused() -> None:
     """The message says how long a name may be."""
     assert "give at most 200 characters" in refused(name="n" * 201)
 
@@ -169,7 +169,7 @@ def test_an_item_that_is_refused_is_one_error() -> None:
     assert "at least 1" in refused(loaders=[{"loader": "raw", "workers": []}])
 
 
-def test_nothing_is_measured_unless_told() -> None:
+def test_an_empty_config_measures_nothing() -> None:
     """An empty config has no trials, and six repeats."""
     config = BenchConfig()
     assert (config.disk, config.object_store) == (None, None)

@@ -281,7 +281,7 @@ def test_layouts_read_the_default_format() -> None:
     assert formats_read(specs, "shards@disk") == frozenset({""})
 
 
-def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:
+def test_only_cold_trials_name_drop_caches() -> None:
     """Only cold trials name ``drop_caches``, and only if it is not the default."""
     values: dict[str, Any] = {
         "repeats": 1,

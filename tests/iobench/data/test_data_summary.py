@@ -54,7 +54,7 @@ def test_files(maker: DataMaker) -> None:
     assert summary.bytes == sum(path.stat().st_size for path in summary.files)
 
 
-def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
+def test_only_images_are_samples(tree: Path, tmp_path: Path) -> None:
     """Notes and lists beside the images are neither read nor counted."""
     root = Path(shutil.copytree(tree, tmp_path / "photos"))
     for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:

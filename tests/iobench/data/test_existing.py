@@ -161,7 +161,7 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
     ],
     ids=["missing", "files", "remote", "decoded"],
 )
-def test_of_other_locations_nothing_is_known(location: Location) -> None:
+def test_locations_without_a_manifest_have_no_run(location: Location) -> None:
     """Locations without a readable manifest have no run, and raise no error."""
     assert sharding_run(location) is None
     assert changed_shards({"shards@disk": "other"}, {"shards@disk": location}) == ""

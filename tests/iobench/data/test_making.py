@@ -112,7 +112,7 @@ def change_times_ns(folder: Path) -> dict[str, int]:
 class TestMade:
     """Data that are made from drawn images."""
 
-    def test_what_was_made_is_used_again(self, folder: Path) -> None:
+    def test_made_data_are_used_again(self, folder: Path) -> None:
         """A second maker writes neither notes nor files."""
         before = change_times_ns(folder)
         again = NotedMaker(folder)
@@ -215,7 +215,7 @@ class TestInterrupted:
 class TestUnpacked:
     """Images of shards that are written as files or as pixels."""
 
-    def test_too_little_room_is_said_before_the_first_byte(
+    def test_too_little_room_is_an_error_before_the_first_byte(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
     ) -> None:
         """The message has the size, the place and what to do, and nothing is written."""
@@ -278,7 +278,7 @@ class TestGiven:
         assert maker.notes == ["sharding at 2 MB"]
 
     @pytest.mark.parametrize("values", [{"source": "missing"}, {"shards": "missing"}])
-    def test_what_is_not_there(
+    def test_missing_data(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, str]
     ) -> None:
         """The error names the missing data, and no marker is left."""
@@ -309,7 +309,7 @@ class TestRemote:
         content = {info.key: copies.get(info.key) for info in copies.list()}
         assert content == {info.key: originals.get(info.key) for info in originals.list()}
 
-    def test_what_is_there_is_not_copied_again(
+    def test_equal_objects_are_not_copied_again(
         self, folder: Path, store: Location, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Only objects that are missing or have another size are copied."""

@@ -14,7 +14,7 @@ sides = st.integers(1, 9)
 
 
 @given(sides, sides, st.integers(0, 255))
-def test_what_was_packed_comes_back(height: int, width: int, first: int) -> None:
+def test_packed_pixels_come_back(height: int, width: int, first: int) -> None:
     """Every pixel is equal for any shape of the image."""
     image = (np.arange(height * width * 3) + first).astype(np.uint8).reshape(height, width, 3)
     assert np.array_equal(unpacked(packed(image)), image)

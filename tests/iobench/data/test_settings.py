@@ -44,7 +44,7 @@ def test_names(form: str, size: int, side: int, store: str) -> None:
         *("shards--4MB@disk", "shards@disk\n", None, 3),
     ],
 )
-def test_what_is_no_name(name: Any) -> None:
+def test_a_wrong_name_is_refused(name: Any) -> None:
     """The message repeats a wrong name."""
     with pytest.raises(ValueError, match=r"shards") as caught:
         check_name(name)

@@ -92,7 +92,7 @@ def test_never_faster_than_its_workers(
         assert at_s >= 8 * item_s * (1 + number // workers) - 1e-9
 
 
-def test_what_is_made_so_far_is_counted() -> None:
+def test_finished_parts_are_counted() -> None:
     """Finished batches count, and so does the finished part of those that are being made."""
     clock = VirtualClock()
     settings = LoaderSettings(batch_size=10, item_s=0.01, workers=2, prefetch=2)

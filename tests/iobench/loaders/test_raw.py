@@ -54,7 +54,9 @@ def opened(location: Location, monkeypatch: pytest.MonkeyPatch, **settings: Any)
     return RawLoader(location, LoaderSettings(batch_size=2, **settings), clock)
 
 
-def test_listing_and_reading_are_told(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_batch_has_listing_and_reading(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Listing and reading are the parts of the first batch, and later batches do not count."""
     loader = opened(location, monkeypatch)
     assert loader.first_batch() is None

@@ -184,7 +184,7 @@ def test_a_worker_tells_its_parts(
     assert clock.now_s() == LISTING_S + START_S + BATCH * (FETCH_S + DECODE_S) + COLLATE_S
 
 
-def test_of_several_workers_the_first_one_tells(
+def test_the_parts_are_those_of_the_first_worker(
     opened: Callable[..., SlowLoader], clock: SharedClock
 ) -> None:
     """The parts are the delays of the first worker, and no more than the time that passed."""
@@ -266,7 +266,7 @@ def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]
     assert loader.first_batch() is None
 
 
-def test_what_cannot_be_decoded_is_raised_as_before(
+def test_the_error_of_a_decoder_is_raised(
     opened: Callable[..., SlowLoader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of a decoder is raised, and no parts are recorded."""

@@ -62,7 +62,7 @@ def wordless() -> Exception:
         (wordless, "OverflowError"),
     ],
 )
-def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], message: str) -> None:
+def test_a_workers_error_keeps_its_message(error: Callable[[], Exception], message: str) -> None:
     """The message is that of the worker's error; an error of this process has none."""
     with pytest.raises(Exception, match="Caught") as caught:
         list(torch.utils.data.DataLoader(Broken(error), num_workers=1))

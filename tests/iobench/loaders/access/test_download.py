@@ -61,7 +61,7 @@ def test_objects_are_written_as_they_come(
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) >= 120
 
 
-def test_too_little_room_is_said_before_the_first_byte(
+def test_too_little_room_is_an_error_before_the_first_byte(
     locations: Mapping[str, Location], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message has the needed and the free size, and nothing is written."""
