@@ -28,7 +28,7 @@ def saved(folder: Path, result: Result) -> Path:
 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run in the current folder that read ``photos/``, which exists there."""
+    """Return a run in the current folder that read ``photos/``, which exists there."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     return saved(tmp_path / "run", run(DECODE_BOUND, data={**DATA, "source": "photos"}))

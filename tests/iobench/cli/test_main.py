@@ -37,7 +37,7 @@ def invoked(*arguments: str | Path) -> Result:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, which is the current folder during the test."""
+    """Return an empty folder, which is the current folder during the test."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -172,7 +172,7 @@ class TestCost:
 
     @pytest.fixture
     def dear(self, configs: Configs, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """A config with 100,000 PUTs for half a dollar; the machine has no AWS credentials."""
+        """Return a config with 100,000 PUTs for half a dollar; the machine has no credentials."""
         for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
             monkeypatch.delenv(name, raising=False)
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -408,7 +408,7 @@ class TestSelftest:
 
     @pytest.fixture(autouse=True)
     def measured(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        """The replaced measurements: their checks and the number of rounds that was requested."""
+        """Return the replaced checks and, after a run, its number of rounds."""
         from iobench import selftest
 
         actual: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
@@ -478,7 +478,7 @@ class Stopped:
 
     @property
     def counted(self) -> int:
-        """The number of times that the first loader was tried."""
+        """Return the number of times that the first loader was tried."""
         return len((self.third_party.folder / "count").read_text())
 
     def statuses(self) -> list[tuple[Any, str]]:
@@ -488,7 +488,7 @@ class Stopped:
 
 @pytest.fixture
 def stopped(third_party: ThirdParty, configs: Configs) -> Iterator[Stopped]:
-    """A run without marks of an earlier test, whose waiting loader is released at the end."""
+    """Yield a run without marks of an earlier test, whose waiting loader is released at the end."""
     for mark in third_party.folder.iterdir():
         mark.unlink()
     yield Stopped(third_party, configs)

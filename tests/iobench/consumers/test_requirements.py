@@ -78,7 +78,7 @@ def test_a_gpu_mixes_with_what_its_tensor_cores_know(
 
 @pytest.fixture
 def cpuinfo(tmp_path: Path) -> Path:
-    """The path of a file that stands for the kernel's ``/proc/cpuinfo``."""
+    """Return the path of a file that stands for the kernel's ``/proc/cpuinfo``."""
     return tmp_path / "cpuinfo"
 
 

@@ -157,7 +157,7 @@ def test_a_fingerprint_is_of_the_parameters() -> None:
 
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchGroup]:
-    """A group of one rank, which meets in a file without a name."""
+    """Yield a group of one rank, which meets in a file without a name."""
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     descriptor = os.memfd_create("meeting")
     try:

@@ -29,7 +29,7 @@ from iobench.results.trial import Context, Location, TrialSpec
 
 @pytest.fixture(scope="module")
 def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
-    """A maker of shards and files of the drawn tree."""
+    """Return a maker of shards and files of the drawn tree."""
     folder = str(tmp_path_factory.mktemp("stored"))
     settings = DataSettings(source=str(tree), size=64, folder=folder)
 

@@ -89,7 +89,7 @@ class TestMount:
 
     @pytest.fixture
     def shards(self, tree: Path, tmp_path: Path, s3_server: MotoServer, bucket: str) -> Mounted:
-        """A data set on S3 and the folder from which it was copied."""
+        """Return a data set on S3 and the folder from which it was copied."""
         output = tmp_path / "made"
         config = {"source": str(tree), "output": str(output), "shard_size": "2MB"}
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
@@ -127,7 +127,7 @@ class TestMount:
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of sharding 10 drawn images."""
+    """Return the output of sharding 10 drawn images."""
     folder = tmp_path_factory.mktemp("made")
     draw_tree(folder / "photos", images=10, classes=2)
     photos, output = str(folder / "photos"), str(folder / "out")

@@ -62,7 +62,7 @@ class NotedMaker:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all data of ``NAMES``, made once; tests only read it."""
+    """Return a folder with all data of ``NAMES``, made once; tests only read it."""
     root = tmp_path_factory.mktemp("making") / "data"
     maker = NotedMaker(root)
     for name in NAMES:
@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(folder: Path, tmp_path: Path) -> Path:
-    """A copy of ``folder``, which a test may change."""
+    """Return a copy of ``folder``, which a test may change."""
     return Path(shutil.copytree(folder, tmp_path / "data"))
 
 
@@ -293,7 +293,7 @@ class TestRemote:
 
     @pytest.fixture
     def store(self, s3_server: MotoServer, bucket: str) -> Location:
-        """The location on S3 to which data are copied."""
+        """Return the location on S3 to which data are copied."""
         options = StoreOptions(endpoint_url=s3_server.url)
         return Location(f"s3://{bucket}/some/prefix/", "empty", options)
 

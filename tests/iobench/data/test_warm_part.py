@@ -26,7 +26,7 @@ PAGE = 4096
 
 @pytest.fixture(scope="module")
 def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
-    """120 photos in several shards of both formats."""
+    """Return 120 photos in several shards of both formats."""
     output = tmp_path_factory.mktemp("warm") / "out"
     config = {
         "source": str(tree),
@@ -41,7 +41,7 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
 
 @pytest.fixture(scope="module")
 def files(tree: Path) -> Location:
-    """120 photos in 6 class folders."""
+    """Return 120 photos in 6 class folders."""
     return Location(str(tree), "files")
 
 

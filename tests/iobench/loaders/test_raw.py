@@ -36,7 +36,7 @@ class SlowSource:
 
 @pytest.fixture
 def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
-    """A location with five files of one class."""
+    """Return a location with five files of one class."""
     (tmp_path / "a").mkdir()
     for number in range(5):
         (tmp_path / "a" / f"{number}.jpg").write_bytes(b"encoded")

@@ -115,14 +115,14 @@ class SlowLoader(TorchLoader):
 
 @pytest.fixture(params=[SlowMap, SlowIterable], ids=["map", "iterable"])
 def kind(request: pytest.FixtureRequest) -> type[Slow]:
-    """The map style or the iterable style."""
+    """Return the map style or the iterable style."""
     style: type[Slow] = request.param
     return style
 
 
 @pytest.fixture
 def clock() -> SharedClock:
-    """A shared clock that shows 0."""
+    """Return a shared clock that shows 0."""
     return SharedClock()
 
 
@@ -130,7 +130,7 @@ def clock() -> SharedClock:
 def opened(
     tmp_path: Path, clock: SharedClock, kind: type[Slow]
 ) -> Iterator[Callable[..., SlowLoader]]:
-    """A function that opens loaders, which are closed after the test."""
+    """Yield a function that opens loaders, which are closed after the test."""
     results: list[SlowLoader] = []
 
     def open_loader(samples: int = SAMPLES, **settings: Any) -> SlowLoader:

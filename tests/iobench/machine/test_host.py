@@ -111,7 +111,7 @@ class Metadata(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    """The address of a metadata service on this machine; the environment has a proxy."""
+    """Yield the address of a metadata service on this machine; the environment has a proxy."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setattr(host_module, "_TIMEOUT_S", 30.0)
     Metadata.requests.clear()

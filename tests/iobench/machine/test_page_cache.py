@@ -18,7 +18,7 @@ SIZE = 8 * 2**20
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file of 8 MiB on a file system whose page cache can be seen."""
+    """Return a file of 8 MiB on a file system whose page cache can be seen."""
     kind = file_system(tmp_path)
     if kind in IN_MEMORY:
         pytest.skip(f"{kind} has nothing but a page cache")

@@ -32,7 +32,7 @@ MIB = 2**20
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that psutil reads as ``/proc``."""
+    """Return an empty folder that psutil reads as ``/proc``."""
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     return tmp_path
 
@@ -234,7 +234,7 @@ class TestTree:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """A replacement for the bindings of NVIDIA's management library."""
+    """Return a replacement for the bindings of NVIDIA's management library."""
     fake = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

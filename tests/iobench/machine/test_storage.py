@@ -24,7 +24,7 @@ FSX = "fs-0123456789abcdef0.fsx.us-east-1.amazonaws.com"
 
 @pytest.fixture
 def sysfs(tmp_path: Path) -> Sysfs:
-    """An empty sysfs in a temporary folder."""
+    """Return an empty sysfs in a temporary folder."""
     return Sysfs(tmp_path / "machine")
 
 

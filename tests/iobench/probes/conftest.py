@@ -29,7 +29,7 @@ def is_provable(folder: Path) -> bool:
 
 @pytest.fixture
 def disk_folder(tmp_path: Path) -> Path:
-    """A temporary folder that is not in memory."""
+    """Return a temporary folder that is not in memory."""
     kind = file_system(tmp_path)
     if kind in IN_MEMORY:
         pytest.skip(f"temporary files lie in memory ({kind})")
@@ -38,7 +38,7 @@ def disk_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def direct_folder(disk_folder: Path) -> Path:
-    """A temporary folder whose file system supports O_DIRECT."""
+    """Return a temporary folder whose file system supports O_DIRECT."""
     path = disk_folder / "direct"
     path.write_bytes(bytes(4096))
     try:
@@ -52,7 +52,7 @@ def direct_folder(disk_folder: Path) -> Path:
 
 @pytest.fixture
 def probe() -> Probe:
-    """A function that runs one trial on a folder, by default 4 MiB in 64 KiB by 2 processes."""
+    """Return a function that runs a trial on a folder, by default 4 MiB by two processes."""
 
     def run(
         folder: Path, progress: Callable[[float, str], None] | None = None, **changes: Any

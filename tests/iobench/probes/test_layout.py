@@ -25,7 +25,7 @@ Probe = Callable[..., Outcome]
 
 @pytest.fixture(scope="module")
 def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
-    """The tree of photos, sharded in both formats; tests only read it."""
+    """Return the tree of photos, sharded in both formats; tests only read it."""
     output = tmp_path_factory.mktemp("layout") / "out"
     config = {
         "source": os.fspath(tree),

@@ -55,7 +55,7 @@ def doing(*works: Callable[[], Any], progress: Progress = lambda done, unit: Non
 
 
 def nothing() -> None:
-    """An operation without work."""
+    """Return an operation without work."""
 
 
 def test_every_item_is_done_once() -> None:

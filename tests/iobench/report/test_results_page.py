@@ -71,7 +71,7 @@ def patterns(title: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
-    """The folder of a run with columns that the golden run lacks, such as those of writes."""
+    """Return the folder of a run with columns that the golden run lacks, such as of writes."""
     pytest.importorskip("torch")
     columns_folder = tmp_path_factory.mktemp("columns")
     disk = {

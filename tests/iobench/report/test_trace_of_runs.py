@@ -34,7 +34,7 @@ LOOP: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
-    """The folder of a run with every rung of a loop, and with a loader of two workers."""
+    """Return the folder of a run with every rung of a loop, and with a loader of two workers."""
     pytest.importorskip("torch")
     grid = loaders("torch-iterable", batch_size=4, seconds=0.2, image_size=32)
     grid[0]["workers"] = 2
@@ -49,13 +49,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Result:
-    """The result of the run."""
+    """Return the result of the run."""
     return read(folder)
 
 
 @pytest.fixture(scope="module")
 def events(folder: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """The events of each trial by its id."""
+    """Return the events of each trial by its id."""
     content = json.loads(run_trace(folder).encoded())
     assert problems(content) == []
     ids = {e["pid"]: e["args"]["id"] for e in content["traceEvents"] if e.get("cat") == "trial"}

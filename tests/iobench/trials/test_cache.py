@@ -56,7 +56,7 @@ class Memory:
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
-    """A simulated page cache, which replaces the real one."""
+    """Return a simulated page cache, which replaces the real one."""
     fake_memory = Memory()
     monkeypatch.setattr(page_cache, "evict", fake_memory.evict)
     monkeypatch.setattr(page_cache, "warm", fake_memory.warm)

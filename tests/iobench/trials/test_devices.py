@@ -23,7 +23,7 @@ def trial(**changes: Any) -> TrainingTrial:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A machine whose torch finds ``gpus`` GPUs."""
+    """Return a machine whose torch finds ``gpus`` GPUs."""
     fake_machine = SimpleNamespace(gpus=0)
     cuda = SimpleNamespace(device_count=lambda: fake_machine.gpus)
     fake_torch = SimpleNamespace(__version__="9.9", cuda=cuda)

@@ -231,7 +231,7 @@ class Noting:
 
     @property
     def window(self) -> None:
-        """The accepted window, which is always missing."""
+        """Return the accepted window, which is always missing."""
         return
 
 

@@ -31,7 +31,7 @@ class TestRun:
 
     @pytest.fixture(autouse=True)
     def loaders(self, monkeypatch: pytest.MonkeyPatch) -> list[SlowLoader]:
-        """The loaders that the trial made."""
+        """Return the loaders that the trial made."""
         built: list[SlowLoader] = []
 
         class NotedLoader(SlowLoader):

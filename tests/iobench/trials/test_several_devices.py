@@ -163,7 +163,7 @@ def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> Non
 
 @pytest.fixture(scope="module")
 def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
-    """120 samples in a few shards of different size."""
+    """Return 120 samples in a few shards of different size."""
     output = tmp_path_factory.mktemp("ranks") / "out"
     config = {
         "source": str(tree),
@@ -197,7 +197,7 @@ def test_ranks_share_the_shards(shards: Location, loader: str, workers: int) -> 
 
 @pytest.fixture
 def remote(shards: Location, s3_server: MotoServer, bucket: str) -> Location:
-    """A copy of the shards on S3."""
+    """Return a copy of the shards on S3."""
     options = StoreOptions(endpoint_url=s3_server.url)
     remote = Location(f"s3://{bucket}/x", "shards", options)
     local, store = open_store(shards.uri), open_store(remote.uri, options)

@@ -19,7 +19,7 @@ from iobench.servers.moto_server import MotoServer
 def locations(
     tree: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: MotoServer
 ) -> Iterator[dict[str, Location]]:
-    """The locations of shards in both formats and of files, each ``@disk`` and ``@s3``.
+    """Yield the locations of shards in both formats and of files, each ``@disk`` and ``@s3``.
 
     The credentials of the S3 server are in the environment.
     """
@@ -53,7 +53,7 @@ def locations(
 
 @pytest.fixture
 def context(locations: Mapping[str, Location], tmp_path: Path) -> Context:
-    """The context of a trial on the real clock, with a scratch folder."""
+    """Return the context of a trial on the real clock, with a scratch folder."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     return Context(locations, SystemClock(), lambda done, unit: None, scratch)

@@ -70,7 +70,7 @@ def images(batches: Iterator[Any]) -> list[bytes]:
 
 @pytest.fixture
 def expected(locations: Mapping[str, Location]) -> Counter[bytes]:
-    """The number of times that each stored image occurs."""
+    """Return the number of times that each stored image occurs."""
     return Counter(bytes(sample.image) for sample in dataprep.open(locations["shards@disk"].uri))
 
 

@@ -34,7 +34,7 @@ class Scripted:
 
 
 def limits(connections: int, seconds: float, max_requests: int) -> ObjectTrial:
-    """A trial with these limits."""
+    """Return a trial with these limits."""
     return ObjectTrial("s3", "boto3", "get", 100, connections, seconds, max_requests, 100)
 
 

@@ -39,7 +39,7 @@ class Copier:
 
 
 def limited(seconds: float, max_requests: int) -> ObjectTrial:
-    """A trial with these limits."""
+    """Return a trial with these limits."""
     return ObjectTrial("s3", "s5cmd", "get", 1000, 1, seconds, max_requests, 3000)
 
 

@@ -25,7 +25,7 @@ KINDS: dict[str, type[CopyClient]] = {"s5cmd": S5cmd, "aws": AwsCli}
 
 @pytest.fixture(params=KINDS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A program's name; only programs in ``tmp_path`` are found."""
+    """Return a program's name; only programs in ``tmp_path`` are found."""
     monkeypatch.setattr("iobench.machine.processes.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "/nowhere")
@@ -33,7 +33,7 @@ def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def client(name: str, options: StoreOptions = OPTIONS) -> CopyClient:
-    """A client of a bucket's prefix with 6 connections."""
+    """Return a client of a bucket's prefix with 6 connections."""
     return KINDS[name](Location("s3://bucket/a", "empty", options), 6, SystemClock())
 
 
@@ -101,7 +101,7 @@ class Connector:
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
-    """The module that the client imports."""
+    """Return the module that the client imports."""
     connector = Connector()
     monkeypatch.setitem(sys.modules, "s3torchconnector", connector)
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"):
@@ -110,7 +110,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
 
 
 def connector(uri: str = "s3://bucket/a", **options: Any) -> S3TorchConnector:
-    """A client of a location with two connections."""
+    """Return a client of a location with two connections."""
     return S3TorchConnector(Location(uri, "empty", StoreOptions(**options)), 2, SystemClock())
 
 
