@@ -335,7 +335,7 @@ def spread(source: str, rate: float, width: float, repeats: int = 6, **params: A
     """Return repeats whose interval has a half-width of ``width`` times the rate."""
     trials = []
     for trial in loop(source, rate, repeats=repeats, **params):
-        position = 2 * trial.repeat / (repeats - 1) - 1  # from -1 to 1
+        position = 2 * trial.repeat / (repeats - 1) - 1  # It goes from -1 to 1.
         metrics = {**trial.metrics, "samples_per_s": rate * (1 + width * position)}
         trials.append(replace(trial, metrics=metrics))
     return trials
