@@ -1,4 +1,4 @@
-"""Contenders for tests of the frame."""
+"""These contenders serve tests of the frame."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from benchmarks.contest import Measured
 
 
 def counted(amount: float) -> Measured:
-    """The amount in half a second, with the process and its number of processors."""
+    """Return the amount in half a second, with the process and its number of processors."""
     others = {"process": os.getpid(), "cores": len(os.sched_getaffinity(0))}
     return Measured(amount, 0.5, others)
 
 
 def failing() -> Measured:
-    """Fail."""
+    """Fail as a contender."""
     raise RuntimeError("out of paint")

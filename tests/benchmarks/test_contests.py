@@ -23,29 +23,28 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that a limited store sets are gone after the test."""
+    """Set a store's credentials, so that those of a limited store are gone after the test."""
     for name, value in MotoServer.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """Sixty drawn images."""
+    """Return a workplace with sixty drawn images."""
     photos = draw_tree(tmp_path_factory.mktemp("photos") / "drawn", images=60, classes=3).root
     return Workplace(tmp_path_factory.mktemp("bench"), photos, 60)
 
 
 def test_every_contender_exists(workplace: Workplace) -> None:
-    """Its function can be imported, or it says why not; contests have different names."""
-    actual = [
-        c for point in POINTS for c in import_module(f"benchmarks.{point}").contests(workplace)
-    ]
-    assert len({contest.name for contest in actual}) == len(actual) > 15
-    for contender in [candidate for contest in actual for candidate in contest.contenders]:
+    """A contender can be imported or says why not, and the contests have different names."""
+    modules = [import_module(f"benchmarks.{point}") for point in POINTS]
+    every = [contest for module in modules for contest in module.contests(workplace)]
+    assert len({contest.name for contest in every}) == len(every) > 15
+    for contender in [candidate for contest in every for candidate in contest.contenders]:
         if contender.unable:
             continue
-        module, _, name = contender.run.partition(":")
-        assert callable(getattr(import_module(module), name))
+        module_name, _, name = contender.run.partition(":")
+        assert callable(getattr(import_module(module_name), name))
 
 
 @pytest.mark.parametrize("way", codec.WAYS)
@@ -153,7 +152,7 @@ def test_reading_from_s3(workplace: Workplace) -> None:
 
 
 def test_disk_probe(tmp_path: Path) -> None:
-    """A trial on a small file."""
+    """A trial reads a small file."""
     params = {
         "target": "here",
         "operation": "read",

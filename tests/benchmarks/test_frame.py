@@ -1,4 +1,4 @@
-"""Contests run in rounds, as ``python -m benchmarks`` does it, with their table and raw result."""
+"""Contests run in rounds like those of ``python -m benchmarks``, with a table and a raw result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = "tests.benchmarks.contenders"
 
 
 def contender(name: str, function: str, **arguments: object) -> Contender:
-    """A function of ``contenders``."""
+    """Return a contender that runs a function of ``contenders``."""
     return Contender(name, f"{HERE}:{function}", arguments)
 
 
@@ -31,7 +31,7 @@ BAD = contender("bad", "failing")
 
 
 def test_rounds_take_turns() -> None:
-    """Every contender runs once a round, another one first each time, each in its own process."""
+    """Contenders take turns at being first, and each run has a process of its own."""
     notes: list[str] = []
     rounds = run_contest(Contest("speed", "Speed", "img", (A, B)), 3, notes.append).measured
     assert [note.split(": ")[1] for note in notes] == ["a", "b", "b", "a", "a", "b"]
@@ -40,14 +40,17 @@ def test_rounds_take_turns() -> None:
 
 
 def test_a_contender_has_the_cores_of_its_contest() -> None:
-    """This process keeps its own."""
+    """A contender has one core, and this process keeps its own."""
     before = os.sched_getaffinity(0)
     assert once(A, 1).others["cores"] == 1
     assert os.sched_getaffinity(0) == before
 
 
 def test_a_peer_without_figures_has_its_reason_in_the_table() -> None:
-    """Whether it fails, is missing or cannot do the work; if ours fails, the contest fails."""
+    """The peer fails, is missing or cannot do the work.
+
+    If ours fails, the contest fails.
+    """
     needy = Contender("needy", f"{HERE}:failing", needs=("json", "sh", "no_such_module.part"))
     unable = Contender("unable", "", unable="it reads no S3")
     assert missing(needy) == ["no_such_module.part"]
@@ -67,25 +70,28 @@ def test_a_peer_without_figures_has_its_reason_in_the_table() -> None:
 
 
 @pytest.fixture
-def few(tmp_path: Path) -> Path:
-    """Six photographs in two classes."""
+def photos(tmp_path: Path) -> Path:
+    """Return the folder of six photographs in two classes."""
     return draw_tree(tmp_path / "photos", images=6, classes=2).root
 
 
 def contests(location: Workplace) -> Iterator[Contest]:
-    """One that ends, then one that fails."""
+    """Yield a contest that ends, then one that fails."""
     yield Contest("good", "Good", "img", (A, B))
     yield Contest("bad", "Bad", "img", (BAD,))
 
 
 def test_the_command(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, few: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    photos: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It prints and writes the tables; what was measured before a failure is kept."""
     monkeypatch.setattr(command, "POINTS", ("these",))
     monkeypatch.setattr(command, "import_module", lambda _: SimpleNamespace(contests=contests))
     monkeypatch.chdir(tmp_path)
-    arguments = ["benchmarks", "--source", str(few), "--repeats", "2", "--to", "result"]
+    arguments = ["benchmarks", "--source", str(photos), "--repeats", "2", "--to", "result"]
     monkeypatch.setattr("sys.argv", [*arguments, "--only", "good"])
     command.main()
     text = Path("result/table.md").read_text()
@@ -102,7 +108,10 @@ def test_the_command(
 
 
 def test_rounds_are_asked_for_or_the_contests_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, few: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    photos: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """``--repeats`` comes before the number of a contest."""
     own = Contest("own", "Own", "img", (A,), repeats=2)
@@ -112,7 +121,7 @@ def test_rounds_are_asked_for_or_the_contests_own(
     )
     monkeypatch.chdir(tmp_path)
     for requested, expected in (([], 2), (["--repeats", "1"], 1)):
-        monkeypatch.setattr("sys.argv", ["benchmarks", "--source", str(few), *requested])
+        monkeypatch.setattr("sys.argv", ["benchmarks", "--source", str(photos), *requested])
         command.main()
         assert capsys.readouterr().err.count("own: a: ") == expected
 

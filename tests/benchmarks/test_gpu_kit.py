@@ -58,7 +58,7 @@ TAKES_MINUTES = pytest.mark.timeout(1500)
 
 @dataclass(frozen=True)
 class Ended:
-    """A run of ``run.sh``: its exit code, what it printed, and the folder of its results."""
+    """A run of ``run.sh`` has an exit code, printed text and the folder of its results."""
 
     code: int
     printed: str
@@ -66,7 +66,7 @@ class Ended:
 
     @property
     def lines(self) -> dict[str, str]:
-        """The printed line of each part, without its name."""
+        """Return the printed line of each part by the part's name."""
         named = (line.partition(": ") for line in self.printed.splitlines())
         return {name: message for name, _, message in named}
 
@@ -95,7 +95,7 @@ def run(kit: Path, out: Path, settings: Mapping[str, str], *, offline: bool = Fa
 
 
 def copied(kit: Path, target: Path, *without: str) -> Path:
-    """A copy of a kit in which some files are missing."""
+    """Return a copy of a kit in which some files are missing."""
     shutil.copytree(kit, target, copy_function=os.link)
     for pattern in without:
         for path in target.glob(pattern):
@@ -119,7 +119,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="module")
 def kit(index: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A kit for this version of Python with 24 drawn photographs."""
+    """Return a kit for this version of Python with 24 drawn photographs."""
     folder = tmp_path_factory.mktemp("kit")
     photos = draw_tree(folder / "photos", images=24, classes=3).root
     kit_folder = folder / "gpu-kit"
@@ -136,7 +136,7 @@ def kit(index: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The interpreter of an environment that has only what an image with PyTorch has."""
+    """Return the interpreter of an environment that has only what an image with PyTorch has."""
     return str(make_image(tmp_path_factory.mktemp("image") / "environment"))
 
 
@@ -154,7 +154,7 @@ def no_network() -> None:
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """An empty folder with a path that is short enough for sockets below it."""
+    """Yield an empty folder with a path that is short enough for sockets below it."""
     with tempfile.TemporaryDirectory(prefix="kit-") as folder:
         yield Path(folder)
 
@@ -170,7 +170,7 @@ def test_the_kit_holds_the_missing_wheels_and_is_small(kit: Path) -> None:
     listed = (kit / f"requirements-{PYTHON}.txt").read_text().splitlines()
     assert len(listed) == len(packed)
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", line) for line in listed)
-    photos_bytes = 300 * 45_000  # a full set of photographs like those of ImageNet
+    photos_bytes = 300 * 45_000  # A full set of photographs like those of ImageNet is so large.
     size_bytes = sum(path.stat().st_size for path in photographs(kit))
     assert size_bytes + photos_bytes < MOST_BYTES
 
@@ -254,11 +254,12 @@ def test_the_page_installs_what_an_image_lacks(kit: Path, image: str, tmp_path: 
     command = "python3 -m pip install --no-index --find-links wheels dataprep-iobench"
     assert f"\n{command}\n" in PAGE.read_text()
     (tmp_path / "wheels").symlink_to(kit / "wheels")
+    environment = {"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull}
     done = subprocess.run(
         # The packages of the image are links to those of this environment: nothing may change.
         [image, *command.split()[1:], "--dry-run"],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull},
+        env=environment,
         capture_output=True,
         text=True,
         check=True,
@@ -272,7 +273,7 @@ def test_the_page_installs_what_an_image_lacks(kit: Path, image: str, tmp_path: 
 @pytest.mark.process
 @pytest.mark.parametrize("command", ["wheel", "download", "install"])
 def test_the_options_of_pip_on_the_page_exist(command: str) -> None:
-    """In each of its blocks."""
+    """Every option in the page's blocks is one of pip's."""
     text = PAGE.read_text().replace("\\\n", " ")
     written = re.findall(rf"pip {command} (.*)", text)
     options = {word for line in written for word in line.split() if word.startswith("-")}
@@ -285,7 +286,7 @@ def test_the_options_of_pip_on_the_page_exist(command: str) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_is_explained(part: str) -> None:
-    """In the README of the kit with its line, and on the page about machines without network."""
+    """The kit's README and the page about machines without network have the line of each part."""
     readme = (SCRIPT.parent / "README.md").read_text()
     assert f"\n{part}: done, N s: " in readme
     assert re.search(rf"^\|.*`{part}`.* \|", PAGE.read_text(), re.M)
@@ -302,7 +303,7 @@ def test_every_part_is_explained(part: str) -> None:
     ],
     ids=lambda value: "".join(value) if isinstance(value, Mapping) else "",
 )
-def test_what_cannot_run_is_refused(
+def test_settings_that_cannot_run_are_refused(
     settings: Mapping[str, str], complaint: str, tmp_path: Path
 ) -> None:
     """The exit code is 2, and the message says what to do."""
@@ -317,7 +318,7 @@ def test_what_cannot_run_is_refused(
 
 
 def test_the_configs_are_valid(tmp_path: Path) -> None:
-    """For a GPU, for a processor, and with few steps; a processor has no pinned memory."""
+    """They suit a GPU, a processor and few steps; a processor has no pinned memory."""
     for name in prepare.RUNS:
         for device, quick in (("gpu", False), ("cpu", False), ("cpu", True)):
             content = prepare.config(name, tmp_path, tmp_path, device=device, quick=quick)
@@ -348,7 +349,7 @@ def test_training_and_ladder_cover_both_types_pinned_and_not(tmp_path: Path) -> 
 
 
 def test_a_kit_has_enough_images_for_a_steady_state(tmp_path: Path) -> None:
-    """For each loop that reads them, and for 16 workers of a loader alone."""
+    """Each loop has enough images, and so have 16 workers of a loader alone."""
     batches_and_workers = {(BATCH, 16)}
     for name in ("training", "ladder"):
         content = prepare.config(name, tmp_path, tmp_path, device="gpu", quick=False)
@@ -373,7 +374,7 @@ def test_photographs_have_a_short_side_of_256(tmp_path: Path) -> None:
 
 
 def test_a_line_sums_up_what_was_written(tmp_path: Path) -> None:
-    """Rates of jobs and loaders, and the rungs of a ladder; empty where nothing was written."""
+    """It has the rates of jobs and loaders and the rungs of a ladder, or is empty."""
     jobs = [{"workers": 1, "images": 30, "phase_s": 1.5, "command_s": 4.0}]
     jobs.append({"workers": 4, "images": 120, "phase_s": 2.0, "command_s": 5.0})
     (tmp_path / "shard.json").write_text(json.dumps({"jobs": jobs}))
@@ -395,7 +396,7 @@ def test_a_line_sums_up_what_was_written(tmp_path: Path) -> None:
         "img/s uint8 by threads 1: 1,000, 2: 2,000; uint8 by workers 1: 1,000, 2: 2,000"
     )
     (tmp_path / "ladder").mkdir()
-    # As of a run that was killed: only its log.
+    # A run that was killed leaves only its log.
     begin_log(tmp_path / "ladder", read(ROOT / "reports" / "examples" / "ladder"))
     assert figures("ladder", tmp_path).startswith("s/1,000 samples: device-resident 0.784, ")
     assert figures("device", tmp_path) == ""

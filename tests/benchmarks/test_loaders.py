@@ -1,4 +1,4 @@
-"""The contest of loaders: every contender delivers each sample once; the documentation's tables."""
+"""Every contender of the contest of loaders delivers each sample once; the docs get the tables."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ IMAGES = 60
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """Drawn images in three classes."""
+    """Return a workplace with drawn images in three classes."""
     photos = draw_tree(tmp_path_factory.mktemp("photos") / "drawn", images=IMAGES, classes=3).root
     return Workplace(tmp_path_factory.mktemp("bench"), photos, IMAGES)
 
 
 @pytest.fixture(scope="module")
 def contests(workplace: Workplace) -> dict[str, Contest]:
-    """From the disk and from S3."""
+    """Return the contests from the disk and from S3, by name."""
     return {contest.name: contest for contest in loaders.contests(workplace)}
 
 
 @pytest.mark.slow
 def test_every_library_is_in_both_contests(contests: dict[str, Contest]) -> None:
-    """It runs, or says why it cannot; ours comes first."""
+    """Each library runs or says why it cannot, and ours comes first."""
     libraries = ("dataprep", "DALI", "LitData", "webdataset", "MosaicML", "SPDL", "tf.data")
     for contest in contests.values():
         names = [contender.name for contender in contest.contenders]
@@ -56,7 +56,7 @@ def test_every_library_is_in_both_contests(contests: dict[str, Contest]) -> None
 def test_loaders_that_are_installed_deliver_every_sample(
     name: str, contests: dict[str, Contest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each in a fresh process, with the rate of each epoch; ours run everywhere."""
+    """Each runs in a fresh process and has the rate of each epoch; ours run everywhere."""
     for key, value in MotoServer.ENVIRONMENT.items():
         monkeypatch.setenv(key, value)
     able = [
@@ -74,7 +74,7 @@ def test_loaders_that_are_installed_deliver_every_sample(
 
 
 def batches(*labels: int, dtype: Any = np.float32, low: float = -1.0) -> Any:
-    """A loader that makes one batch with these labels in every epoch."""
+    """Return a function that makes a loader of one batch with these labels in every epoch."""
 
     def construct(location: Location) -> Any:
         def epoch(number: int) -> Iterator[tuple[Any, Any]]:
@@ -104,7 +104,7 @@ def test_a_loader_that_does_other_work_is_refused(
     contests: dict[str, Contest],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It misses the first sample, has it twice, or hands over other pixels."""
+    """The loader misses the first sample, has it twice, or hands over other pixels."""
     arguments = contests["loaders-disk"].contenders[0].arguments
     right = list(expected(arguments["root"]).elements())
     wrong = [*[right[0]] * copies, *right[1:]]
@@ -120,12 +120,12 @@ def test_a_loader_that_does_other_work_is_refused(
 
 
 def expected(root: str) -> Counter[int]:
-    """How many images each class has."""
+    """Return how many images each class has, by its label."""
     return Forms(Path(root)).labels()
 
 
 def saved(folder: Path) -> None:
-    """A result of two rounds: one library in two ways, one that does not read from S3."""
+    """Write a result of two rounds: one library in two ways, one that does not read from S3."""
     runs = {
         "dataprep.to_torch, 2 threads": [600, 600],
         "Fast 1.0, uint8": [300, 300],
@@ -179,7 +179,7 @@ def test_the_pages_get_the_tables_of_a_result(
 
 
 def test_a_page_without_marks_is_refused() -> None:
-    """Nothing is written over."""
+    """The text of a page without the end mark is not replaced."""
     with pytest.raises(ValueError, match="end of loaders"):
         loaders_page.replaced("<!-- loaders -->", "table")
 

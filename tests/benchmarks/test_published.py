@@ -1,4 +1,4 @@
-"""Published figures: commands that exist, a page with verdicts, measuring on few images."""
+"""Published figures have commands that exist, a page with verdicts, and can be measured."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from iobench.config.benchmark import load
 from iobench.servers.moto_server import MotoServer
 
 
-def made(claim: Claim, value: float) -> Figures:
-    """Figures for which each ratio of a claim's rules is ``value``."""
+def figures_for(claim: Claim, value: float) -> Figures:
+    """Return figures for which each ratio of a claim's rules is ``value``."""
     ratios = [rule.of.partition("/") for rule in claim.rules]
-    over = {name for _, _, name in ratios}
+    above, below = ({ratio[side] for ratio in ratios} for side in (0, 2))
+    names = {*claim.points, *above, *below} - {""}
     points: dict[str, Sequence[float]] = {
-        point: [1, 2, 3] if point in over else [value, 2 * value, 3 * value]
-        for point in (*claim.points, *(name for ratio in ratios for name in ratio[::2] if name))
+        name: [1, 2, 3] if name in below else [value, 2 * value, 3 * value] for name in names
     }
     return dict.fromkeys(claim.metrics, points)
 
 
 def test_the_page_has_a_verdict_for_each_claim() -> None:
-    """By its rule where there are figures, and otherwise the reason why there are none."""
-    figures = {claim.name: made(claim, 20) for claim in CLAIMS if claim.measure}
+    """A claim is judged by its rule, or the page says why there are no figures."""
+    figures = {claim.name: figures_for(claim, 20) for claim in CLAIMS if claim.measure}
     text = page(figures, 1000, 6).replace(" \\\n    ", " ")
     for number, claim in enumerate(CLAIMS, 1):
         (row,) = [row for row in text.splitlines() if row.startswith(f"| {number} | ")]
@@ -48,8 +48,8 @@ def test_the_page_has_a_verdict_for_each_claim() -> None:
 def test_a_claim_holds_in_part_if_one_of_its_rules_fails() -> None:
     """The rule applies to the interval; the points that fail it are named."""
     advice = CLAIMS[-1]
-    assert judged(advice, made(advice, 20)).verdict == "holds"
-    failing = judged(advice, made(advice, 3))
+    assert judged(advice, figures_for(advice, 20)).verdict == "holds"
+    failing = judged(advice, figures_for(advice, 3))
     assert failing.verdict == "does not hold"
     assert failing.failed == ["shards/photos"]
     (workers,) = [claim for claim in CLAIMS if claim.name == "workers"]
@@ -61,13 +61,13 @@ def test_a_claim_holds_in_part_if_one_of_its_rules_fails() -> None:
 
 def test_figures_are_written_out() -> None:
     """A table has no powers of ten."""
-    figures = {claim.name: made(claim, 1234) for claim in CLAIMS if claim.measure}
+    figures = {claim.name: figures_for(claim, 1234) for claim in CLAIMS if claim.measure}
     assert "e+0" not in page(figures, 1000, 6)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_commands_are_accepted(claim: Claim) -> None:
-    """Their configs and keys exist."""
+    """The configs and keys of each command exist."""
     arguments = shlex.split(claim.command)
     if "configs" in claim.command:
         (path,) = [word for word in arguments if word.startswith("configs/")]
@@ -79,16 +79,17 @@ def test_commands_are_accepted(claim: Claim) -> None:
 @pytest.mark.slow
 @pytest.mark.process
 def test_claims_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a store, and by a run that a second call does not repeat."""
+    """Claims are measured from a store, and by a run that a second call does not repeat."""
     photos = draw_tree(tmp_path / "photos", images=120, classes=3).root
     for name, value in MotoServer.ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)  # they are gone after the test
+        # The benchmark sets these variables too; monkeypatch removes them after the test.
+        monkeypatch.setenv(name, value)
     requests = ["published", str(photos), "--only", "shares", "--repeats", "1"]
     requests += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
     monkeypatch.setattr("sys.argv", requests)
     published.main()
     assert "all shards / a quarter of the shards" in (tmp_path / "page.md").read_text()
-    (sleep,) = [one for one in CLAIMS if one.name == "sleep"]
+    (sleep,) = [claim for claim in CLAIMS if claim.name == "sleep"]
     command = sleep.command.replace('seconds":9', 'seconds":0.3')
     quick = replace(sleep, command=command)
     workplace = Workplace(tmp_path / "kept", photos, 120)

@@ -1,4 +1,4 @@
-"""An environment like an image with PyTorch, without the other dependencies of this package."""
+"""An environment is made like an image with PyTorch, without this package's other dependencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("torch", "pip", *sorted(BROUGHT))
 
 
 def with_dependencies(names: Iterable[str]) -> dict[str, Distribution]:
-    """The installed distributions of these names and of everything that they need, by name."""
+    """Return the installed distributions of these names and of all that they need, by name."""
     needed: dict[str, Distribution] = {}
     waiting = list(names)
     while waiting:
@@ -26,7 +26,8 @@ def with_dependencies(names: Iterable[str]) -> dict[str, Distribution]:
         try:
             needed[name] = distribution(name)
         except PackageNotFoundError:
-            continue  # such as a library of CUDA beside a build for processors
+            # A build for processors needs no library of CUDA, for example.
+            continue
         for line in needed[name].requires or ():
             requirement = Requirement(line)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
@@ -35,7 +36,7 @@ def with_dependencies(names: Iterable[str]) -> dict[str, Distribution]:
 
 
 def make_image(folder: Path) -> Path:
-    """Make the environment of links to installed packages; returns its interpreter."""
+    """Make the environment of links to installed packages; return its interpreter."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for package in with_dependencies(PACKAGES).values():

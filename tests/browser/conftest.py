@@ -1,4 +1,4 @@
-"""One browser for all tests here, and pages with what they complained of and asked for."""
+"""One browser runs for all tests here, and a page keeps its complaints and its requests."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ DESKTOP, PHONE = (1440, 900), (400, 844)
 
 
 class Opened:
-    """A page with what it complained of and what it asked for."""
+    """A page with its complaints and its requests."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self._complaints: list[str] = []
         self._requests: list[str] = []
-        page.on("console", self._said)
+        page.on("console", self._keep_complaint)
         page.on("pageerror", lambda error: self._complaints.append(str(error)))
         page.on("request", lambda request: self._requests.append(request.url))
         page.on("dialog", lambda dialog: self._complaints.append(dialog.message))
 
-    def _said(self, message: Any) -> None:
+    def _keep_complaint(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self._complaints.append(message.text)
 
     def assert_quiet(self) -> None:
-        """It complained of nothing and requested nothing but the file itself."""
+        """Assert that the page complained of nothing and requested nothing but the file itself."""
         assert self._complaints == []
-        assert [url for url in self._requests if not url.startswith(("file:", "data:"))] == []
+        remote = [url for url in self._requests if not url.startswith(("file:", "data:"))]
+        assert remote == []
 
 
 Open = Callable[..., Opened]
@@ -46,7 +47,7 @@ Open = Callable[..., Opened]
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests here."""
+    """Yield one browser for all tests here."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not CHROMIUM.exists():
         pytest.skip(f"no Chromium at {CHROMIUM}")
@@ -58,7 +59,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(chromium: Browser) -> Iterator[Open]:
-    """Opens a page as it is shown; all of them are closed after the test."""
+    """Yield a function that opens a page; all pages are closed after the test."""
     pages: list[Page] = []
 
     def show(path: Path, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Opened:

@@ -1,4 +1,4 @@
-"""The report and a comparison in a real browser, opened from a file."""
+"""The report and a comparison open from a file in a real browser."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Reports of several shapes, as files."""
+    """Return reports of several shapes, as files by name."""
     folder = tmp_path_factory.mktemp("reports")
     hostile = [*loop("synthetic", 2000, group=HOSTILE), *loop("warm", 900, group=HOSTILE)]
+    on_three = on_hosts([*GETS, *FAR_STORE], (1.0, 0.7, 1.2))
     results = {
-        "old": render(summarised(read(OLD)), *read_tables(OLD)),
-        "one worker": render(run(ONE_WORKER)),
-        "far store": render(run(FAR_STORE)),
-        "hostile": render(replace(run(hostile), name=HOSTILE)),
-        "empty": render(run()),
-        "hosts": render(summarised(of_hosts(3, on_hosts([*GETS, *FAR_STORE], (1.0, 0.7, 1.2))))),
+        "one worker": run(ONE_WORKER),
+        "far store": run(FAR_STORE),
+        "hostile": replace(run(hostile), name=HOSTILE),
+        "empty": run(),
+        "hosts": summarised(of_hosts(3, on_three)),
     }
-    for name, page in results.items():
-        (folder / f"{name}.html").write_bytes(page)
-    return {name: folder / f"{name}.html" for name in results}
+    contents = {name: render(result) for name, result in results.items()}
+    contents["old"] = render(summarised(read(OLD)), *read_tables(OLD))
+    files = {name: folder / f"{name}.html" for name in contents}
+    for name, path in files.items():
+        path.write_bytes(contents[name])
+    return files
 
 
 @pytest.mark.smoke
@@ -44,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_report_opens_without_a_complaint_or_a_request(
     opened: Open, pages: dict[str, Path], name: str, size: tuple[int, int]
 ) -> None:
-    """The verdict in sight, nothing wider than the screen, at most 5 screens on a desktop."""
+    """The verdict is in sight, nothing is too wide, and a desktop needs at most 5 screens."""
     opened_page = opened(pages[name], size)
     page = opened_page.page
     assert page.locator("h1").is_visible()
@@ -60,7 +63,7 @@ def test_a_report_opens_without_a_complaint_or_a_request(
 def test_changes_and_accelerators_are_on_the_first_screen(
     opened: Open, pages: dict[str, Path]
 ) -> None:
-    """Without scrolling."""
+    """Both can be read without scrolling."""
     page = opened(pages["one worker"]).page
     for text in (
         "Recommended changes, the largest gain first",
@@ -73,7 +76,7 @@ def test_changes_and_accelerators_are_on_the_first_screen(
 
 
 def test_a_link_opens_the_part_of_the_appendix(opened: Open, pages: dict[str, Path]) -> None:
-    """From the keyboard too: parts are details with a summary."""
+    """The link to a term opens the details that hold it."""
     page = opened(pages["one worker"]).page
     assert not page.locator("#term-loss").is_visible()
     page.get_by_role("link", name="the loss", exact=True).click()
@@ -82,7 +85,7 @@ def test_a_link_opens_the_part_of_the_appendix(opened: Open, pages: dict[str, Pa
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_its_ground(opened: Open, pages: dict[str, Path], scheme: str) -> None:
-    """In both colour schemes."""
+    """Text can be read in both colour schemes."""
     page = opened(pages["one worker"], scheme=scheme).page
     ink, ground = page.evaluate(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
@@ -104,7 +107,7 @@ def test_paper_shows_the_appendix(opened: Open, pages: dict[str, Path]) -> None:
 def test_the_raw_result_can_be_downloaded(
     opened: Open, pages: dict[str, Path], tmp_path: Path
 ) -> None:
-    """By a link."""
+    """A link offers the result as a file."""
     page = opened(pages["one worker"]).page
     with page.expect_download() as download:
         page.get_by_role("link", name="Download the raw result").click()
@@ -113,7 +116,7 @@ def test_the_raw_result_can_be_downloaded(
 
 @pytest.fixture(scope="module")
 def page_of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recommendation that was followed, in runs whose names would be markup."""
+    """Return the comparison of a run and its recommended change; the names would be markup."""
     folder = tmp_path_factory.mktemp("comparison")
     new = run(loop("synthetic", 2000, workers=2), loop("warm", 1390, workers=2))
     paths = []
@@ -129,7 +132,7 @@ def page_of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_comparison_opens_without_a_complaint_or_a_request(
     opened: Open, page_of_two: Path, size: tuple[int, int]
 ) -> None:
-    """Predicted and measured beside each other; nothing too wide."""
+    """The predicted and the measured rate are shown, and nothing is too wide."""
     opened_page = opened(page_of_two, size)
     page = opened_page.page
     assert page.get_by_text("Predicted:").is_visible()

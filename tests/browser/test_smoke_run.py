@@ -1,4 +1,4 @@
-"""``iobench run configs/bench/smoke.yaml``, a repeat of each, and its report in a browser."""
+"""``iobench run configs/bench/smoke.yaml`` measures all, and its report opens in a browser."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONFIG = Path(__file__).parents[2] / "configs" / "bench" / "smoke.yaml"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the run lies."""
+    """Return the folder of the run."""
     return tmp_path_factory.mktemp("smoke")
 
 
 @pytest.fixture(scope="module")
 def finished(folder: Path) -> Finished:
-    """The command, at its end: real disks, real S3 over HTTP, a real training loop."""
+    """Run the command on real disks, real S3 over HTTP and a real training loop; return its end."""
     pytest.importorskip("torch")
     settings = {
         "repeats": "1",
@@ -37,7 +37,7 @@ def finished(folder: Path) -> Finished:
 
 
 def test_it_ends_with_a_verdict_and_a_report(finished: Finished, folder: Path) -> None:
-    """Exit code 0, everything done, and the two lines that people look for."""
+    """Every trial is done, and the verdict and the report's path are printed."""
     assert (finished.code, finished.complaints) == (0, []), finished.err
     *message, report = finished.out.splitlines()
     assert message[0].startswith("The loop gets ")
@@ -51,7 +51,7 @@ def test_it_ends_with_a_verdict_and_a_report(finished: Finished, folder: Path) -
 
 
 def test_the_report_opens(opened: Open, finished: Finished, folder: Path) -> None:
-    """From disk, with the verdict in sight, every chart drawn, no complaint and no request."""
+    """The verdict is in sight, charts are drawn, and there is no complaint and no request."""
     opened_page = opened(folder / "run" / "report.html")
     page = opened_page.page
     verdict = page.locator("h1").inner_text().replace("\N{NO-BREAK SPACE}", " ")

@@ -1,4 +1,4 @@
-"""A package of somebody else's, and data that are made once."""
+"""Fixtures for all tests of iobench: a package of a third party, and small data and configs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.iobench.small_runs import Configs, ThirdParty
 
 @pytest.fixture(scope="session")
 def odd_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for ``PYTHONPATH`` in which ``odd-loaders`` is installed."""
+    """Return a folder for ``PYTHONPATH`` in which ``odd-loaders`` is installed."""
     folder = tmp_path_factory.mktemp("third-party")
     package = folder / "odd_loaders-1.0.dist-info"
     package.mkdir()
@@ -32,7 +32,7 @@ def odd_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def third_party(
     odd_package: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ThirdParty]:
-    """Its loaders can be had by name, here and in every process that is started."""
+    """Yield the package of a third party, whose loaders all started processes find by name."""
     third_party_package = ThirdParty(tmp_path_factory.mktemp("marks"))
     root = Path(__file__).parents[2]
     with pytest.MonkeyPatch.context() as patched:
@@ -44,12 +44,12 @@ def third_party(
 
 @pytest.fixture(scope="session")
 def small_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """``data`` of a config: 40 small images, made by the first run that needs them."""
+    """Return the ``data`` part of a config: 40 small images, which the first run makes."""
     folder = tmp_path_factory.mktemp("data")
     return {"images": 40, "classes": 2, "size": 64, "shard_size": "1MB", "folder": str(folder)}
 
 
 @pytest.fixture
 def configs(tmp_path: Path, small_data: dict[str, Any]) -> Configs:
-    """For one test."""
+    """Return a writer of small configs into the folder of the test."""
     return Configs(tmp_path, small_data)

@@ -1,6 +1,6 @@
-"""Loaders as a third party's package would bring them, most of which misbehave.
+"""Loaders as the package of a third party would have them, most of which misbehave.
 
-``ODD_FOLDER`` is where they leave marks, and look for what a test has put there.
+They leave marks in the folder ``ODD_FOLDER`` and look there for marks of a test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FAR_TOO_LONG_S = 600
 
 
 class Steady:
-    """The same empty batch, with no end."""
+    """Yields the same empty batch, nearly without end."""
 
     framework: Framework = "none"
     reads: str | None = None
@@ -34,34 +34,34 @@ class Steady:
         self.clock = clock
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """A thousand batches."""
+        """Yield a thousand batches."""
         self.begin()
         for _ in range(1000):
             yield Batch(None, None, self.samples)
 
     def begin(self) -> None:
-        """Nothing odd."""
+        """Do nothing odd."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Raising(Steady):
-    """Raises, with control characters and line feeds in its words."""
+    """Raises an error with control characters and line feeds in its message."""
 
     def begin(self) -> None:
         raise ValueError("shard 7 is\n  broken \x1b[2J\udcff")
 
 
 class Silent(Steady):
-    """Raises without a word."""
+    """Raises an error without a message."""
 
     def begin(self) -> None:
         raise MemoryError
 
 
 class Hanging(Steady):
-    """Never gives its first batch, and ignores polite requests."""
+    """Never yields its first batch, and ignores SIGTERM."""
 
     def begin(self) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -69,7 +69,7 @@ class Hanging(Steady):
 
 
 class Waiting(Steady):
-    """Says what it waits for, and waits."""
+    """Prints what it waits for, and waits."""
 
     def begin(self) -> None:
         sys.stdout.write("starting\nwaiting for the license server \x1b[2J" + "." * 1000 + "\n")
@@ -78,14 +78,14 @@ class Waiting(Steady):
 
 
 class Empty(Steady):
-    """Yields nothing."""
+    """Yields no batch."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         return iter(())
 
 
 class Killed(Steady):
-    """Dies as by the kernel's out-of-memory killer, halfway through."""
+    """Is killed after its first batch, as by the kernel's out-of-memory killer."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         yield Batch(None, None, self.samples)
@@ -93,14 +93,14 @@ class Killed(Steady):
 
 
 class Signalled(Steady):
-    """Dies of a signal without a name."""
+    """Is killed by a signal without a name."""
 
     def begin(self) -> None:
         os.kill(os.getpid(), signal.SIGRTMIN + 1)
 
 
 class Exiting(Steady):
-    """Ends its process, as libraries do that think it is theirs."""
+    """Ends its process, as a library may do."""
 
     def begin(self) -> None:
         sys.stderr.write("license expired\n")
@@ -108,14 +108,14 @@ class Exiting(Steady):
 
 
 class Vanishing(Steady):
-    """Ends it without a word, and with success."""
+    """Ends its process with exit code 0 and without a message."""
 
     def begin(self) -> None:
         os._exit(0)
 
 
 class Noisy(Steady):
-    """Prints what could be taken for messages, and bytes that are no text."""
+    """Prints text that looks like messages, and bytes that are no text."""
 
     def begin(self) -> None:
         for stream in (1, 2):
@@ -132,7 +132,7 @@ class Orphaning(Steady):
 
 
 class Forsaken(Orphaning):
-    """Dies while the process that it left holds the pipe."""
+    """Is killed while the process that it left behind holds the pipe."""
 
     def begin(self) -> None:
         super().begin()
@@ -140,14 +140,14 @@ class Forsaken(Orphaning):
 
 
 class Missing(Steady):
-    """Needs what is not there."""
+    """Needs a library that is not installed."""
 
     def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         raise Unavailable("oddlib is not installed: pip install 'odd-loaders[oddlib]'")
 
 
 class Flaky(Steady):
-    """Fails, until a test has mended it."""
+    """Fails until a test has left the mark ``mended``."""
 
     def begin(self) -> None:
         if not Path(os.environ["ODD_FOLDER"], "mended").exists():
@@ -155,7 +155,7 @@ class Flaky(Steady):
 
 
 class Gated(Steady):
-    """Says that it is reached, and waits to be let on."""
+    """Leaves the mark ``reached``, and waits for the mark ``open``."""
 
     def begin(self) -> None:
         folder = Path(os.environ["ODD_FOLDER"])
@@ -165,7 +165,7 @@ class Gated(Steady):
 
 
 class Counted(Steady):
-    """Leaves a mark each time that it is tried."""
+    """Adds to a mark each time that it is opened."""
 
     def __init__(self, location: Location | None, settings: LoaderSettings, clock: Clock) -> None:
         super().__init__(location, settings, clock)
@@ -174,7 +174,7 @@ class Counted(Steady):
 
 
 class Copied(Steady):
-    """Says where its data lie, and fails over them."""
+    """Leaves a mark with the location of its data, and fails."""
 
     reads = "tfrecord"
 
@@ -190,7 +190,7 @@ class Copied(Steady):
 
 
 class CopiedKilled(Copied):
-    """Dies over them without a word."""
+    """Leaves a mark with the location of its data, and is killed."""
 
     def begin(self) -> None:
         try:
@@ -201,12 +201,12 @@ class CopiedKilled(Copied):
 
 ODD = (
     *(Steady, Raising, Silent, Hanging, Empty, Killed, Signalled, Exiting, Vanishing, Noisy),
-    *(Orphaning, Forsaken, Missing, Flaky, Gated, Counted, Waiting),
-    *(Copied, CopiedKilled),
+    *(Orphaning, Forsaken, Missing, Flaky, Gated, Counted, Waiting, Copied, CopiedKilled),
 )
-ENTRY_POINTS = "[iobench.loaders]\n" + "".join(
-    f"odd-{kind.__name__.lower()} = tests.iobench.odd_loaders:{kind.__name__}\n" for kind in ODD
-)
+ENTRY_POINTS = "[iobench.loaders]\n"
+for kind in ODD:
+    name = kind.__name__
+    ENTRY_POINTS += f"odd-{name.lower()} = tests.iobench.odd_loaders:{name}\n"
 ENTRY_POINTS += (
     "[iobench.samplers]\n"
     "odd-count = tests.iobench.machine.odd_samplers:Counting\n"

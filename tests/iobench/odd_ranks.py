@@ -1,4 +1,4 @@
-"""Loaders of somebody else's that share their samples among ranks, and lose one of them."""
+"""Loaders of a third party that share their samples among ranks; most of them lose a rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.iobench.odd_loaders import FAR_TOO_LONG_S, Steady
 
 
 class Ranked(Steady):
-    """Noise for torch; each rank has its own, and leaves its process id as a mark."""
+    """Yields noise for torch, another one on each rank, and leaves its process id as a mark."""
 
     framework = "torch"
     by_rank = True
@@ -29,7 +29,7 @@ class Ranked(Steady):
         self.settings = settings
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """As many batches as anybody takes."""
+        """Yield a thousand batches; rank 1 may misbehave at the fourth."""
         Path(os.environ["ODD_FOLDER"], f"rank-{self.settings.rank}").write_text(str(os.getpid()))
         for step in range(1000):
             if self.settings.rank == 1 and step == 3:
@@ -54,14 +54,14 @@ class FailingRank(Ranked):
 
 
 class KilledRank(Ranked):
-    """Rank 1 dies as by the kernel's out-of-memory killer."""
+    """Is killed on rank 1, as by the kernel's out-of-memory killer."""
 
     def begin(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class ExitingRank(Ranked):
-    """Rank 1 ends its process, with a word on its stderr."""
+    """Ends the process of rank 1 with a line on its stderr."""
 
     def begin(self) -> None:
         os.write(2, b"license expired\n")
@@ -69,7 +69,7 @@ class ExitingRank(Ranked):
 
 
 class LeavingRank(Ranked):
-    """Rank 1's connections are gone while its process takes a while to end, as in C's ``exit``."""
+    """Closes the connections of rank 1, whose process ends a while later, as C's ``exit`` does."""
 
     def begin(self) -> None:
         for link in Path("/proc/self/fd").iterdir():
@@ -77,7 +77,7 @@ class LeavingRank(Ranked):
                 contextlib.suppress(OSError),
                 socket.socket(fileno=os.dup(int(link.name))) as connection,
             ):
-                connection.getpeername()  # one that listens has none, and is left alone
+                connection.getpeername()  # Listening sockets have no peer and are left alone.
                 connection.shutdown(socket.SHUT_RDWR)
         time.sleep(0.7)
         os.write(2, b"license expired\n")
@@ -85,14 +85,14 @@ class LeavingRank(Ranked):
 
 
 class HangingRank(Ranked):
-    """Rank 1 never gives another batch, so that rank 0 waits for its gradients."""
+    """Yields no further batch on rank 1, so that rank 0 waits for its gradients."""
 
     def begin(self) -> None:
         time.sleep(FAR_TOO_LONG_S)
 
 
 class ShortRank(Ranked):
-    """Rank 1 ends its epoch early."""
+    """Ends the epoch of rank 1 early."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         batches = super().epoch(number)
@@ -101,7 +101,7 @@ class ShortRank(Ranked):
 
 
 class Unshared(Ranked):
-    """Does not know of ranks."""
+    """Does not share its samples among ranks."""
 
     by_rank = False
 

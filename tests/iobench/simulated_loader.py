@@ -21,7 +21,7 @@ from iobench.loaders.null import placeholder
 from iobench.loaders.protocol import Batch, Framework, ReadPattern
 
 ENDLESS = 10**9
-"""Samples of an epoch that no test reads to its end."""
+"""The samples of an epoch that no test reads to its end."""
 
 Process = Generator[float, None, None]
 """A process of the simulation: it yields the seconds that it sleeps, or ``WAITING``."""
@@ -34,18 +34,19 @@ class Simulation:
     """What is simulated.
 
     Attributes:
-        workers, prefetch, batch: as of torch's DataLoader; 0 workers load when a batch is taken.
+        workers, prefetch, batch: as in torch's DataLoader; with 0 workers the loop loads a batch
+            when it requests one.
         item_s: seconds in which a worker decodes a sample.
-        window: samples that a worker requests together, at most.
-        first_window: samples of the first windows, which then grow as those of dataprep's reader;
-            0 for windows that are always of the same size.
+        window: the largest number of samples that a worker requests together.
+        first_window: samples of the first window, after which windows grow as in dataprep's reader;
+            0 if all windows have the same size.
         at_once: windows that a worker requests at the same time, beside the one that it consumes.
         buffer: samples that a worker keeps back in its shuffle buffer.
-        latency_s: from a request until its transfer begins.
+        latency_s: seconds from a request until its transfer begins.
         store_per_s: samples/s of all transfers together.
         epoch_samples: samples of an epoch.
         start_s: seconds in which the workers start, before the first epoch.
-        sample_bytes: size of a sample.
+        sample_bytes: the size of a sample.
     """
 
     workers: int = 2
@@ -64,25 +65,25 @@ class Simulation:
 
     @property
     def streams(self) -> int:
-        """Workers, or the loop itself if there are none."""
+        """Return the number of workers, or 1 for the loop itself if there are none."""
         return max(1, self.workers)
 
     @property
     def pattern(self) -> ReadPattern:
-        """How the loader reads ahead."""
+        """Return how the loader reads ahead."""
         return ReadPattern(self.streams, self.window, self.at_once, self.buffer)
 
     @property
     def batches(self) -> int:
-        """Batches of an epoch, the last one perhaps a smaller one."""
+        """Return the number of batches in an epoch, of which the last one may be smaller."""
         return -(-self.epoch_samples // self.batch)
 
     def batch_samples(self, number: int) -> int:
-        """Samples of the batch with this number."""
+        """Return the samples of the batch with this number."""
         return min(self.batch, self.epoch_samples - number * self.batch)
 
     def worker_samples(self, worker: int) -> int:
-        """Samples of an epoch that a worker reads."""
+        """Return the number of samples that a worker reads in an epoch."""
         numbers = range(worker, self.batches, self.streams)
         samples = len(numbers) * self.batch
         if numbers and numbers[-1] == self.batches - 1:
@@ -107,13 +108,13 @@ class _Link:
         return number
 
     def ends_at_s(self) -> float:
-        """When the next transfer ends, if no other begins before."""
+        """Return when the next transfer ends, if no other begins before."""
         if not self._left:
             return math.inf
         return self._now_s + min(self._left.values()) * len(self._left) / self._per_s
 
     def ended(self, now_s: float) -> list[int]:
-        """The numbers of the transfers that have ended by now."""
+        """Return the numbers of the transfers that have ended by now, and forget them."""
         self._move(now_s)
         numbers = [number for number, left in self._left.items() if left <= 1e-6]
         for number in numbers:
@@ -133,7 +134,7 @@ class _Epoch:
     Attributes:
         now_s: the moment to which it has advanced.
         arrived: samples that have arrived from the store.
-        ready: for each worker, finished batches that were not taken yet.
+        ready: for each worker, the finished batches that are not yet consumed.
     """
 
     def __init__(self, simulation: Simulation, now_s: float, *, is_first: bool) -> None:
@@ -144,12 +145,13 @@ class _Epoch:
         self._order = itertools.count()
         self._blocked: list[Process] = []
         self._link = _Link(simulation.store_per_s)
-        self._transfers: dict[int, tuple[int, int]] = {}  # worker and samples, by number
+        # Worker and samples of each transfer, by its number.
+        self._transfers: dict[int, tuple[int, int]] = {}
         streams = simulation.streams
         self._requested_batches = [simulation.prefetch if simulation.workers else 0] * streams
         self.ready = [0] * streams
-        # For each worker: samples that it has not requested, and that it waits for; samples that
-        # have arrived; windows that it has not consumed, and that are on their way.
+        # Each list has an entry for each worker: the samples that it has not requested, those that
+        # have not arrived, those that have arrived, and the windows that it has not consumed.
         self._unread = [simulation.worker_samples(worker) for worker in range(streams)]
         self._missing = list(self._unread)
         self._waiting_samples = [0] * streams
@@ -171,7 +173,7 @@ class _Epoch:
         self.now_s = max(self.now_s, until_s)
 
     def next_event_s(self) -> float:
-        """The moment of the next event."""
+        """Return the moment of the next event."""
         wakes_s = self._sleeping[0][0] if self._sleeping else math.inf
         return min(wakes_s, self._link.ends_at_s())
 
@@ -268,7 +270,7 @@ class _Epoch:
 
 
 class SimulatedLoader:
-    """Batches of a simulated loader, which counts what arrives."""
+    """A loader that is simulated, and counts the samples that arrive."""
 
     framework: Framework = "none"
     reads: str | None = None
@@ -280,7 +282,7 @@ class SimulatedLoader:
         self._epoch: _Epoch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """One epoch; taking a batch requests the next one of the same worker."""
+        """Yield the batches of an epoch; taking one requests the next of the same worker."""
         simulation, clock = self.simulation, self._clock
         if self._epoch is not None:
             self._arrived_before += self._epoch.arrived
@@ -299,7 +301,7 @@ class SimulatedLoader:
             yield placeholder(simulation.batch_samples(index))
 
     def read_so_far(self) -> ReadTotals:
-        """What has arrived until now."""
+        """Return the samples and bytes that have arrived so far."""
         if self._epoch is None:
             return ReadTotals()
         self._epoch.advance(self._clock.now_s())
@@ -308,18 +310,18 @@ class SimulatedLoader:
         return ReadTotals(samples, samples * self.simulation.sample_bytes, window_samples)
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """How it reads ahead."""
+        """Return how the loader reads ahead."""
         return self.simulation.pattern
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
 
 def long_run_rate(simulation: Simulation, device_per_s: float, samples: int) -> float:
-    """The samples/s of a loop over an epoch that does not end, far from its start.
+    """Return the samples/s of a loop over an endless epoch, far from its start.
 
-    This is the truth for a steady state: ``samples`` are consumed first, then five times as many
-    are timed, by a plain loop.
+    This is the truth for a steady state. A plain loop consumes ``samples`` first, and is then timed
+    for five times as many.
     """
     clock = VirtualClock()
     loader = SimulatedLoader(replace(simulation, epoch_samples=ENDLESS), clock)
@@ -335,7 +337,7 @@ def long_run_rate(simulation: Simulation, device_per_s: float, samples: int) -> 
 
 
 def whole_epochs_rate(simulation: Simulation, device_per_s: float, epochs: int) -> float:
-    """The samples/s of a loop over whole epochs with their starts, by a plain loop."""
+    """Return the samples/s of a plain loop over whole epochs with their starts."""
     clock = VirtualClock()
     loader = SimulatedLoader(simulation, clock)
     consumed = 0

@@ -1,39 +1,27 @@
-"""Pauses that are exact on average, on clocks that oversleep."""
+"""Pauses are exact on average, also on clocks that oversleep."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import Pauses, VirtualClock
-
-
-class Oversleeping(VirtualClock):
-    """Each sleep takes up to ``most_s`` longer than asked, as a real one does."""
-
-    def __init__(self, most_s: float, seed: int) -> None:
-        super().__init__()
-        self._most_s, self._random = most_s, random.Random(seed)
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds + self._random.uniform(0, self._most_s) if seconds > 0 else 0)
+from tests.iobench.oversleeping_clock import OversleepingClock
 
 
 @given(st.lists(st.floats(0.1, 1), min_size=1, max_size=30), st.floats(0, 0.1), st.integers(0, 9))
-def test_what_is_overslept_does_not_add_up(pauses: list[float], most_s: float, seed: int) -> None:
-    """Together they are as long as asked, and at most one oversleeping longer."""
-    clock = Oversleeping(most_s, seed)
+def test_oversleeping_does_not_add_up(pauses: list[float], most_s: float, seed: int) -> None:
+    """All pauses together take at most one oversleeping longer than requested."""
+    clock = OversleepingClock(most_s, seed)
     own = Pauses(clock)
     for seconds in pauses:
         own.pause(seconds)
     assert sum(pauses) - 1e-9 <= clock.now_s() <= sum(pauses) + most_s + 1e-9
 
 
-def test_what_passes_between_pauses_is_not_made_good() -> None:
-    """A pause is for itself: work between two of them takes its own time."""
+def test_work_between_pauses_is_not_made_good() -> None:
+    """Work between two pauses does not shorten the next one."""
     clock = VirtualClock()
     own = Pauses(clock)
     for _ in range(3):
@@ -43,8 +31,8 @@ def test_what_passes_between_pauses_is_not_made_good() -> None:
 
 
 def test_cleared_pauses_begin_anew() -> None:
-    """What was overslept before is forgotten."""
-    clock = Oversleeping(0.1, 1)
+    """Clearing forgets how much was overslept before."""
+    clock = OversleepingClock(0.1, 1)
     own = Pauses(clock)
     own.pause(0.5)
     assert clock.now_s() > 0.5

@@ -1,4 +1,4 @@
-"""What other packages bring is made, and held against what is asked of it."""
+"""Objects of other packages are created and checked against their Protocol."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.iobench.small_runs import ThirdParty
 
 
 def test_parts_are_those_of_the_protocol() -> None:
-    """Attributes, properties and methods, and nothing of Python's own."""
+    """They are attributes, properties and methods, without Python's own."""
     assert members(Loader) == ["close", "epoch", "framework", "notes", "reads"]
     assert "retries" in members(ObjectClient)
     assert {"emulated", "compute_s", "warm_up"} <= set(members(Consumer))
 
 
 def test_this_packages_own_is_taken_at_its_word() -> None:
-    """What it raises is raised."""
+    """An error of this package's own plug-in is raised as it is."""
 
     def broken() -> Any:
         raise LookupError("x")
@@ -38,13 +38,15 @@ def test_this_packages_own_is_taken_at_its_word() -> None:
 
 
 class TestOthers:
-    def test_what_is_whole_is_given_back(self, third_party: ThirdParty) -> None:
-        """As it was made."""
+    """Plug-ins of other packages."""
+
+    def test_a_whole_plug_in_is_returned(self, third_party: ThirdParty) -> None:
+        """The object comes back as it was made."""
         loader_object = object.__new__(NullLoader)
         assert create(LOADERS, "odd-steady", Loader, lambda: loader_object) is loader_object
 
-    def test_what_it_needs_may_be_missing(self, third_party: ThirdParty) -> None:
-        """Its own words stand."""
+    def test_a_plug_in_may_lack_a_package(self, third_party: ThirdParty) -> None:
+        """The plug-in's own message says what is missing."""
 
         def missing() -> Any:
             raise Unavailable("pip install it")
@@ -52,8 +54,8 @@ class TestOthers:
         with pytest.raises(Unavailable, match=r"^pip install it$"):
             create(LOADERS, "odd-steady", Loader, missing)
 
-    def test_what_raises_or_lacks_a_part_is_named(self, third_party: ThirdParty) -> None:
-        """With package and entry point."""
+    def test_a_faulty_plug_in_is_named(self, third_party: ThirdParty) -> None:
+        """The error has the package and the entry point."""
 
         def broken() -> Any:
             raise LookupError("two\nlines")
@@ -84,7 +86,7 @@ SPECS = [
 
 
 def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its package; what is passed over, only where the name is used."""
+    """Each plug-in is named with its package, and an ignored one only if its name is used."""
     Package(tmp_path, {"pyproject.toml": pyproject("mine-all-mine", GROUPS, "3.1")})
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert from_other_packages(SPECS) == {
@@ -99,7 +101,7 @@ def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_this_packages_own_are_not_named() -> None:
-    """Nor names that nobody knows."""
+    """Neither this package's own names nor unknown ones are listed."""
     specs = [TrialSpec("loader", {"loader": "raw"}), TrialSpec("loader", {"loader": "none such"})]
     assert from_other_packages(specs) == {}
     assert name_clashes(specs) == []

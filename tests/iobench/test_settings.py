@@ -1,4 +1,4 @@
-"""One value or a list of them, and every combination."""
+"""Settings take one value or a list, and a grid has every combination."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ axes = st.dictionaries(
 
 
 class Settings(BaseModel):
-    """Some of each."""
+    """Settings that take one value or several."""
 
     counts: OneOrMore[int] = (1,)
     names: OneOrMore[str] = ("a",)
 
 
 def test_one_value_is_a_grid_of_one() -> None:
-    """What is no list stands for a list of one."""
+    """A single value stands for a list of one."""
     assert Settings(counts=3, names="xyz") == Settings(counts=(3,), names=("xyz",))  # type: ignore[arg-type]
 
 
 def test_equal_values_count_once() -> None:
-    """Given twice is given once, in the order of the first."""
+    """Equal values count once, in the order of their first occurrence."""
     assert Settings.model_validate({"counts": [2, 1, "2", 1]}).counts == (2, 1)
 
 
 @pytest.mark.parametrize("wrong", [[], [1, "many"], None, {"a": 1}])
 def test_wrong_values_are_refused(wrong: object) -> None:
-    """No value at all is no grid, and each value must fit."""
+    """An empty list is refused, and so is a value that does not fit."""
     with pytest.raises(ValidationError):
         Settings.model_validate({"counts": wrong})
 
@@ -53,6 +53,6 @@ def test_grid_holds_every_combination_once(given_axes: dict[str, list[int]]) -> 
 
 
 def test_the_last_axis_is_the_fastest() -> None:
-    """Neighbours differ in what is named last."""
+    """Neighbouring points differ in the axis that is named last."""
     points = list(grid({"a": [1, 2], "b": [3, 4]}))
     assert points == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]

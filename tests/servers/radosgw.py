@@ -35,7 +35,7 @@ KEY, SECRET = "testing", "testing"
 FSID = "5e0b3a1c-7d51-4c0a-9a52-0c1f6f1f7a01"
 OSD = "5e0b3a1c-7d51-4c0a-9a52-0c1f6f1f7a02"
 CAPACITY_BYTES = 2**30
-"""Of the store. One that is full blocks every request instead of refusing it."""
+"""This is the size of the store. A full store blocks every request instead of refusing it."""
 
 # Ceph's documentation of 16.2: "Configuring Ceph", "Ceph Object Gateway Config Reference".
 _CONF = """
@@ -96,17 +96,17 @@ rgw gc processor max time = 5
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 120.0
-_STARTS = 3  # a free port may be another's by the time that it is wanted
+_STARTS = 3  # Another program may have taken the free port before it is used.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def ceph_conf(folder: Path, mon_port: int, port: int, capacity: int = CAPACITY_BYTES) -> str:
-    """ceph.conf: everything below ``folder``, the gateway on ``port`` of 127.0.0.1."""
+    """Return ceph.conf: all is below ``folder``, the gateway on ``port`` of 127.0.0.1."""
     return _CONF.format(folder=folder, fsid=FSID, mon_port=mon_port, port=port, capacity=capacity)
 
 
 def missing() -> str:
-    """Why no gateway can be started here; empty if it can."""
+    """Return why no gateway can be started here, or an empty text."""
     lacking = [name for name in PROGRAMS if shutil.which(name) is None]
     if not lacking:
         return ""
@@ -114,12 +114,13 @@ def missing() -> str:
 
 
 class RadosGateway:
-    """Starts with the ``with`` block and ends with it. One user, whose keys are ``testing``.
+    """A gateway that starts with the ``with`` block and ends with it.
 
-    Start it from the main thread: it ends with the thread that started it.
+    It has one user, whose keys are ``testing``. Start it from the main thread: it ends with the
+    thread that started it.
 
     Raises:
-        RuntimeError: the programs are not installed, or it does not come up.
+        RuntimeError: the programs are not installed, or the gateway does not come up.
     """
 
     ENVIRONMENT = MotoServer.ENVIRONMENT
@@ -153,15 +154,15 @@ class RadosGateway:
         self.process.stdout.close()
 
     def create_bucket(self, name: str) -> None:
-        """Make an empty bucket; whatever the environment says of proxies and profiles."""
+        """Make an empty bucket, whatever the environment says of proxies and profiles."""
         self._client.create_bucket(Bucket=name)
 
     def client(self, *, secret: str = SECRET, **config: Any) -> Any:
-        """A client of boto3 that tries each request once; ``config`` is for botocore's Config."""
+        """Return a boto3 client that tries each request once; ``config`` is for botocore."""
         return _client(self.url, secret, **config)
 
     def admin(self, *arguments: str) -> str:
-        """What ``radosgw-admin`` answers."""
+        """Return what ``radosgw-admin`` prints."""
         return _run(self.folder, "radosgw-admin", "-n", "client.rgw", *arguments)
 
 
@@ -197,11 +198,11 @@ def _free_port() -> int:
 
 
 class _Failed(RuntimeError):
-    """A program ended that should not have, or did not become ready."""
+    """A program has ended or does not become ready."""
 
 
 class _Cluster:
-    """The daemons, children of this process, which has one thread only."""
+    """The daemons are children of this process, which has one thread only."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -212,7 +213,7 @@ class _Cluster:
         (folder / "osd").mkdir()
 
     def start(self) -> None:
-        """Until the gateway answers and has its user."""
+        """Start the daemons; return when the gateway answers and has its user."""
         _run(self._folder, "ceph-mon", "--mkfs", "-i", "a")
         self._daemon("ceph-mon", "-i", "a")
         _run(self._folder, "ceph-osd", "--mkfs", "-i", "0", "--no-mon-config", "--osd-uuid", OSD)
@@ -224,14 +225,14 @@ class _Cluster:
         _run(self._folder, "radosgw-admin", "-n", "client.rgw", "user", "create", *user)
 
     def stop(self) -> None:
-        """At once: nothing that they hold is to last."""
+        """Kill the daemons at once: nothing that they hold is to last."""
         for daemon in self._daemons.values():
             daemon.kill()
         for daemon in self._daemons.values():
             daemon.wait()
 
     def watch(self) -> None:
-        """Return when one of them has ended."""
+        """Return when one of the daemons has ended."""
         while not self._ended():
             time.sleep(0.5)
 
@@ -289,7 +290,7 @@ def _run(folder: Path, program: str, *arguments: str) -> str:
 
 @contextlib.contextmanager
 def _running() -> Iterator[tuple[_Cluster, Path]]:
-    """A cluster in a folder of its own, which is removed."""
+    """Yield a cluster and its folder, which is removed afterwards."""
     for attempt in range(1, _STARTS + 1):
         # Sockets' paths, should a daemon make one, have 107 bytes at most (unix(7)).
         with tempfile.TemporaryDirectory(prefix="rgw-", ignore_cleanup_errors=True) as name:
@@ -338,12 +339,12 @@ def _out(line: str) -> None:
 
 
 def _stop(number: int, _: object) -> None:
-    signal.signal(number, signal.SIG_IGN)  # a second one is not to disturb the tidying up
+    signal.signal(number, signal.SIG_IGN)  # A second signal must not disturb the tidying up.
     raise SystemExit(128 + number)
 
 
 def main() -> int:
-    """The command."""
+    """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.servers.radosgw", description=__doc__)
     parser.add_argument("bucket", nargs="*", help="buckets to make")
     parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)

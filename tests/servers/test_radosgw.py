@@ -1,4 +1,4 @@
-"""The second S3 server: it comes, refuses what moto takes, and goes without a trace."""
+"""The second S3 server starts, refuses what moto takes, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ Ask = Callable[[Any, str], object]
 
 
 def digest(data: bytes, name: str = "md5") -> str:
-    """As headers have it."""
+    """Return the digest of the data in base64, as headers have it."""
     return base64.b64encode(hashlib.new(name, data).digest()).decode()
 
 
 def wrong_md5(s3: Any, bucket: str) -> None:
-    """a Content-MD5 of another body"""
+    """Put an object with the Content-MD5 of another body."""
     s3.put_object(Bucket=bucket, Key="key", Body=b"sent", ContentMD5=digest(b"meant"))
 
 
 def second_put(s3: Any, bucket: str) -> None:
-    """a second put that is to be the first"""
+    """Put an object twice, each time only if the key is new."""
     for _ in range(2):
         s3.put_object(Bucket=bucket, Key="key", Body=b"x", IfNoneMatch="*")
 
 
 def short_parts(s3: Any, bucket: str) -> None:
-    """parts of a thousand bytes, where S3 asks for 5 MiB"""
+    """Complete an upload whose parts have a thousand bytes, where S3 asks for 5 MiB."""
     location = {"Bucket": bucket, "Key": "key"}
     upload = s3.create_multipart_upload(**location)["UploadId"]
     parts = []
@@ -55,11 +55,12 @@ def short_parts(s3: Any, bucket: str) -> None:
         part = {"UploadId": upload, "PartNumber": number}
         answer = s3.upload_part(**location, **part, Body=bytes(1000))
         parts.append({"PartNumber": number, "ETag": answer["ETag"]})
-    s3.complete_multipart_upload(**location, UploadId=upload, MultipartUpload={"Parts": parts})
+    every_part = {"Parts": parts}
+    s3.complete_multipart_upload(**location, UploadId=upload, MultipartUpload=every_part)
 
 
 def signed_by_another(s3: Any, bucket: str) -> None:
-    """a signature by another key"""
+    """List a bucket; the signature is by another key."""
     s3.list_objects_v2(Bucket=bucket)
 
 
@@ -69,12 +70,12 @@ REFUSED: Mapping[str, tuple[Ask, str]] = {
     "EntityTooSmall": (short_parts, ""),
     "SignatureDoesNotMatch": (signed_by_another, "another"),
 }
-"""By the code: what to ask, and the secret to ask with where it is not the right one."""
+"""For each code of S3 there is a request and its secret, which is empty if it is the right one."""
 
 
 @pytest.mark.parametrize("code", REFUSED)
 def test_it_refuses(radosgw: RadosGateway, radosgw_bucket: str, code: str) -> None:
-    """Each by its code of S3."""
+    """Each request is refused by its code of S3."""
     ask, secret = REFUSED[code]
     s3 = radosgw.client(**({"secret": secret} if secret else {}))
     with pytest.raises(ClientError) as caught:
@@ -101,12 +102,12 @@ def test_a_wrong_checksum_is_taken_but_not_by_the_store(
         store.close()
 
 
-def test_what_the_store_says(
+def test_a_full_store_and_a_wrong_secret(
     radosgw: RadosGateway, radosgw_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A quota is the one way in which Ceph says that it is full: it blocks where there is none.
+    """A full store and a wrong secret have errors of their own.
 
-    A wrong secret is refused in words for a person.
+    A quota is the one way in which Ceph says that it is full: it blocks where there is none.
     """
     store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
     quota = ("--quota-scope=bucket", f"--bucket={radosgw_bucket}")
@@ -123,8 +124,8 @@ def test_what_the_store_says(
 
 
 @pytest.fixture
-def one_more() -> Iterator[subprocess.Popen[bytes]]:
-    """A gateway of a process of its own, which can be killed."""
+def parent() -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a process that has a gateway of its own and can be killed."""
     code = (
         "import sys; from tests.servers.radosgw import RadosGateway\n"
         "with RadosGateway() as server:\n"
@@ -146,31 +147,31 @@ def one_more() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("number", [None, signal.SIGKILL], ids=["leaves", "killed"])
 def test_nothing_is_left_of_it(
-    one_more: subprocess.Popen[bytes], number: signal.Signals | None
+    parent: subprocess.Popen[bytes], number: signal.Signals | None
 ) -> None:
-    """No process and no file: at the end of the block, and when who started it is killed."""
-    assert one_more.stdout is not None
-    arguments = one_more.stdout.readline().split()
+    """No process and no file is left when the block ends or its process is killed."""
+    assert parent.stdout is not None
+    arguments = parent.stdout.readline().split()
     server, folder = psutil.Process(int(arguments[0])), Path(arguments[1].decode())
     there = [server, *server.children(recursive=True)]
-    assert sorted(one.name() for one in there[1:]) == ["ceph-mon", "ceph-osd", "radosgw"]
+    assert sorted(child.name() for child in there[1:]) == ["ceph-mon", "ceph-osd", "radosgw"]
     if number is None:
-        one_more.communicate()
+        parent.communicate()
     else:
-        one_more.send_signal(number)
+        parent.send_signal(number)
     wait_until(lambda: not any(map(psutil.Process.is_running, there)), "every process to end")
     assert not folder.exists()
 
 
 def test_without_the_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which tests are skipped by, too."""
+    """The error has the command; tests are skipped by the same check."""
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(RuntimeError, match=r"apt-get install .* radosgw"), RadosGateway():
         pass
 
 
 def test_everything_lies_in_its_folder() -> None:
-    """And listens on loopback only; moto has the same keys, so that one environment does."""
+    """The gateway listens on loopback only, and its keys are those of moto."""
     assert MotoServer.ENVIRONMENT is RadosGateway.ENVIRONMENT
     assert {module.KEY, module.SECRET} == {MotoServer.ENVIRONMENT["AWS_SECRET_ACCESS_KEY"]}
     conf = ceph_conf(Path("/tmp/x"), 1111, 2222)

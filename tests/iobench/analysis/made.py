@@ -1,4 +1,4 @@
-"""Runs whose parts have known rates."""
+"""Trials and runs whose rates are known, for tests of the analysis."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LABELS = {"cold": COLD, "warm": WARM, "store": REMOTE}
 SAMPLE_BYTES = 40_000
 DATA = {"source": "/photos", "size": 256, "quality": 95, "shard_size": 16_000_000, "seed": 3}
 PROBED: dict[str, Any] = {"object_store": {"targets": [{"label": "s3", "uri": "local"}]}}
-"""Config of a run whose probe and whose data are on the same store."""
+"""The config of a run whose probe and whose data are on the same store."""
 GPU = {"device": "NVIDIA H100"}
 
 
 def done(
     kind: str, params: dict[str, Any], cold: Cold | None, repeats: int = 6, **metrics: Any
 ) -> list[Trial]:
-    """Repeats that differ by 1 %, around the rates that are given."""
+    """Return completed repeats of a trial whose rates spread by 1 % around those in ``metrics``."""
     results = []
     for repeat in range(repeats):
         factor = 1 + 0.01 * (repeat - (repeats - 1) / 2) / max(repeats - 1, 1)
@@ -45,7 +45,7 @@ def loader(
     repeats: int = 6,
     **params: Any,
 ) -> list[Trial]:
-    """A loader alone."""
+    """Return repeats of a loader alone that reads ``rate`` samples/s with so many workers."""
     settings = {"loader": loader, "data": data, "cache": cache, "workers": workers}
     settings |= {"prefetch": 2, "batch_size": 64, **params, "seconds": 1.0}
     cold = REMOTE if data.endswith("@s3") else LABELS[cache]
@@ -70,7 +70,10 @@ def loop(
     cold: Cold | None = None,
     **params: Any,
 ) -> list[Trial]:
-    """A training loop with one input, on an emulated device unless ``metrics`` say otherwise."""
+    """Return repeats of a training loop with one input that reaches ``rate`` samples/s.
+
+    The device is an emulated one unless ``metrics`` name another.
+    """
     reads = source in ("warm", "cold", "store")
     location = "s3" if source == "store" else "disk"
     settings: dict[str, Any] = {"group": group, "input": source, "consumer": "paced"}
@@ -95,7 +98,10 @@ def loop(
 
 
 def probe(rates: Mapping[tuple[int, int], float], client: str = "boto3") -> list[Trial]:
-    """The object-store probe: MB/s by object size and connections; see ``PROBED``."""
+    """Return trials of the object-store probe; ``PROBED`` is the config of such a run.
+
+    ``rates`` holds MB/s by object size in bytes and number of connections.
+    """
     trials = []
     for (object_bytes, connections), rate in rates.items():
         params: dict[str, Any] = {"store": "s3", "client": client, "operation": "get"}
@@ -105,12 +111,12 @@ def probe(rates: Mapping[tuple[int, int], float], client: str = "boto3") -> list
 
 
 def together(*parts: Sequence[Trial]) -> list[Trial]:
-    """One list of them all."""
+    """Return all trials of these lists in one list."""
     return [trial for part in parts for trial in part]
 
 
 def run(*parts: Sequence[Trial], processors: int | None = 2, **config: Any) -> Result:
-    """A run of them."""
+    """Return a run that consists of these trials; ``config`` holds further keys of its config."""
     data = {"split": "train", **DATA, **config.pop("data", {})}
     environment = {"processors": processors} if processors else {}
     environment |= config.pop("environment", {})
@@ -121,16 +127,16 @@ def run(*parts: Sequence[Trial], processors: int | None = 2, **config: Any) -> R
 
 
 def analysed(*parts: Sequence[Trial], **how: Any) -> Analysis:
-    """What such a run says."""
+    """Analyse a run that consists of these trials."""
     return analyse(run(*parts, **how))
 
 
 def by_code(*parts: Sequence[Trial], **how: Any) -> dict[str, Finding]:
-    """Its findings by their codes."""
+    """Return the findings about a run of these trials by their codes."""
     return {finding.code: finding for finding in analysed(*parts, **how).findings}
 
 
 def primary(*parts: Sequence[Trial], **how: Any) -> str:
-    """The code of the finding to begin with."""
+    """Return the code of the primary finding about a run of these trials."""
     (actual,) = [f.code for f in analysed(*parts, **how).findings if f.primary]
     return actual

@@ -1,4 +1,4 @@
-"""Two saved runs: did the change help, and by as much as was predicted?"""
+"""The comparison of two saved runs: whether a change helped, and by as much as was predicted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 
 
 def compared(base: Result, new: Result, **how: Any) -> Comparison:
-    """Them, by names."""
+    """Compare two runs that are labelled ``base`` and ``new``, with a threshold of 5 %."""
     return compare(LabelledRun("base", base), LabelledRun("new", new), 0.05, **how)
 
 
 def refused(base: Result, new: Result) -> str:
-    """Why they are not compared; with --force they are."""
+    """Return why two runs are not compared, and check that ``--force`` compares them."""
     with pytest.raises(NotComparable) as error:
         compared(base, new)
     compared(base, new, force=True)
@@ -36,12 +36,12 @@ def refused(base: Result, new: Result) -> str:
 
 
 def followed(rate: float, **params: Any) -> Result:
-    """The run of one worker again, with what was recommended."""
+    """Return a run after a recommendation for ``ONE_WORKER`` was followed, with this rate."""
     return run(loop("synthetic", 2000, **params), loop("warm", rate, **params))
 
 
 def test_a_recommendation_that_was_followed() -> None:
-    """What changed is listed, and the predicted gain stands beside the one that was found."""
+    """The comparison lists the change, with its predicted gain beside the measured one."""
     comparison = compared(run(ONE_WORKER), followed(1390, workers=2))
     (loop,) = comparison.loops
     assert loop.changed == ("workers: 1 -> 2",)
@@ -55,22 +55,21 @@ def test_a_recommendation_that_was_followed() -> None:
 
 
 def test_a_change_that_was_not_recommended_has_no_prediction() -> None:
-    """Prefetch was not measured in the base."""
+    """The base run recommends no other prefetch, since it did not measure one."""
     (loop,) = compared(run(ONE_WORKER), followed(900, prefetch=4)).loops
     assert loop.changed == ("prefetch: 2 -> 4",)
     assert loop.predicted is None
 
 
 def test_the_number_of_hosts_is_a_difference() -> None:
-    """One host has more of a store to itself."""
+    """Runs on one and on two hosts differ, since one host has more of a store to itself."""
     several_hosts = replace(run(ONE_WORKER), hosts=(HostFacts(0), HostFacts(1)))
-    assert [str(difference) for difference in compared(run(ONE_WORKER), several_hosts).config] == [
-        "hosts: none -> 2"
-    ]
+    differences = compared(run(ONE_WORKER), several_hosts).config
+    assert [str(difference) for difference in differences] == ["hosts: none -> 2"]
 
 
 def test_loops_are_paired_by_group_whatever_else_differs() -> None:
-    """Another loader, and data on a local disk instead of a store: the farthest inputs."""
+    """Loops are compared on their farthest inputs, also if loader, storage or group differ."""
     staged = run(loop("synthetic", 2000, loader="torch-map"), loop("warm", 860, loader="torch-map"))
     (one_loop,) = compared(run(FAR_STORE), staged).loops
     assert "input: store -> warm" in one_loop.changed
@@ -89,12 +88,12 @@ def test_loops_are_paired_by_group_whatever_else_differs() -> None:
     ],
 )
 def test_other_work_is_refused(params: dict[str, Any], message: str) -> None:
-    """The difference is named."""
+    """Loops that do other work are refused, and the message names the difference."""
     assert message in refused(run(ONE_WORKER), followed(1390, **params))
 
 
 def test_other_images_are_refused() -> None:
-    """Of another source, or drawn otherwise; shards of the same source are what is compared."""
+    """Runs over other images are refused; other shards of the same source are compared."""
     new = followed(1390)
     elsewhere = replace(new, config={**new.config, "data": {"source": "/other"}})
     assert "data.source: /photos -> /other" in refused(run(ONE_WORKER), elsewhere)
@@ -105,7 +104,7 @@ def test_other_images_are_refused() -> None:
 
 
 def test_unlike_machines_are_refused() -> None:
-    """Their ratios are of the machines first."""
+    """Runs on unlike machines are refused, since the machines would decide the ratios."""
     assert "processors" in refused(run(ONE_WORKER), run(ONE_WORKER, processors=64))
 
 
@@ -126,7 +125,7 @@ def test_a_regression_is_exit_code_1() -> None:
 
 
 def with_metrics(trials: Sequence[Trial], **metrics: float | None) -> list[Trial]:
-    """Trials with other metrics; None removes one. Repeats differ by a thousandth."""
+    """Return the trials with other metrics, whose repeats differ by 0.1 %; None removes one."""
     changed = []
     for trial in trials:
         merged = {**trial.metrics, **metrics}
@@ -139,9 +138,8 @@ def with_metrics(trials: Sequence[Trial], **metrics: float | None) -> list[Trial
 
 def test_a_lower_figure_may_be_the_better_one() -> None:
     """A longer time to the first batch is worse; beside a rate it does not decide."""
-    before, after = (
-        with_metrics(loader(100, 1), time_to_first_batch_s=seconds) for seconds in (1.0, 3.0)
-    )
+    before = with_metrics(loader(100, 1), time_to_first_batch_s=1.0)
+    after = with_metrics(loader(100, 1), time_to_first_batch_s=3.0)
     comparison = compared(run(before), run(after))
     (change,) = with_verdict(comparison.listed, "regression")
     assert change.figure.name == "time to first batch"
@@ -183,10 +181,9 @@ def test_without_a_loop_in_both_runs_loaders_and_probes_decide() -> None:
 
 def test_the_time_to_the_first_batch_decides_where_no_run_has_a_rate() -> None:
     """A run has no rate if its data fit into what a loader reads ahead."""
-    before, after = (
-        with_metrics(loader(100, 1), samples_per_s=None, time_to_first_batch_s=seconds)
-        for seconds in (1.0, 3.0)
-    )
+    without_rate = with_metrics(loader(100, 1), samples_per_s=None)
+    before = with_metrics(without_rate, time_to_first_batch_s=1.0)
+    after = with_metrics(without_rate, time_to_first_batch_s=3.0)
     comparison = compared(run(before), run(after))
     assert [change.figure.name for change in comparison.deciding] == ["time to first batch"]
     assert comparison.exit_code == 1
@@ -221,7 +218,7 @@ def test_loaders_do_not_answer_for_a_loop_without_a_rate() -> None:
 
 
 def points(sort: str, count: int, repeats: int = 6) -> list[list[Trial]]:
-    """So many points: training loops, loaders, or a loop with loaders."""
+    """Return repeats of ``count`` points: training loops, loaders, or one loop with loaders."""
     loaders = [loader(100, workers, repeats=repeats) for workers in range(1, count + 1)]
     loops = [loop("warm", 100, group=f"g{number}", repeats=repeats) for number in range(count)]
     if sort == "loop and loaders":
@@ -230,7 +227,7 @@ def points(sort: str, count: int, repeats: int = 6) -> list[list[Trial]]:
 
 
 def scattered(result: Result, source: random.Random) -> Result:
-    """The same run with rates drawn anew, with a coefficient of variation of 5 %."""
+    """Return the same run with newly drawn rates, whose coefficient of variation is 5 %."""
     trials = []
     for trial in result.trials:
         rate = 100 * math.exp(source.gauss(0, 0.05))
@@ -239,7 +236,7 @@ def scattered(result: Result, source: random.Random) -> Result:
 
 
 def share_of_alarms(sort: str, count: int, comparisons: int) -> float:
-    """The share of comparisons of a program with itself that end with exit code 1."""
+    """Return the share of comparisons of a program with itself that end with exit code 1."""
     source = random.Random(20270301)
     planned = run(*points(sort, count))
     alarms = 0
@@ -258,7 +255,7 @@ SORTS = ("loaders", "loops", "loop and loaders")
 def test_a_program_compared_with_itself_is_seldom_a_regression(
     sort: str, count: int, comparisons: int
 ) -> None:
-    """At most 5 % of the comparisons end with exit code 1, whatever the number of figures."""
+    """At most 5 % of the comparisons end with exit code 1 for any number of figures."""
     assert share_of_alarms(sort, count, comparisons) <= 0.05
 
 
@@ -268,22 +265,22 @@ def test_a_program_compared_with_itself_is_seldom_a_regression(
 def test_many_programs_compared_with_themselves_are_seldom_a_regression(
     sort: str, count: int, comparisons: int
 ) -> None:
-    """The bound of 5 % over so many comparisons that chance cannot hide an excess of a third."""
+    """The bound of 5 % holds over so many comparisons that an excess of a third would show."""
     assert share_of_alarms(sort, count, comparisons) <= 0.05
 
 
 @pytest.mark.parametrize("sort", ["loaders", "loops"])
 def test_a_slower_one_of_twenty_is_noticed(sort: str) -> None:
-    """A rate lower by a third is a regression in nearly all comparisons, in spite of 5 % noise."""
+    """A rate lower by a third is a regression in nearly all comparisons in spite of 5 % noise."""
     source = random.Random(20270301)
     planned = run(*points(sort, 20))
     noticed = 0
     for _ in range(30):
         new = scattered(planned, source)
-        slow = new.trials[:6]
-        slower = [
-            replace(t, metrics={"samples_per_s": t.metrics["samples_per_s"] / 1.5}) for t in slow
-        ]
+        slower = []
+        for trial in new.trials[:6]:
+            rate = trial.metrics["samples_per_s"] / 1.5
+            slower.append(replace(trial, metrics={"samples_per_s": rate}))
         new = replace(new, trials=[*slower, *new.trials[6:]])
         noticed += compared(scattered(planned, source), new).exit_code
     assert noticed >= 29
@@ -295,7 +292,10 @@ def test_a_slower_one_of_twenty_is_noticed(sort: str) -> None:
 def test_too_many_figures_for_the_repeats_are_underpowered(
     count: int, repeats: int, more: int
 ) -> None:
-    """The smallest p-value of 6 against 6 is 2/924: of more than 23 figures none can change."""
+    """Six repeats against six can show a change among at most 23 figures.
+
+    Their smallest p-value is 2/924, which the correction multiplies by the number of figures.
+    """
     base, new = points("loaders", count, repeats), points("loaders", count, repeats)
     new[0] = loader(50, 1, repeats=repeats)
     comparison = compared(run(*base), run(*new))
@@ -311,7 +311,7 @@ def test_too_many_figures_for_the_repeats_are_underpowered(
 
 
 def former(result: Result) -> Result:
-    """The result as if an earlier version had measured it."""
+    """Return the result as an earlier version would have measured it."""
     return replace(result, rates="")
 
 
@@ -321,7 +321,7 @@ def former(result: Result) -> Result:
     ids=["loop", "loader", "watch"],
 )
 def test_rates_of_the_former_rule_are_not_compared_with_new_ones(trials: list[Trial]) -> None:
-    """The message names the run to measure again; forced, a note warns."""
+    """The message names the run to measure again; a forced comparison has a note."""
     measured = run(trials)
     for base, new, older in (
         (former(measured), measured, "base"),
@@ -334,7 +334,7 @@ def test_rates_of_the_former_rule_are_not_compared_with_new_ones(trials: list[Tr
 
 
 def test_probes_of_both_rules_are_compared() -> None:
-    """The rule is of loops and loaders; those that only one run has do not matter."""
+    """Probes have no rule of rates, and loaders that only one run has do not matter."""
     disk = done("disk", {"target": "t"}, WARM, mb_per_s=100.0)
     comparison = compared(former(run(disk, loader(100, 1))), run(disk))
     assert [change.kind for change in comparison.changes] == ["disk"]
@@ -342,7 +342,7 @@ def test_probes_of_both_rules_are_compared() -> None:
 
 
 def test_points_of_one_run_alone_are_listed() -> None:
-    """So are trials that did not end well."""
+    """Points of one run alone are listed, and so are trials that failed or were skipped."""
     base = run(loader(100, 1), loader(200, 2))
     failed = [replace(t, status="failed", reason="it fell over") for t in loader(200, 2)]
     comparison = compared(base, run(loader(100, 1), failed, loader(50, 4)))
@@ -352,7 +352,7 @@ def test_points_of_one_run_alone_are_listed() -> None:
 
 
 def test_cold_is_not_compared_with_warm() -> None:
-    """What the cache was shown to hold belongs to the point."""
+    """Points are not paired if the page cache was shown to hold other data."""
     base, new = loader(100, 1, cache="cold"), loader(300, 1, cache="cold")
     doubts = [replace(t, cold=replace(t.cold, label="warm")) for t in new if t.cold]
     with pytest.raises(NotComparable):
@@ -360,13 +360,13 @@ def test_cold_is_not_compared_with_warm() -> None:
 
 
 def test_the_device_is_named() -> None:
-    """Both, where they differ."""
+    """A comparison names both devices if they differ."""
     (loop,) = compared(run(ONE_WORKER), followed(900, metrics=GPU)).loops
     assert loop.device == "emulated device -> NVIDIA H100"
 
 
 def judged(base: Sequence[float], new: Sequence[float], *, higher: bool) -> Judgement:
-    """The judgement of a figure that does not decide, with a threshold of 5 %."""
+    """Return the judgement of a figure that does not decide, with a threshold of 5 %."""
     figure = Figure("samples_per_s", "samples/s", higher_is_better=higher)
     values = FigureValues("loader", "a loader", figure, base, new, is_main=True)
     return judge(values, unpaired_ratio(base, new), 0.05)
@@ -378,7 +378,7 @@ def judged(base: Sequence[float], new: Sequence[float], *, higher: bool) -> Judg
     higher=st.booleans(),
 )
 def test_a_verdict_follows_the_direction(base: list[float], factor: float, higher: bool) -> None:
-    """What is better one way is worse the other way."""
+    """A change for the better is one for the worse if lower figures are better."""
     new = [value * factor for value in base]
     verdict = judged(base, new, higher=higher).verdict
     turned = judged(base, new, higher=not higher).verdict
@@ -389,7 +389,7 @@ def test_a_verdict_follows_the_direction(base: list[float], factor: float, highe
 
 
 def test_too_few_repeats_ask_for_more() -> None:
-    """Two against two cannot cover 95 %."""
+    """Two repeats against two cannot cover 95 %, so the judgement asks for more."""
     judgement = judged([1, 2], [1, 2], higher=True)
     assert judgement.verdict == "underpowered"
     assert "2 against 2 repeats" in judgement.why

@@ -1,4 +1,4 @@
-"""Figures that are no evidence: disagreeing repeats, lost bytes, rates beyond the storage."""
+"""Figures that are not evidence: disagreeing repeats, lost bytes, rates beyond the storage."""
 
 from __future__ import annotations
 
@@ -32,26 +32,25 @@ DIRECT = Cold("direct", "direct")
 
 
 def altered(trials: list[Trial], **metrics: list[Any]) -> list[Trial]:
-    """The trials with other metrics, one value a repeat."""
-    return [
-        replace(
-            trial, metrics={**trial.metrics, **{k: v[trial.repeat] for k, v in metrics.items()}}
-        )
-        for trial in trials
-    ]
+    """Return the trials with other metrics, which are lists with one value for each repeat."""
+    changed = []
+    for trial in trials:
+        other_values = {name: values[trial.repeat] for name, values in metrics.items()}
+        changed.append(replace(trial, metrics={**trial.metrics, **other_values}))
+    return changed
 
 
 def disk(
     mb_per_s: float, *, target: str = "data", parallelism: int = 4, cold: Cold = DIRECT
 ) -> list[Trial]:
-    """A read of a disk, direct or as ``cold`` says."""
+    """Return trials of the disk probe that read a target, in direct mode or as ``cold`` says."""
     params: dict[str, Any] = {"target": target, "operation": "read", "pattern": "sequential"}
     params |= {"cache": cold.asked, "block_bytes": 2**20, "parallelism": parallelism}
     return done("disk", params, cold, mb_per_s=mb_per_s)
 
 
 def test_repeats_that_differ_by_more_than_2_times_are_no_evidence() -> None:
-    """Neither a cause nor a change is named; the headline says why."""
+    """Neither a cause nor a change is named, and the headline says why."""
     rates = [200.0, 210.0, 220.0, 230.0, 240.0, 500.0]
     result = analysed(loop("synthetic", 1000), altered(loop("warm", 220), samples_per_s=rates))
     assert not [f for f in result.findings if f.code.startswith("slow-")]
@@ -62,7 +61,7 @@ def test_repeats_that_differ_by_more_than_2_times_are_no_evidence() -> None:
 
 
 def test_a_loader_whose_repeats_disagree_predicts_nothing() -> None:
-    """The loop itself is sound; its prediction is missing."""
+    """The repeats of the loop agree, but no gain is predicted from those of the loader."""
     rates = [300.0, 900.0, 900.0, 900.0, 900.0, 900.0]
     wild = altered(loader(900, 2), samples_per_s=rates)
     result = analysed(loader(450, 1), wild, loop("synthetic", 2000), loop("warm", 445))
@@ -71,7 +70,7 @@ def test_a_loader_whose_repeats_disagree_predicts_nothing() -> None:
 
 
 def test_trials_that_lost_bytes_are_no_evidence() -> None:
-    """Fetched and consumed differ by more than 5 %: the other repeats are used."""
+    """A repeat whose fetched and consumed samples differ by more than 5 % is left out."""
     balance = [1.0, 1.02, 0.98, 1.0, 1.0, 0.5]
     rates = [300.0, 300.0, 300.0, 300.0, 300.0, 590.0]
     warm = altered(loop("warm", 300), balance=balance, samples_per_s=rates)
@@ -86,7 +85,7 @@ def test_trials_that_lost_bytes_are_no_evidence() -> None:
 
 
 def test_a_loop_faster_than_its_link_is_a_fault_of_the_measurement() -> None:
-    """As behind a link of 12 MB/s with a loop of 52 MB/s: no finding rests on it."""
+    """No finding rests on a loop of 52 MB/s behind a link of 12 MB/s."""
     result = analysed(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED)
     (fault,) = [f for f in result.findings if f.code == "faster-than-storage"]
     assert fault.severity == "problem"
@@ -103,14 +102,14 @@ def test_a_loop_faster_than_its_link_is_a_fault_of_the_measurement() -> None:
 
 
 def test_a_fault_is_not_advised_upon(tmp_path: Any) -> None:
-    """The message says what to do instead."""
+    """``iobench advise`` refuses such a run and says what to do instead."""
     result = analyse(run(DEVICE, loop("store", 1300, workers=2), probe(LINK), **PROBED))
     with pytest.raises(NoAdvice, match=r"are not reliable .* measure again with more images"):
         _ = SavedAdvice(tmp_path, result).text
 
 
 def test_a_loader_and_a_loop_faster_than_their_disk() -> None:
-    """As on a disk limited to 12 MB/s: 41 MB/s are labelled cold, and are not."""
+    """Trials labelled cold were not cold if they read 41 MB/s from a disk limited to 12 MB/s."""
     slow = [loader(800, 2, cache="cold"), DEVICE, loop("cold", 1000, workers=2), disk(11.8)]
     result = analysed(*slow)
     faults = [f.evidence for f in result.findings if f.code == "faster-than-storage"]
@@ -120,27 +119,24 @@ def test_a_loader_and_a_loop_faster_than_their_disk() -> None:
     assert "faster-than-storage" not in by_code(*few)
     assert "ceiling-not-measured" in by_code(*few)
     other = {"targets": {"data": {"total_bytes": 1}, "b": {"total_bytes": 2}}}
-    elsewhere = by_code(
-        DEVICE, loop("cold", 1000, workers=2), disk(11.8, target="b"), environment=other
-    )
-    assert "faster-than-storage" not in elsewhere
+    other_disk = [DEVICE, loop("cold", 1000, workers=2), disk(11.8, target="b")]
+    assert "faster-than-storage" not in by_code(*other_disk, environment=other)
 
 
 def test_raw_reading_of_the_same_data_is_a_ceiling() -> None:
-    """With as many requests at a time: two workers of a sequential loader have four."""
+    """The ceiling needs as many requests at a time: two sequential workers send four."""
     raw: dict[str, Any] = {"loader": "raw", "data": "shards@s3"}
     over = [DEVICE, loop("store", 500, workers=2)]
     assert "faster-than-storage" in by_code(*over, loader(300, 4, **raw))
     assert "faster-than-storage" not in by_code(*over, loader(300, 2, **raw))
     assert "faster-than-storage" not in by_code(*over, loader(460, 4, **raw))
-    assert "faster-than-storage" not in by_code(
-        *over, loader(300, 4, **{**raw, "data": "files@s3"})
-    )
+    raw_files: dict[str, Any] = {"loader": "raw", "data": "files@s3"}
+    assert "faster-than-storage" not in by_code(*over, loader(300, 4, **raw_files))
 
 
 @pytest.mark.parametrize(("cold", "is_ceiling"), [(COLD, True), (UNPROVED, False)])
 def test_only_a_read_that_was_cold_is_a_ceiling(cold: Cold, is_ceiling: bool) -> None:
-    """A cold read that was asked for, and came from memory, says nothing about the disk."""
+    """A read that was to be cold and came from memory says nothing about the disk."""
     fast = [DEVICE, loop("cold", 1000, workers=2)]
     raw = loader(300, 4, loader="raw", cache="cold")
     raw = [replace(trial, cold=cold) for trial in raw]
@@ -149,15 +145,15 @@ def test_only_a_read_that_was_cold_is_a_ceiling(cold: Cold, is_ceiling: bool) ->
 
 
 def test_a_point_with_smaller_reads_is_no_ceiling_where_latency_limits() -> None:
-    """Larger reads of the loader may well be faster."""
+    """The loader's larger reads may be faster than the probe's small ones."""
     small = {(100_000, 1): 1.0, (100_000, 4): 4.0, (100_000, 16): 15.0}
     findings = by_code(DEVICE, loop("store", 1300, workers=2), probe(small), **PROBED)
     assert "faster-than-storage" not in findings
     assert "ceiling-not-measured" in findings
 
 
-def test_a_ceiling_that_was_not_measured_is_said() -> None:
-    """With the keys that measure it; not of a loop that reads memory."""
+def test_a_ceiling_that_was_not_measured_is_a_finding() -> None:
+    """The finding names the keys that measure it; a loop that reads memory needs none."""
     findings = by_code(DEVICE, loop("store", 300, workers=2))
     assert "with at least 4 requests at a time" in findings["ceiling-not-measured"].evidence
     assert "object_store.targets" in findings["ceiling-not-measured"].advice
@@ -169,14 +165,14 @@ def test_a_ceiling_that_was_not_measured_is_said() -> None:
 
 
 def test_warm_figures_have_no_ceiling() -> None:
-    """Memory is faster than any disk."""
+    """Rates of warm trials are not compared with a disk, since memory is faster than any disk."""
     fast = loop("warm", 1900, workers=2, cold=WARM)
     rate = 1900 * SAMPLE_BYTES / 1e6
     assert "faster-than-storage" not in by_code(DEVICE, fast, disk(rate / 10))
 
 
-def test_what_the_kernel_read_ahead_counts_for_the_disk() -> None:
-    """A disk of 12 MB/s is reported as such where its probe took half of what arrived."""
+def test_readahead_of_the_kernel_counts_for_the_disk() -> None:
+    """A disk gives 12 MB/s if its probe took 6 MB/s and the kernel read the rest ahead."""
     half_taken = Cold("cold", "cold", 0.0, 2.0, False)
     params: dict[str, Any] = {"target": "slow", "operation": "read", "pattern": "sequential"}
     params |= {"cache": "cold", "block_bytes": 1_000_000, "parallelism": 4, "engine": "processes"}

@@ -1,4 +1,4 @@
-"""How many emulated accelerators were kept busy side by side, and what limits the next one."""
+"""How many emulated accelerators one host feeds side by side, and what limits the next one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ STARTS = {"epoch_start_share": 0.3, "epoch_start_s": 0.1, "time_to_first_batch_s
 
 
 def side_by_side(count: int, slowest: float, *, rate: float = 150, **params: Any) -> list[Trial]:
-    """A loop of ``count`` accelerators of 200 img/s, one of which is slower than the others."""
+    """Return a loop of ``count`` accelerators of 200 images/s.
+
+    ``slowest`` is the AU of the slowest one, and ``rate`` the samples/s of all together.
+    """
     shares = [*[min(1.0, slowest + 0.02)] * (count - 1), slowest]
     metrics = {
         "devices": count,
@@ -34,17 +37,16 @@ def side_by_side(count: int, slowest: float, *, rate: float = 150, **params: Any
 
 
 def measured(*trials: list[Trial]) -> list[FeedsRow]:
-    """The measured rows of the table of accelerators."""
+    """Return the measured rows of the table of accelerators."""
     feeds = analysed(*trials).feeds
     assert feeds is not None
     return [row for row in feeds.rows if row.how == "measured"]
 
 
 def test_the_largest_number_that_is_kept_busy_is_a_measured_row() -> None:
-    """The next number is named with what limits it; the starts of epochs do not: AU omits them."""
-    (row,) = measured(
-        side_by_side(4, 0.71, rate=400), side_by_side(1, 0.97), side_by_side(2, 0.93, rate=370)
-    )
+    """The row names the limit of the next number, which is not the start of epochs: AU omits it."""
+    four, two = side_by_side(4, 0.71, rate=400), side_by_side(2, 0.93, rate=370)
+    (row,) = measured(four, side_by_side(1, 0.97), two)
     assert row.of == "this host, side by side"
     assert dict(row.feeds) == {"200 img/s": 2}
     assert row.samples_per_s == pytest.approx(370, rel=0.01)
@@ -62,10 +64,10 @@ def test_the_slowest_rank_decides_not_the_mean() -> None:
 
 
 def test_more_may_be_fed_than_the_largest_number_measured() -> None:
-    """The row says so, and the terminal too."""
-    feeds = analysed(
-        side_by_side(1, 0.97, preset="A100"), side_by_side(3, 0.95, rate=580, preset="A100")
-    ).feeds
+    """The row and the terminal say that more accelerators may be fed."""
+    single = side_by_side(1, 0.97, preset="A100")
+    three = side_by_side(3, 0.95, rate=580, preset="A100")
+    feeds = analysed(single, three).feeds
     assert feeds is not None
     row = feeds.rows[0]
     assert (dict(row.feeds), row.at_least) == ({"A100": 3}, True)
@@ -74,7 +76,7 @@ def test_more_may_be_fed_than_the_largest_number_measured() -> None:
 
 
 def test_no_number_is_fed_where_one_alone_is_not() -> None:
-    """Where one alone was not measured, how many are fed is unknown."""
+    """The row says 0 if one accelerator is not fed, and is missing if one was not measured."""
     (row,) = measured(side_by_side(1, 0.6, rate=120), side_by_side(2, 0.4, rate=130))
     assert dict(row.feeds) == {"200 img/s": 0}
     assert row.basis.startswith("With 1 accelerator (200 img/s), the slowest computes 60 %")
@@ -82,7 +84,7 @@ def test_no_number_is_fed_where_one_alone_is_not() -> None:
 
 
 def test_each_loader_has_its_own_numbers() -> None:
-    """Counts of several loops are not mixed."""
+    """Loops with different loaders have rows of their own."""
     first, second = measured(
         side_by_side(1, 0.97),
         side_by_side(2, 0.95, rate=380),
@@ -94,7 +96,7 @@ def test_each_loader_has_its_own_numbers() -> None:
 
 
 def test_every_number_is_in_the_summary() -> None:
-    """The summary also has the figures of each rank."""
+    """The summary has an entry for each number, with the figures of each rank."""
     result = analysed(side_by_side(1, 0.97), side_by_side(2, 0.93, rate=370))
     entries = result.summary["accelerators"]
     assert [entry["accelerators"] for entry in entries] == [1, 2]

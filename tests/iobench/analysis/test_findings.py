@@ -1,4 +1,4 @@
-"""What takes a loop's time, named with its evidence; and what qualifies the figures."""
+"""Findings: what takes the time of a loop, with the evidence, and what qualifies the figures."""
 
 from __future__ import annotations
 
@@ -39,16 +39,20 @@ CODES = {
 
 
 def ladder(slow: str, **params: Any) -> list[Trial]:
-    """A whole ladder on which one rung takes half of the time."""
-    seconds, trials = 1.0, []
+    """Return a whole ladder on which one rung takes half of the time."""
+    seconds = 1.0
+    trials = []
     for rung in RUNGS:
-        seconds += 1.2 if rung == slow else 0.04 if rung != "synthetic" else 0.0
+        if rung == slow:
+            seconds += 1.2
+        elif rung != "synthetic":
+            seconds += 0.04
         trials += loop(rung, 1000 / seconds, **params)
     return trials
 
 
 def watched(**metrics: Any) -> list[Trial]:
-    """A loop of somebody's own."""
+    """Return one watched loop that waits for half of its time unless ``metrics`` say otherwise."""
     usual = {"wait_share": 0.5, "seconds": 100.0, "steps": 1000}
     return done("watch", {"loader": "DataLoader"}, None, 1, **{**usual, **metrics})
 
@@ -68,7 +72,7 @@ STARTS = {"epoch_start_share": 0.4, "epoch_start_s": 0.1, "time_to_first_batch_s
 
 
 def test_the_starts_of_epochs_are_a_cause_of_their_own() -> None:
-    """What preparing and reading take is counted without them, so that the causes add up."""
+    """Preparing and reading are counted without the starts, so that the causes add up."""
     trials = together(
         loop("synthetic", 1000),
         loop("warm", 250, metrics=STARTS),
@@ -77,7 +81,8 @@ def test_the_starts_of_epochs_are_a_cause_of_their_own() -> None:
     result = analysed(trials)
     by_name = {finding.code: finding for finding in result.findings}
     starts = by_name["epoch-starts"]
-    # A sample takes 1 ms, 4 ms of which 1.6 ms are starts, and 5 ms.
+    # A sample takes 1 ms on the device, 4 ms with input warm (1.6 ms of them are starts), and
+    # 5 ms with input cold.
     assert starts.share == pytest.approx(0.32, rel=0.05)
     assert starts.evidence.endswith(
         "of the time with input warm: 2 s for the first batch, 0.1 s for each later start"
@@ -86,14 +91,13 @@ def test_the_starts_of_epochs_are_a_cause_of_their_own() -> None:
     assert by_name["slow-disk"].share == pytest.approx(0.2, rel=0.05)
     assert result.loop is not None
     assert result.loop.loss is not None
-    causes = [
-        by_name[code].share or 0.0 for code in by_name if RULES[by_name[code].code].kind == "cause"
-    ]
-    assert sum(causes) == pytest.approx(result.loop.loss.median, rel=0.02)
+    causes = [finding for finding in result.findings if RULES[finding.code].kind == "cause"]
+    lost_share = sum(finding.share or 0.0 for finding in causes)
+    assert lost_share == pytest.approx(result.loop.loss.median, rel=0.02)
 
 
 def test_starts_of_epochs_that_take_little_are_no_cause() -> None:
-    """Below 5 %, and in a steady state, whose rate has no start."""
+    """Starts below 5 % are no cause, and a steady state has none."""
     for share in (0.04, 0.0):
         metrics = {**STARTS, "epoch_start_share": share}
         trials = together(loop("synthetic", 1000), loop("warm", 250, metrics=metrics))
@@ -111,7 +115,7 @@ def test_a_device_is_the_limit_where_starts_and_the_rest_are_each_little() -> No
 
 
 def test_the_start_of_an_epoch_behind_a_store_is_part_of_the_store() -> None:
-    """Its samples are fetched in that time: only a loop that reads from memory tells starts."""
+    """Samples are fetched in that time, so only a loop that reads from memory shows the starts."""
     trials = together(loop("synthetic", 1000), loop("store", 250, metrics=STARTS))
     codes = by_code(trials)
     assert "epoch-starts" not in codes
@@ -119,7 +123,7 @@ def test_the_start_of_an_epoch_behind_a_store_is_part_of_the_store() -> None:
 
 
 def test_copies_from_unpinned_memory_are_named_on_a_gpu_alone() -> None:
-    """A CPU copies nothing over a link."""
+    """The finding is for GPUs, since a CPU copies nothing over a link."""
     assert primary(ladder("copy", metrics=GPU)) == "unpinned-copy"
     assert primary(ladder("copy", metrics=GPU, pin_memory=True)) == "slow-copy"
 
@@ -151,7 +155,7 @@ def test_a_store_is_slow_by_latency_or_by_bandwidth(
 
 
 def test_the_first_byte_decides_nothing() -> None:
-    """Without points of the probe the result says so, and how to measure them."""
+    """A run without points of the probe says so, and names the keys that measure them."""
     seen = {"store_first_byte_s": 0.4, "store_get_s": 0.5}
     result = analysed(loop("synthetic", 1000), loop("warm", 990), loop("store", 300, metrics=seen))
     (first,) = [finding for finding in result.findings if finding.primary]
@@ -163,7 +167,7 @@ def test_the_first_byte_decides_nothing() -> None:
 
 
 def test_a_probe_of_another_store_says_nothing_of_this_one() -> None:
-    """The bucket of the data is another one."""
+    """The probe is not used as evidence if the data are in another bucket."""
     elsewhere = {"object_store": {"targets": [{"label": "s3", "uri": "s3://elsewhere/x"}]}}
     assert "slow-store" in by_code(STORE_LOOP, probe(FLAT), **elsewhere)
     settings = {"data": {"shards": "s3://elsewhere/imagenet"}, **elsewhere}
@@ -171,7 +175,7 @@ def test_a_probe_of_another_store_says_nothing_of_this_one() -> None:
 
 
 def test_a_store_that_refuses_comes_before_its_latency() -> None:
-    """Requests are what it has too many of."""
+    """A store that refuses requests is named as throttling, however long they take."""
     seen = {"store_refused": 5, "store_requests": 95, "store_first_byte_s": 0.4, "store_get_s": 0.5}
     trials = [*loop("synthetic", 1000), *loop("warm", 990), *loop("store", 300, metrics=seen)]
     assert primary(trials) == "store-throttles"
@@ -179,7 +183,7 @@ def test_a_store_that_refuses_comes_before_its_latency() -> None:
 
 @pytest.mark.parametrize(("form", "code"), [("files", "tiny-files"), ("shards", "slow-disk")])
 def test_small_files_are_named_only_where_files_were_opened(form: str, code: str) -> None:
-    """Shards hold hundreds of samples."""
+    """A loop over shards is not told about small files, since a shard holds hundreds of samples."""
     trials = together(
         *(loop("synthetic", 1000, form=form), loop("warm", 990, form=form)),
         loop("cold", 300, form=form, metrics={"mean_object_bytes": 40_000}),
@@ -200,7 +204,7 @@ def test_small_files_are_named_only_where_files_were_opened(form: str, code: str
 def test_without_a_warm_loop_the_loader_or_the_processors_tell(
     alone: float | None, busy: float | None, code: str
 ) -> None:
-    """What the loader gives from memory decides, else how busy the CPUs were."""
+    """The rate of the loader from memory decides; without it, how busy the CPUs were."""
     loaders = [] if alone is None else loader(alone, 1)
     metrics = {} if busy is None else {"cpu_busy_share": busy}
     trials = [*loaders, *loop("synthetic", 1000), *loop("cold", 300, metrics=metrics)]
@@ -208,7 +212,7 @@ def test_without_a_warm_loop_the_loader_or_the_processors_tell(
 
 
 def test_other_programs_that_take_the_processors() -> None:
-    """They leave less than the loop would use."""
+    """Other programs are the finding if they leave the loop less than it would use."""
     seen = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
     result = analysed(loop("synthetic", 1000), loop("warm", 300, metrics=seen))
     (first,) = [finding for finding in result.findings if finding.primary]
@@ -230,14 +234,14 @@ def test_other_programs_that_take_the_processors() -> None:
     ],
 )
 def test_a_watched_loop_that_waits(metrics: dict[str, float], code: str) -> None:
-    """For what, as far as the machine's use tells."""
+    """The finding names the reason for the waiting as far as the machine's use shows it."""
     findings = by_code(watched(**metrics))
     assert code in findings
     assert findings[code].advice
 
 
 def test_a_watched_loop_whose_device_computes_meanwhile_loses_nothing() -> None:
-    """A host may wait while its GPU still works."""
+    """No waiting is reported if the GPU still computes while the host waits."""
     assert not {"waiting", "waiting-workers"} & by_code(watched(device_wait_share=0.01)).keys()
 
 
@@ -255,7 +259,7 @@ def test_loss_and_waiting_are_two_figures() -> None:
 
 
 def test_ranks_that_wait_for_a_slower_one_are_the_cause() -> None:
-    """They are the cause if that is half of the loss or more."""
+    """Waiting for a slower rank is the primary finding if it is half of the loss or more."""
     seen = {"devices": 2, "rank_uneven_share": 0.3, "rank_wait_s": [0.01, 0.05]}
     result = analysed(loop("synthetic", 1000), loop("warm", 550, metrics=seen))
     (first,) = [finding for finding in result.findings if finding.primary]
@@ -264,7 +268,7 @@ def test_ranks_that_wait_for_a_slower_one_are_the_cause() -> None:
 
 
 def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
-    """One waits; another has other parameters in the end."""
+    """Uneven ranks and ranks whose parameters differ in the end are two findings."""
     seen = {
         "devices": 2,
         "rank_uneven_share": 0.2,
@@ -277,7 +281,7 @@ def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
 
 
 def test_steps_that_stand_out_and_a_late_first_batch() -> None:
-    """The highest available quantile decides, and the latest first batch of all points."""
+    """The highest available quantile and the latest first batch of all points are the evidence."""
     seen = {"step_s_p50": 0.1, "step_s_p90": 0.5, "time_to_first_batch_s": 30.0}
     more = {"first_batch_listing_s": 25.0}
     findings = by_code(loop("synthetic", 1000), loop("warm", 900, metrics={**seen, **more}))
@@ -287,15 +291,10 @@ def test_steps_that_stand_out_and_a_late_first_batch() -> None:
 
 def test_probes_find_small_files_and_refusals() -> None:
     """Probes give the first finding if no loop was measured."""
-    layouts = [
-        done(
-            "layout",
-            {"data": f"{form}@disk", "access": form, "parallelism": 4},
-            WARM,
-            samples_per_s=r,
-        )
-        for form, r in (("files", 100.0), ("shards", 900.0))
-    ]
+    layouts = []
+    for form, rate in (("files", 100.0), ("shards", 900.0)):
+        layout = {"data": f"{form}@disk", "access": form, "parallelism": 4}
+        layouts.append(done("layout", layout, WARM, samples_per_s=rate))
     params: dict[str, Any] = {"store": "s", "client": "boto3", "operation": "get"}
     params |= {"object_bytes": 10**6, "connections": 4}
     refusing = done("object", params, None, mb_per_s=10.0, refused=5, requests=95)
@@ -305,8 +304,8 @@ def test_probes_find_small_files_and_refusals() -> None:
     assert "tiny-files" not in by_code(*layouts, loader(900, 1))
 
 
-def test_what_qualifies_a_run_is_said_of_the_loop_that_it_is_about() -> None:
-    """Repeats, cold that was not proved, data in memory, an emulated device, a suspended trial."""
+def test_a_qualifying_finding_names_its_loop() -> None:
+    """A finding that qualifies one loop names it; one that concerns the run names none."""
     resident = replace(WARM, cache_resident=True)
     trials = together(
         *(loop("synthetic", 1000), loop("cold", 500, cold=UNPROVED)),
@@ -320,13 +319,12 @@ def test_what_qualifies_a_run_is_said_of_the_loop_that_it_is_about() -> None:
 
 
 def test_repeats_that_scatter_are_flagged() -> None:
-    """The finding has their range; its confidence is low."""
-    trials = [*loop("synthetic", 1000), *loop("warm", 500)]
-    wild = [
-        replace(t, metrics={**t.metrics, "samples_per_s": rate})
-        for t, rate in zip(trials[6:], (226, 1900, 6449, 1936, 300, 2000), strict=True)
-    ]
-    result = analyse(run([*trials[:6], *wild]))
+    """The finding has the range of the repeats, and the confidence of the run is low."""
+    rates = (226, 1900, 6449, 1936, 300, 2000)
+    wild = []
+    for trial, rate in zip(loop("warm", 500), rates, strict=True):
+        wild.append(replace(trial, metrics={**trial.metrics, "samples_per_s": rate}))
+    result = analyse(run(loop("synthetic", 1000), wild))
     (scattered,) = [finding for finding in result.findings if finding.code == "scattered"]
     assert "226 to 6,449" in scattered.evidence
     assert result.confidence is not None
@@ -334,17 +332,13 @@ def test_repeats_that_scatter_are_flagged() -> None:
 
 
 def spread(source: str, rate: float, width: float, repeats: int = 6, **params: Any) -> list[Trial]:
-    """Repeats whose interval has a half-width of ``width`` times the rate."""
-    return [
-        replace(
-            t,
-            metrics={
-                **t.metrics,
-                "samples_per_s": rate * (1 + width * (2 * t.repeat / (repeats - 1) - 1)),
-            },
-        )
-        for t in loop(source, rate, repeats=repeats, **params)
-    ]
+    """Return repeats whose interval has a half-width of ``width`` times the rate."""
+    trials = []
+    for trial in loop(source, rate, repeats=repeats, **params):
+        position = 2 * trial.repeat / (repeats - 1) - 1  # It goes from -1 to 1.
+        metrics = {**trial.metrics, "samples_per_s": rate * (1 + width * position)}
+        trials.append(replace(trial, metrics=metrics))
+    return trials
 
 
 @pytest.mark.parametrize(
@@ -358,10 +352,9 @@ def spread(source: str, rate: float, width: float, repeats: int = 6, **params: A
     ],
 )
 def test_confidence_comes_from_the_interval(repeats: int, width: float, level: str) -> None:
-    """High needs six repeats and a half-width below 5 %, medium a half-width below 15 %."""
-    result = analysed(
-        loop("synthetic", 1000, repeats=repeats), spread("warm", 500, width, repeats=repeats)
-    )
+    """High needs six repeats and a half-width below 5 %; medium needs a half-width below 15 %."""
+    synthetic = loop("synthetic", 1000, repeats=repeats)
+    result = analysed(synthetic, spread("warm", 500, width, repeats=repeats))
     assert result.confidence is not None
     assert result.confidence.level == level
 
@@ -386,7 +379,7 @@ def test_confidence_about_storage_is_never_high_on_an_emulated_device() -> None:
 
 
 def test_a_rate_above_its_link_is_a_cache() -> None:
-    """The config gives the limit of the disk."""
+    """A rate above the limit that the config gives for the disk is a finding."""
     params: dict[str, Any] = {"target": "nvme", "operation": "read", "cache": "direct"}
     params |= {"pattern": "sequential"}
     params |= {"block_bytes": 2**20, "parallelism": 4}
@@ -398,7 +391,7 @@ def test_a_rate_above_its_link_is_a_cache() -> None:
 
 
 def test_storage_behind_a_target_qualifies_its_figures() -> None:
-    """Memory is no disk; NFS reads little ahead."""
+    """A target in memory, a network mount and a small read-ahead of NFS are findings."""
     params: dict[str, Any] = {"operation": "read", "pattern": "sequential", "cache": "warm"}
     params |= {"block_bytes": 2**20, "parallelism": 4}
     trials = [done("disk", {"target": name, **params}, WARM, mb_per_s=9.0) for name in ("a", "b")]
@@ -409,7 +402,7 @@ def test_storage_behind_a_target_qualifies_its_figures() -> None:
 
 
 def test_every_rule_has_its_own_words() -> None:
-    """Each code has one rule, with a source."""
+    """Each code has one rule with a condition and a source."""
     titles = [rule.title for rule in RULES.values()]
     assert all(rule.when and rule.source for rule in RULES.values())
     assert len(titles) > 35
@@ -429,7 +422,7 @@ def test_a_narrow_link_is_the_cause_also_where_starts_of_epochs_slow_the_loop(bu
 
 
 def test_large_starts_that_are_not_certain_do_not_make_the_device_the_limit() -> None:
-    """A loss of 30 % is no matter of the device, if starts of epochs take most of it."""
+    """The device is not named for a loss of 30 % of which starts of epochs take most."""
     trials = [*loop("warm", 700, metrics={**STARTS, "epoch_start_share": 0.29})]
     result = analysed(loop("synthetic", 1000), trials)
     assert "slow-device" not in {finding.code for finding in result.findings}

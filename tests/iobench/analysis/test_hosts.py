@@ -1,4 +1,4 @@
-"""Several hosts in the analysis: points, problems, findings, the verdict and the sizing."""
+"""The analysis of several hosts: points, problems, findings, the verdict and the sizing."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ Rates = Sequence[float | None]
 
 
 def on_hosts(trials: Sequence[Trial], rates: Rates, *, share: float = 1.0) -> list[Trial]:
-    """The same trials on several hosts, each with its own part of their rates; None: it failed.
+    """Return the same trials on several hosts.
 
-    ``share``: the part of the time in which all hosts measured.
+    Args:
+        trials: trials of one host.
+        rates: for each host, its rate as a multiple of the trials' own; None if the host failed.
+        share: the share of the time in which all hosts measured.
     """
     results = []
     for trial in trials:
@@ -47,15 +50,17 @@ def on_hosts(trials: Sequence[Trial], rates: Rates, *, share: float = 1.0) -> li
 
 
 def fewer(trials: Sequence[Trial], rates: Rates) -> list[Trial]:
-    """The same trials on a smaller number of hosts on purpose."""
-    return [
-        replace(trial, params={**trial.params, "hosts": len(rates)}, id=f"{trial.id}/{len(rates)}")
-        for trial in on_hosts(trials, rates)
-    ]
+    """Return the same trials as planned on this smaller number of hosts."""
+    count = len(rates)
+    planned = []
+    for trial in on_hosts(trials, rates):
+        params = {**trial.params, "hosts": count}
+        planned.append(replace(trial, params=params, id=f"{trial.id}/{count}"))
+    return planned
 
 
 def of_hosts(hosts: int, *trials: list[Trial], **config: Any) -> Result:
-    """A run on so many hosts."""
+    """Return a run of these trials on this number of hosts."""
     facts = tuple(HostFacts(host) for host in range(hosts))
     return replace(run(*trials, **config), hosts=facts)
 
@@ -64,7 +69,7 @@ GETS = probe({(8_000_000, 8): 30.0})
 
 
 def test_a_point_has_the_sum_and_the_slowest_host() -> None:
-    """Medians over repeats."""
+    """The sum, the slowest host and the spread of starts are medians over repeats."""
     (point,) = host_points(on_hosts(GETS, (1.0, 0.5, 1.5)))
     assert (point.hosts, point.planned_hosts, point.metric) == (3, 3, "mb_per_s")
     assert point.total.median == pytest.approx(90.0, rel=0.01)
@@ -75,19 +80,17 @@ def test_a_point_has_the_sum_and_the_slowest_host() -> None:
 
 
 def test_points_on_other_numbers_of_hosts_stand_apart() -> None:
-    """A missing host makes a point of another number of hosts as well."""
-    host_points_found = host_points(
-        [*on_hosts(GETS, (1.0, 1.0, None)), *fewer(GETS, (2.0,)), *on_hosts(GETS, (1.0, 1.0, 1.0))]
-    )
-    assert [(point.hosts, point.planned_hosts) for point in host_points_found] == [
-        (1, 1),
-        (2, 3),
-        (3, 3),
-    ]
+    """Trials on other numbers of hosts, or with a missing host, are points of their own."""
+    one_missing = on_hosts(GETS, (1.0, 1.0, None))
+    alone = fewer(GETS, (2.0,))
+    complete = on_hosts(GETS, (1.0, 1.0, 1.0))
+    points = host_points([*one_missing, *alone, *complete])
+    numbers = [(point.hosts, point.planned_hosts) for point in points]
+    assert numbers == [(1, 1), (2, 3), (3, 3)]
 
 
 def test_the_verdict_begins_with_all_hosts() -> None:
-    """Then follows what host 0 saw meanwhile."""
+    """The verdict gives the rate of all hosts, and then what host 0 saw meanwhile."""
     result = analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.9, 1.1))))
     message = "3 hosts together get 90 MB/s; the slowest, host 1, gets 27 MB/s."
     assert result.verdict.startswith(message)
@@ -112,7 +115,7 @@ def test_a_run_of_one_host_says_nothing_of_hosts() -> None:
 
 
 def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
-    """They would be taken for faster repeats."""
+    """Trials on fewer hosts are not taken for faster repeats."""
     two_hosts = on_hosts(GETS, (1.0, 1.0))
     alone = summarised(of_hosts(2, two_hosts)).summary
     both = summarised(of_hosts(2, two_hosts, fewer(GETS, (3.0,)))).summary
@@ -128,20 +131,21 @@ def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
         ((1.0, 1.0, 1.0), 0.7, "hosts-apart"),
     ],
 )
-def test_what_is_wrong_with_hosts_is_a_finding(rates: Rates, share: float, code: str) -> None:
+def test_faults_of_hosts_are_findings(rates: Rates, share: float, code: str) -> None:
     """A missing host, a slow host and hosts that measured at other times are findings."""
-    codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, rates, share=share))).findings}
+    findings = analyse(of_hosts(3, on_hosts(GETS, rates, share=share))).findings
+    codes = {finding.code for finding in findings}
     assert {"host-missing", "hosts-uneven", "hosts-apart"} & codes == {code}
 
 
 def test_even_hosts_that_measure_together_are_no_finding() -> None:
     """Differences within the usual spread are no finding."""
-    codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.85, 1.1)))).findings}
-    assert not {code for code in codes if code.startswith("host")}
+    findings = analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.85, 1.1)))).findings
+    assert not [finding for finding in findings if finding.code.startswith("host")]
 
 
 def test_a_missing_host_is_named_with_its_reason() -> None:
-    """The finding also has the number of the host's trials."""
+    """The message has the host, the number of trials without its result, and the reason."""
     (problem,) = host_problems([*on_hosts(GETS, (1.0, None)), *on_hosts(GETS, (1.0, 1.0))])
     assert problem.sentence == "host 1 has no result in 6 of 12 trials: it gave no result"
 
@@ -153,24 +157,24 @@ CURVE = {1: 100.0, 2: 190.0, 4: 300.0}
     ("rate", "hosts"), [(50.0, 1), (100.0, 1), (150.0, 2), (245.0, 3), (300.0, 4)]
 )
 def test_hosts_between_measured_numbers_are_interpolated(rate: float, hosts: int) -> None:
-    """The smallest number that gets the rate."""
+    """The result is the smallest number of hosts that reaches the rate."""
     assert HostCurve("store", CURVE, "").hosts_for(rate) == hosts
 
 
 def test_a_store_that_gives_all_hosts_no_more_is_never_enough() -> None:
-    """The law that was fitted to the measured numbers shows it."""
+    """The law fitted to the measured numbers shows that no number of hosts is enough."""
     full = HostCurve("store", {1: 100.0, 2: 110.0, 4: 112.0}, "")
     assert full.hosts_for(1000.0) is None
     assert full.hosts_for(111.0) == 3
 
 
 def test_one_measured_number_is_extrapolated_in_proportion() -> None:
-    """There is nothing else to go by."""
+    """The rate is assumed to be proportional to the hosts if one number was measured."""
     assert HostCurve("store", {3: 300.0}, "").hosts_for(1000.0) == 10
 
 
 def scaled(folder: Path, result: Result, *options: str) -> str:
-    """What ``iobench scale`` prints."""
+    """Return what ``iobench scale`` prints for a result."""
     (folder / "result.json").write_bytes(result.to_json())
     done = CliRunner().invoke(app, ["scale", str(folder), *options])
     assert done.exit_code == 0, done.output
@@ -178,9 +182,9 @@ def scaled(folder: Path, result: Result, *options: str) -> str:
 
 
 def result_of_hosts(rates: Mapping[int, float]) -> Result:
-    """A loop that reads a store, and the probe of the store on these numbers of hosts.
+    """Return a run with a loop that reads a store, and with the probe of the store.
 
-    ``rates``: the sum in MB/s by the number of hosts.
+    ``rates`` holds the probe's sum over all hosts in MB/s, by the number of hosts.
     """
     most = max(rates)
     trials = [loader(4000, 2), loop("synthetic", 2000), loop("store", 500)]
@@ -194,9 +198,9 @@ def result_of_hosts(rates: Mapping[int, float]) -> Result:
 
 
 def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:
-    """The output says from which number of hosts on it is extrapolated."""
+    """The output has the measured curve and says from how many hosts on it is extrapolated."""
     result = result_of_hosts({1: 80.0, 2: 160.0, 4: 240.0})
-    rate = 4000  # 2 devices that consume 2,000 samples/s each: 160 MB/s of 40 kB
+    rate = 4000  # Two devices consume 2,000 samples/s of 40 kB each, which are 160 MB/s.
     assert rate * SAMPLE_BYTES == 160e6
     output = scaled(tmp_path, result, "--devices", "2")
     line = next(line for line in output.splitlines() if "together" in line)
@@ -208,7 +212,7 @@ def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:
 
 
 def test_scale_says_where_no_number_of_hosts_is_enough(tmp_path: Path) -> None:
-    """A store that gives four hosts what it gives one."""
+    """A store that gives four hosts what it gives one is never enough."""
     output = scaled(tmp_path, result_of_hosts({1: 80.0, 2: 81.0, 4: 82.0}), "--devices", "64")
     assert "No number of hosts is enough: the store does not get faster." in output
     assert "no number of hosts gets the rate, extrapolated beyond 4 measured hosts" in output

@@ -1,4 +1,4 @@
-"""Loops: one loss, its parts, rates by input."""
+"""The figures of training loops: one loss, its parts, and rates by input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.iobench.analysis.made import GPU, UNPROVED, analysed, loop, run, toge
 
 
 def test_the_loss_is_one_figure_everywhere() -> None:
-    """1 - au_ceiling; the ladder's stall and the parts of a step add up to it."""
+    """The loss is 1 - au_ceiling, and the ladder's stall and the parts of a step add up to it."""
     loop_figures = analysed(loop("synthetic", 1000), loop("warm", 500), loop("cold", 250))
     assert loop_figures.loop is not None
     loss, share = loop_figures.loop.loss, loop_figures.loop.au_ceiling
@@ -29,18 +29,17 @@ def test_the_loss_is_one_figure_everywhere() -> None:
     (ladder,) = loop_figures.summary["ladder"]
     assert ladder["stall_share"]["median"] == pytest.approx(loss.median)
     parts = step_parts(loop_figures.loop)
-    assert sum(part.share for part in parts if part.name != "device") == pytest.approx(
-        loss.median, abs=0.01
-    )
+    lost_share = sum(part.share for part in parts if part.name != "device")
+    assert lost_share == pytest.approx(loss.median, abs=0.01)
 
 
 @given(st.lists(st.floats(0.001, 1.0), min_size=2, max_size=7))
 def test_no_part_of_a_step_exceeds_the_loss(seconds: list[float]) -> None:
     """This holds even if a rung took less time than the one above it."""
     rungs = ("synthetic", *RUNGS[1 : len(seconds) - 1], "cold")
-    trials = [
-        t for rung, s in zip(rungs, seconds, strict=True) for t in loop(rung, 1 / s, repeats=1)
-    ]
+    trials = []
+    for rung, sample_s in zip(rungs, seconds, strict=True):
+        trials += loop(rung, 1 / sample_s, repeats=1)
     (loop_figures,) = training_loops(trials)
     parts = step_parts(loop_figures)
     assert math.isclose(sum(part.share for part in parts), 1.0)
@@ -52,18 +51,15 @@ def test_no_part_of_a_step_exceeds_the_loss(seconds: list[float]) -> None:
 
 
 def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
-    """In JSON and in the parts of a step, which still add up to the loss."""
+    """The JSON object and the parts of a step have the rung, and the parts still add up."""
     metrics = {"epoch_start_share": 0.4}
     trials = together(loop("synthetic", 1000), loop("warm", 250, metrics=metrics))
     (loop_figures,) = training_loops(trials)
     entry = ladder_entry(loop_figures)
     assert entry["path"] == ["synthetic", "start", "warm"]
     rung = entry["rungs"][1]
-    assert (rung["words"], rung["input"], rung["above"]) == (
-        "+ start of each epoch",
-        "warm",
-        "synthetic",
-    )
+    assert rung["words"] == "+ start of each epoch"
+    assert (rung["input"], rung["above"]) == ("warm", "synthetic")
     assert rung["seconds_per_sample"]["median"] == pytest.approx(1e-3 + 0.4 * 4e-3, rel=0.01)
     assert "start" not in entry["not_measured"]
     parts = {part.name: part.share for part in step_parts(loop_figures)}
@@ -87,7 +83,7 @@ def test_preparing_and_fetching_are_split_by_a_warm_loop() -> None:
 
 
 def test_the_verdict_is_of_the_first_loop_whose_device_was_measured() -> None:
-    """Named where there are several."""
+    """The verdict names the loop if there are several."""
     loop_figures = analysed(
         loop("warm", 100, group="a"),
         loop("synthetic", 400, group="b"),
@@ -99,7 +95,7 @@ def test_the_verdict_is_of_the_first_loop_whose_device_was_measured() -> None:
 
 
 def test_a_loop_without_its_devices_rate_says_so() -> None:
-    """Waiting in next() is what is known of it."""
+    """The verdict says that the rate is missing, and the finding has the share of waiting."""
     loop_figures = analysed(loop("warm", 100, metrics={"wait_share": 0.7, "cpu_busy_share": 0.9}))
     assert "its device's rate was not measured" in loop_figures.verdict
     assert loop_figures.findings[0].share == pytest.approx(0.7)

@@ -1,4 +1,4 @@
-"""The pass mark of MLPerf Storage stands beside its own workloads, with its other rules."""
+"""The pass mark and the other rules of MLPerf Storage apply to its own workloads only."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ MEMORY = {"environment": {"memory_bytes": 30 * 10**9}}
 def emulated(
     preset: str, au: float, *, batch_size: int = 400, model: str = "resnet50", **how: Any
 ) -> list[Trial]:
-    """A loop on an emulated device, with an AU and what else MLPerf Storage asks for."""
+    """Return a loop on an emulated device that keeps all rules of MLPerf Storage, with this AU."""
     metrics = {**KEEPS_ALL, "au_mlperf": au, **how.pop("metrics", {})}
     settings: dict[str, Any] = {"preset": preset, "batch_size": batch_size, "model": model, **how}
     return loop("cold", 1000, metrics=metrics, **settings)
 
 
 def requirements(*parts: list[Trial], **how: Any) -> dict[str, bool | None]:
-    """Whether the first loop meets each rule."""
+    """Return for each rule whether the first loop meets it; None if that is unknown."""
     (mark,) = analysed(*parts, **{**MEMORY, **how}).summary["mlperf_storage"]
     return {requirement["rule"]: requirement["is_met"] for requirement in mark["requirements"]}
 
 
 @pytest.mark.parametrize("preset", ["V100", "A100", "H100", "V100-mxnet-64", None])
 def test_no_other_loop_has_a_pass_mark(preset: str | None) -> None:
-    """A tuned step, a rate of one's own and a real device are no workload of MLPerf Storage."""
+    """A tuned step, a user's rate and a real device are no workloads of MLPerf Storage."""
     how: dict[str, Any] = {"preset": preset} if preset else {}
     assert analysed(loop("cold", 1000, **how)).summary["mlperf_storage"] == []
 
 
 def test_a_loop_may_keep_all_rules() -> None:
-    """Six repeats are a run to warm up and five that count."""
+    """A loop with six repeats keeps all rules: one run to warm up, and five runs that count."""
     (mark,) = analysed(emulated("H100-mlperf", 0.95), **MEMORY).summary["mlperf_storage"]
     assert (mark["device"], mark["model"], mark["is_met"]) == ("H100-mlperf", "ResNet-50", True)
     rules = " ".join(requirement["rule"] for requirement in mark["requirements"])
@@ -77,7 +77,7 @@ def test_the_mark_is_that_of_the_workload(
     ],
 )
 def test_each_rule_that_is_not_kept_is_named(how: dict[str, Any], rule: str) -> None:
-    """The others are still kept, whatever the AU is."""
+    """Only the broken rule is reported, whatever the AU is."""
     rules_met = requirements(emulated("H100-mlperf", 0.95, **how))
     assert rules_met.pop(rule) is False
     assert all(rules_met.values())
@@ -95,7 +95,7 @@ def test_the_worst_run_that_counts_decides() -> None:
     assert mark["is_met"] is False
 
 
-def test_what_is_not_known_is_not_met() -> None:
-    """Memory that the run did not record leaves its rule open."""
+def test_a_rule_about_unknown_memory_is_not_judged() -> None:
+    """A rule about memory is neither kept nor broken if the run did not record the memory."""
     rules_met = requirements(emulated("H100-mlperf", 0.95), environment={})
     assert rules_met["data of at least 5 times the memory of the hosts"] is None

@@ -1,4 +1,4 @@
-"""What a run recommends, first of all in four cases of which the right answer is known."""
+"""What a run recommends, first in four cases whose right answer is known."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ from tests.iobench.analysis.made import (
     together,
 )
 
-ONE_WORKER = together(
-    *(loader(900, 1), loader(1440, 2)), *(loop("synthetic", 2000), loop("warm", 880))
-)
+LOADERS = together(loader(900, 1), loader(1440, 2))
+ONE_WORKER = together(LOADERS, loop("synthetic", 2000), loop("warm", 880))
 RECORDS: dict[str, Any] = {"loader": "torch-map"}
 FAR_STORE = together(
     loader(900, 1),
@@ -37,23 +36,22 @@ FAR_STORE = together(
     loader(17, 1, data="shards@s3", **RECORDS),
     loader(70, 4, data="shards@s3", **RECORDS),
     loader(730, 1, data="shards@s3"),
-    *(loop("synthetic", 2000, **RECORDS), loop("store", 16.6, **RECORDS)),
+    loop("synthetic", 2000, **RECORDS),
+    loop("store", 16.6, **RECORDS),
 )
 DECODE_BOUND = together(
     loader(600, 2, data="originals@disk"),
     loader(900, 2),
-    *(loop("synthetic", 2000, form="originals", workers=2),),
-    *(loop("warm", 595, form="originals", workers=2),),
+    loop("synthetic", 2000, form="originals", workers=2),
+    loop("warm", 595, form="originals", workers=2),
 )
-SLOW_DEVICE = together(
-    *(loader(900, 1), loader(1440, 2)), *(loop("synthetic", 200), loop("warm", 199))
-)
+SLOW_DEVICE = together(LOADERS, loop("synthetic", 200), loop("warm", 199))
 
 
-def gain(recommendations: Estimate | None) -> float:
-    """Its median."""
-    assert recommendations is not None
-    return recommendations.median
+def gain(estimate: Estimate | None) -> float:
+    """Return the median of a gain."""
+    assert estimate is not None
+    return estimate.median
 
 
 def test_one_worker_on_two_processors() -> None:
@@ -71,7 +69,7 @@ def test_one_worker_on_two_processors() -> None:
 
 
 def test_a_store_far_away_read_record_by_record() -> None:
-    """Reading in sequence or a local copy, either of which gains far more than workers do."""
+    """Sequential reading or a local copy comes first; either gains far more than workers do."""
     result = analysed(FAR_STORE)
     first = result.advice.changes[0]
     assert first.setting in ("loader", "stage")
@@ -82,7 +80,7 @@ def test_a_store_far_away_read_record_by_record() -> None:
 
 
 def test_a_decode_bound_loop() -> None:
-    """Smaller images, then more processors; storage is not mentioned."""
+    """Smaller images come first, then more processors; storage is not mentioned."""
     resize, more = analysed(DECODE_BOUND).advice.changes
     assert (resize.setting, resize.value) == ("resize", 256)
     assert gain(resize.gain) == pytest.approx(1.5, rel=0.02)
@@ -92,7 +90,7 @@ def test_a_decode_bound_loop() -> None:
 
 
 def test_a_device_slower_than_its_input() -> None:
-    """Nothing to change, and nothing named that would gain 1.00 times."""
+    """No change is recommended; settings that would gain nothing are listed as such."""
     result = analysed(SLOW_DEVICE)
     assert result.advice.changes == ()
     assert "workers" in result.advice.without_effect
@@ -101,7 +99,7 @@ def test_a_device_slower_than_its_input() -> None:
 
 
 def test_measured_loops_decide_before_predictions() -> None:
-    """A loop with two workers was run: its rate is the gain, within rounds."""
+    """The gain of two workers is the measured one if a loop with two workers was run."""
     second = loop("warm", 1100, group="two", workers=2)
     (first, *_) = analysed(ONE_WORKER, second).advice.changes
     assert first.setting == "workers"
@@ -148,7 +146,7 @@ def test_the_command_measures_the_loader_that_the_config_has() -> None:
 
 
 def test_workers_that_a_run_left_out_as_useless_are_not_measured_again() -> None:
-    """Two brought nothing over one, so that four were skipped."""
+    """Two workers brought nothing over one, so four were skipped and are not recommended."""
     skipped = [
         replace(trial, status="skipped", reason="2 workers brought +0.5% (more_workers_gain)")
         for trial in loader(900, 4)
@@ -163,21 +161,19 @@ CURVE = together(loader(400, 1), loader(780, 2), loader(1480, 4))
 
 
 def test_three_measured_numbers_of_workers_predict_twice_the_largest_at_most() -> None:
-    """The interval shows the extrapolation on 32 CPUs."""
+    """On 32 CPUs 8 workers are predicted from 4, with an interval that shows the extrapolation."""
     trials = [CURVE, loop("synthetic", 9000), loop("warm", 398)]
-    (first, *_) = analysed(*trials, processors=32).advice.changes
+    first = analysed(*trials, processors=32).advice.changes[0]
     assert (first.setting, first.value, first.basis) == ("workers", 8, "predicted")
     assert first.gain is not None
     assert first.gain.low < 0.85 * first.gain.median
     assert 4 < first.gain.median < 8
-    (first, *_) = analysed(*trials, processors=6).advice.changes
-    assert first.value == 6
-    (first, *_) = analysed(*trials, processors=4).advice.changes
-    assert first.value == 4
+    assert analysed(*trials, processors=6).advice.changes[0].value == 6
+    assert analysed(*trials, processors=4).advice.changes[0].value == 4
 
 
 def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
-    """Each worker needs three GB, and the machine has 16."""
+    """Each worker needs 3 GB, so a machine with 16 GB has too little memory for eight."""
     curve = [
         replace(trial, metrics={**trial.metrics, "memory_bytes": 3e9 * trial.params["workers"]})
         for trial in CURVE
@@ -191,7 +187,7 @@ def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
 
 
 def test_more_processors_need_the_curve_and_have_an_interval() -> None:
-    """No number of CPUs is named without three counts up to the CPUs."""
+    """A number of CPUs is named only if three counts of workers up to the CPUs were measured."""
     trials = [loop("synthetic", 9000, workers=4), loop("warm", 1470, workers=4)]
     (first,) = analysed(CURVE, *trials, processors=4).advice.changes
     assert (first.setting, first.basis, first.value) == ("processors", "predicted", 8)
@@ -207,7 +203,7 @@ def test_more_processors_need_the_curve_and_have_an_interval() -> None:
 
 
 def test_the_remedy_of_the_cause_comes_before_a_small_gain() -> None:
-    """Other programs take the CPUs: they are stopped before a worker is added."""
+    """If other programs take the CPUs, stopping them comes before another worker."""
     seen = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
     crowded = [loop("synthetic", 2000, workers=2), loop("warm", 300, workers=2, metrics=seen)]
     third = loop("warm", 309, group="three", workers=3, metrics=seen)
@@ -220,28 +216,24 @@ def test_the_remedy_of_the_cause_comes_before_a_small_gain() -> None:
 
 
 def test_a_change_whose_interval_reaches_1_is_not_recommended() -> None:
-    """1.05 (1.00 to 1.14) is no advice."""
+    """A gain of 1.05 (1.00 to 1.14) is not recommended."""
     gains = [1.003, 1.02, 1.05, 1.06, 1.1, 1.14]
-    more = [
-        replace(trial, metrics={**trial.metrics, "samples_per_s": 800 * gains[trial.repeat]})
-        for trial in loop("warm", 800, group="two", workers=2)
-    ]
+    more = []
+    for trial in loop("warm", 800, group="two", workers=2):
+        rate = 800 * gains[trial.repeat]
+        more.append(replace(trial, metrics={**trial.metrics, "samples_per_s": rate}))
     steady = [replace(t, metrics={**t.metrics, "samples_per_s": 800}) for t in loop("warm", 800)]
     result = analysed(loop("synthetic", 2000), steady, more)
     assert "workers" in result.advice.without_effect
 
 
 def test_behind_a_narrow_link_smaller_images_or_a_nearer_copy_come_first() -> None:
-    """More workers share the same link."""
+    """More workers have no effect, since they share the same link."""
     flat = {(8_000_000, 1): 11.8, (8_000_000, 4): 12.0, (8_000_000, 16): 12.0}
-    trials = together(
-        *(loader(rate, n) for rate, n in ((900, 1), (1700, 2), (1710, 4))),
-        *(loader(rate, n, data="shards@s3") for rate, n in ((285, 1), (295, 2), (299, 4))),
-        loop("synthetic", 2000, workers=2),
-        loop("store", 293, workers=2),
-        probe(flat),
-    )
-    result = analysed(trials, **PROBED)
+    local = [loader(rate, n) for rate, n in ((900, 1), (1700, 2), (1710, 4))]
+    remote = [loader(rate, n, data="shards@s3") for rate, n in ((285, 1), (295, 2), (299, 4))]
+    loops = [loop("synthetic", 2000, workers=2), loop("store", 293, workers=2)]
+    result = analysed(*local, *remote, *loops, probe(flat), **PROBED)
     assert result.findings[0].code == "slow-store-bandwidth"
     assert result.advice.changes[0].setting in ("stage", "resize")
     assert "workers" in result.advice.without_effect
@@ -254,13 +246,13 @@ def test_behind_a_narrow_link_smaller_images_or_a_nearer_copy_come_first() -> No
 def test_a_store_is_predicted_with_the_connections_of_the_loader(
     name: str, workers: int, connections: int
 ) -> None:
-    """Two windows of a sequential worker, 32 ranges of a worker that reads single samples."""
+    """A sequential worker reads two windows at a time, a worker of single samples 32 ranges."""
     params = {"loader": name, "workers": workers, "batch_size": 64}
     assert connections_of(params) == connections
 
 
 def test_the_probe_predicts_a_loop_by_its_connections() -> None:
-    """Two workers have four windows under way: the point with four connections counts."""
+    """Two workers have four windows under way, so the point with four connections counts."""
     rates = {(8_000_000, 1): 4.0, (8_000_000, 2): 8.0, (8_000_000, 4): 16.0, (8_000_000, 8): 31.0}
     trials = [loader(1700, 2), loop("synthetic", 2000, workers=2), loop("store", 390, workers=2)]
     (check,) = analysed(*trials, probe(rates), **PROBED).checks
@@ -275,7 +267,7 @@ def test_the_probe_predicts_a_loop_by_its_connections() -> None:
 def test_a_model_that_misses_the_loop_predicts_nothing(
     workers: int, rate: float, change: str
 ) -> None:
-    """The change is still named, and that no gain is predicted."""
+    """The change is still named, without a predicted gain."""
     fast, slow = loop("synthetic", 2000, workers=workers), loop("warm", 500, workers=workers)
     result = analysed(loader(900, 1), loader(1440, 2), fast, slow)
     (first, *_) = result.advice.changes
@@ -284,34 +276,33 @@ def test_a_model_that_misses_the_loop_predicts_nothing(
 
 
 def test_a_loop_that_computes_on_its_workers_processors_is_not_modelled_untested() -> None:
-    """More workers would take the processors that train."""
+    """No gain is predicted, since more workers would take the CPUs that train."""
     cpu = {"device": "Xeon, 2 threads"}
     result = analysed(loop("synthetic", 900, metrics=cpu), loop("warm", 300, metrics=cpu))
     assert all(change.gain is None for change in result.advice.changes)
 
 
 def test_later_gains_are_on_top_of_those_before() -> None:
-    """Both changes together feed the device: the second gains what the first left."""
+    """The second gain is what the first change left until both together feed the device."""
     trials = together(
-        *(loader(900, 1), loader(1440, 2)),
-        *(loader(500, 1, data="originals@disk"), loader(900, 2, data="originals@disk")),
+        LOADERS,
+        loader(500, 1, data="originals@disk"),
+        loader(900, 2, data="originals@disk"),
         loop("synthetic", 1440, form="originals"),
         loop("warm", 500, form="originals"),
     )
     changes = analysed(trials).advice.changes
-    rates = [change.rate for change in changes if change.setting != "processors"]
-    assert [change.setting for change in changes][:2] in (
-        ["workers", "resize"],
-        ["resize", "workers"],
-    )
-    assert rates[1] == pytest.approx(1440, rel=0.03)
+    assert {change.setting for change in changes[:2]} == {"workers", "resize"}
+    assert changes[1].rate == pytest.approx(1440, rel=0.03)
 
 
 def test_files_are_packed_where_shards_of_the_same_images_are_faster() -> None:
-    """Only loaders of one framework are compared."""
+    """Files are compared with shards of the same framework only."""
     folder: dict[str, Any] = {"loader": "torch-folder", "data": "files@disk"}
     trials = together(
-        *(loader(400, 1, **folder), loader(900, 1), loader(2000, 1, loader="tf-data")),
+        loader(400, 1, **folder),
+        loader(900, 1),
+        loader(2000, 1, loader="tf-data"),
         loop("synthetic", 2000, loader="torch-folder", form="files"),
         loop("warm", 398, loader="torch-folder", form="files"),
     )
@@ -322,7 +313,7 @@ def test_files_are_packed_where_shards_of_the_same_images_are_faster() -> None:
 
 
 def test_given_shards_are_not_resized() -> None:
-    """What they were made of is not known."""
+    """Resizing is not recommended if the source of the shards is unknown."""
     settings = {"data": {"shards": "/shards", "source": None}}
     result = analysed(
         loader(900, 1), loader(1800, 1, data="shards-224px@disk"), ONE_WORKER, **settings
@@ -331,17 +322,19 @@ def test_given_shards_are_not_resized() -> None:
 
 
 def test_images_are_not_stored_smaller_than_the_model_takes() -> None:
-    """They would be enlarged again."""
+    """Images smaller than the model's input are not recommended, since they would be enlarged."""
     trials = together(loader(3000, 1, data="shards-128px@disk"), ONE_WORKER)
     assert "resize" not in {change.setting for change in analysed(trials).advice.changes}
 
 
 @pytest.mark.parametrize("name", ["tf-data", "mxnet-record"])
 def test_other_frameworks_are_not_told_what_torch_can_do(name: str) -> None:
-    """No script argument, no loader, no shard size for random reads."""
+    """The advice names no argument of a DataLoader and no other loader."""
     trials = together(
-        *(loader(900, 1, loader=name), loader(1440, 2, loader=name)),
-        *(loop("synthetic", 2000, loader=name), loop("store", 100, loader=name)),
+        loader(900, 1, loader=name),
+        loader(1440, 2, loader=name),
+        loop("synthetic", 2000, loader=name),
+        loop("store", 100, loader=name),
         loader(100, 1, loader=name, data="shards@s3"),
     )
     for change in analysed(trials).advice.changes:
@@ -350,16 +343,13 @@ def test_other_frameworks_are_not_told_what_torch_can_do(name: str) -> None:
 
 
 def test_pinned_memory_is_for_gpus() -> None:
-    """It is not recommended for an emulated device, which copies nothing."""
+    """Pinned memory is not proposed for an emulated device, which copies nothing."""
     pinned = loader(1000, 1, pin_memory=True)
-    of = {False: analysed(ONE_WORKER, pinned), True: None}
-    advice = of[False]
-    assert advice is not None
-    assert "pin_memory" not in advice.advice.not_measured
-    gpu = together(
-        loader(900, 1), loop("synthetic", 2000, metrics=GPU), loop("warm", 880, metrics=GPU)
-    )
-    assert "pin_memory" in analysed(gpu).advice.not_measured
+    emulated = analysed(ONE_WORKER, pinned)
+    assert "pin_memory" not in emulated.advice.not_measured
+    gpu_loops = [loop("synthetic", 2000, metrics=GPU), loop("warm", 880, metrics=GPU)]
+    gpu = analysed(loader(900, 1), *gpu_loops)
+    assert "pin_memory" in gpu.advice.not_measured
 
 
 def test_the_primary_finding_has_the_first_recommendation() -> None:
@@ -374,7 +364,7 @@ def test_the_primary_finding_has_the_first_recommendation() -> None:
 
 
 def test_too_many_workers_are_named() -> None:
-    """The advice is the number of processors; no gain is predicted."""
+    """The advice is the number of CPUs, and no gain is predicted."""
     trials = together(loop("synthetic", 2000, workers=9), loop("warm", 1000, workers=9))
     findings = by_code(trials)["too-many-workers"]
     assert findings.recommendation is not None
@@ -390,21 +380,19 @@ def test_a_run_without_loops_advises_its_loader() -> None:
 
 
 def test_the_longest_stored_side_within_two_percent_is_taken() -> None:
-    """Pixels are not given up for nothing."""
+    """The larger of two sizes is recommended if the smaller one gains less than two per cent."""
     trials = together(
         loader(600, 2, data="originals@disk"),
-        *(
-            loader(rate, 2, data=f"shards-{side}px@disk")
-            for side, rate in ((320, 995), (256, 1000))
-        ),
-        *(loop("synthetic", 4000, form="originals", workers=2),),
-        *(loop("warm", 595, form="originals", workers=2),),
+        loader(995, 2, data="shards-320px@disk"),
+        loader(1000, 2, data="shards-256px@disk"),
+        loop("synthetic", 4000, form="originals", workers=2),
+        loop("warm", 595, form="originals", workers=2),
     )
     assert analysed(trials).advice.changes[0].value == 320
 
 
-def test_what_the_loop_gets_may_be_asked_of_another_group() -> None:
-    """Its keys are its own."""
+def test_advice_is_given_for_another_group() -> None:
+    """Advice for another group names the keys of that group."""
     from iobench.analysis.analyse import analyse
 
     other = together(loop("synthetic", 2000, group="b"), loop("warm", 880, group="b"))
@@ -414,7 +402,7 @@ def test_what_the_loop_gets_may_be_asked_of_another_group() -> None:
 
 
 def whole_epochs(start_s: float, epoch_s: float, epochs: int) -> dict[str, Any]:
-    """Metrics of so many epochs of 1,000 samples, of which the first begins with a start."""
+    """Return the metrics of ``epochs`` epochs of 1,000 samples, the first of which has a start."""
     return {
         "rate_rule": "epochs",
         "samples": 1_000 * epochs,
@@ -426,7 +414,7 @@ def whole_epochs(start_s: float, epoch_s: float, epochs: int) -> dict[str, Any]:
 
 
 def rate_over(start_s: float, epoch_s: float, epochs: int) -> float:
-    """Samples/s of so many epochs of 1,000 samples with one start."""
+    """Return the samples/s over ``epochs`` epochs of 1,000 samples with one start."""
     return 1_000 * epochs / (start_s + epochs * epoch_s)
 
 
@@ -447,7 +435,7 @@ def test_rates_are_compared_over_equal_numbers_of_epochs() -> None:
 
 
 def test_a_store_whose_probe_is_much_faster_leaves_preparing_as_the_cause() -> None:
-    """A loop on one worker gets 720 of the 3,000 samples/s that its two connections deliver."""
+    """Preparing is the cause if a loop gets 720 of 3,000 samples/s that its connections deliver."""
     rates = {(8_000_000, 1): 60.0, (8_000_000, 2): 120.0, (8_000_000, 4): 240.0}
     loaders = [loader(rate, n, data="shards@s3") for n, rate in ((1, 700), (2, 900), (4, 890))]
     loops = loop("synthetic", 5000), loop("store", 720)
@@ -458,9 +446,7 @@ def test_a_store_whose_probe_is_much_faster_leaves_preparing_as_the_cause() -> N
     assert gain(analysis.advice.changes[0].gain) == pytest.approx(900 / 700, rel=0.02)
 
 
-FLOAT32 = together(
-    loader(900, 2), *(loop("synthetic", 2000, workers=2), loop("warm", 880, workers=2))
-)
+FLOAT32 = together(loader(900, 2), loop("synthetic", 2000, workers=2), loop("warm", 880, workers=2))
 
 
 def test_uint8_is_recommended_with_the_gain_that_loaders_show() -> None:
@@ -475,13 +461,11 @@ def test_uint8_is_recommended_with_the_gain_that_loaders_show() -> None:
 
 
 def test_uint8_is_recommended_with_the_gain_that_loops_show() -> None:
-    """Where the CPU normalises, only a loop with uint8 shows what that costs."""
+    """If the CPU normalises, only a loop with uint8 shows what normalising costs."""
     cpu = {"device": "CPU, 2 threads"}
-    on_host = [
-        trial
-        for source, rate in (("synthetic", 2000), ("warm", 880))
-        for trial in loop(source, rate, workers=2, metrics=cpu)
-    ]
+    on_host = together(
+        loop("synthetic", 2000, workers=2, metrics=cpu), loop("warm", 880, workers=2, metrics=cpu)
+    )
     loaders = together(loader(900, 2), loader(1350, 2, normalise=False))
     alone = analysed(loaders, on_host).advice
     assert "normalise" in alone.not_measured
@@ -496,7 +480,7 @@ def test_uint8_is_recommended_with_the_gain_that_loops_show() -> None:
     "params", [{"consumer": "tensorflow", "loader": "tf-data"}, {"loader": "mxnet-record"}], ids=str
 )
 def test_uint8_is_not_recommended_to_loaders_without_it(params: dict[str, Any]) -> None:
-    """Only torch's loops and loaders that give uint8 are concerned."""
+    """The advice is for torch's loops with loaders that give uint8."""
     loops = (loop("synthetic", 2000, **params), loop("warm", 880, **params))
     name = params["loader"]
     alone = (loader(900, 1, loader=name), loader(1350, 1, loader=name, normalise=False))

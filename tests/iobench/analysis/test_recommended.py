@@ -1,4 +1,4 @@
-"""Every command and key that the product recommends exists."""
+"""Every command and every key that iobench recommends exists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = {"made", "run", "page", "result", "of", "and", "packages", "itself", "w
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Every string of the package, and the templates."""
+    """Yield the file name and the text of every string of the package and of every template."""
     for path in sorted(_FOLDER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -39,7 +39,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def options(program: str, name: str) -> set[str]:
-    """Those of a command; empty where there is no such command."""
+    """Return the options of a command; the set is empty if there is no such command."""
     app = {"dataprep": dataprep_app, "iobench": iobench_app}[program]
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     if name not in commands:
@@ -48,7 +48,7 @@ def options(program: str, name: str) -> set[str]:
 
 
 def test_commands_and_their_options_exist() -> None:
-    """The configs that the commands name exist, too."""
+    """Commands in all texts exist with their options, and so do the configs that they name."""
     seen = set()
     for where, text in texts():
         for program, name, rest in _COMMAND.findall(text):
@@ -63,29 +63,27 @@ def test_commands_and_their_options_exist() -> None:
 
 
 def all_changes() -> list[Recommendation]:
-    """Recommendations of many runs, those for causes included."""
-    runs = [
-        *(analysed(trials) for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND)),
-        analysed(loop("synthetic", 900, loader="torch-map"), loop("store", 30, loader="torch-map")),
-        analysed([trial for trial in FAR_STORE if trial.params.get("data") != "shards@disk"]),
-    ]
-    ladder = [("synthetic", 1000), ("copy", 700), ("collate", 500), ("augment", 300)]
-    rungs = [
-        trial
-        for source, rate in [*ladder, ("decode", 200), ("warm", 150)]
-        for trial in loop(source, rate, metrics=GPU, colour_jitter=True, pca_noise=True)
-    ]
-    runs.append(analysed(rungs))
-    actual = [change for run in runs for change in run.advice.changes]
-    assert {"workers", "loader", "resize", "normalise", "colour_jitter", "pin_memory"} <= {
-        change.setting for change in actual
-    }
-    return actual
+    """Return the recommendations of many runs, with the remedies of many causes."""
+    runs = [analysed(trials) for trials in (ONE_WORKER, FAR_STORE, DECODE_BOUND)]
+    synthetic = loop("synthetic", 900, loader="torch-map")
+    runs.append(analysed(synthetic, loop("store", 30, loader="torch-map")))
+    without_disk = [t for t in FAR_STORE if t.params.get("data") != "shards@disk"]
+    runs.append(analysed(without_disk))
+    rates = {"synthetic": 1000, "copy": 700, "collate": 500, "augment": 300}
+    rates |= {"decode": 200, "warm": 150}
+    ladder = []
+    for source, rate in rates.items():
+        ladder += loop(source, rate, metrics=GPU, colour_jitter=True, pca_noise=True)
+    runs.append(analysed(ladder))
+    changes = [change for run in runs for change in run.advice.changes]
+    settings = {change.setting for change in changes}
+    assert {"workers", "loader", "resize", "normalise", "colour_jitter", "pin_memory"} <= settings
+    return changes
 
 
 @pytest.mark.parametrize("change", all_changes(), ids=lambda change: change.setting)
 def test_keys_are_those_of_the_config(change: Recommendation) -> None:
-    """A config with the change is one that iobench takes."""
+    """iobench accepts a config with the recommended keys, and its code and command are valid."""
     training: dict[str, Any] = {"consumer": "paced", "preset": "A100", "colour_jitter": True}
     content: dict[str, object] = {"data": {}}
     for key, value in change.config.items():

@@ -1,4 +1,4 @@
-"""Accelerators fed, hosts for N of them, and what an epoch costs."""
+"""Sizing: how many accelerators a host feeds, hosts for N devices, and what an epoch costs."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ LOOP = together(loader(1500, 2), loop("synthetic", 2000), loop("cold", 1000))
 
 
 def disk(mb_per_s: float) -> list[Trial]:
-    """Direct reads of a device."""
+    """Return trials of the disk probe that read a target in direct mode."""
     params: dict[str, Any] = {"target": "here", "operation": "read", "pattern": "sequential"}
     params |= {"cache": "direct", "block_bytes": 2**20, "parallelism": 4}
     return done("disk", params, Cold("direct", "direct"), mb_per_s=mb_per_s)
 
 
-def asked(folder: Path, result: Result, *options: str, code: int = 0) -> str:
-    """What ``iobench scale`` prints of a saved run."""
+def scale_output(folder: Path, result: Result, *options: str, code: int = 0) -> str:
+    """Return what ``iobench scale`` prints for a saved run, and check its exit code."""
     (folder / "result.json").write_bytes(result.to_json())
     outcome = CliRunner().invoke(app, ["scale", str(folder), *options])
     assert outcome.exit_code == code, outcome.output
     return outcome.output
 
 
-def whole(*trials: list[Trial], **how: Any) -> Result:
-    """A run with a config that ``iobench run`` takes."""
+def run_with_config(*trials: list[Trial], **how: Any) -> Result:
+    """Return a run whose config has every key that ``iobench run`` stores."""
     config = BenchConfig().model_dump(mode="json")
     config.pop("data")
     return run(*trials, **{**config, **how})
 
 
 def test_a_host_feeds_fractions_of_accelerators() -> None:
-    """By the loop now, after the first change, by CPUs and by the disk; with what limits."""
+    """Rows are for the loop now and after the first change, for the CPUs and for the disk."""
     feeds = analysed(LOOP, disk(400)).feeds
     assert feeds is not None
     rows = {row.of: row.samples_per_s for row in feeds.rows}
@@ -57,7 +57,7 @@ def test_a_host_feeds_fractions_of_accelerators() -> None:
 
 
 def test_rates_of_accelerators_are_for_resnet50_alone() -> None:
-    """Other models are fed by the rate of the device that was measured."""
+    """Another model is compared with the device that was measured."""
     small = together(loop("synthetic", 2000, model="lenet"), loop("cold", 1000, model="lenet"))
     feeds = analysed(small).feeds
     assert feeds is not None
@@ -67,14 +67,14 @@ def test_rates_of_accelerators_are_for_resnet50_alone() -> None:
 
 
 def test_a_loop_at_its_devices_rate_may_feed_more() -> None:
-    """The device was the limit."""
+    """The row is a lower bound if the device was the limit."""
     feeds = analysed(loader(1500, 2), loop("synthetic", 500), loop("warm", 499)).feeds
     assert feeds is not None
     assert feeds.rows[0].at_least is True
 
 
 def test_rows_say_that_they_are_computed_and_from_what() -> None:
-    """No accelerator ran: samples/s were divided by a published rate, and one was predicted."""
+    """Rows of a run without accelerators are computed, and each names the rate that it divides."""
     result = analysed(loader(1500, 2), loader(750, 1), loop("synthetic", 2000), loop("warm", 700))
     assert result.feeds is not None
     hows = {row.of: (row.how, row.basis) for row in result.feeds.rows}
@@ -86,7 +86,7 @@ def test_rows_say_that_they_are_computed_and_from_what() -> None:
 
 
 def test_measured_rows_stand_before_computed_ones() -> None:
-    """They count only the accelerators that ran; the terminal gives them instead of a division."""
+    """Measured rows count the accelerators that ran, and the terminal shows them first."""
     result = analysed(LOOP)
     ran = FeedsRow("this host, side by side", 7_410, False, {"A100": 3}, "measured", "3 ranks")
     fed = feeds(result.supplies, result.loop, result.advice, measured=[ran])
@@ -110,7 +110,7 @@ def test_measured_rows_stand_before_computed_ones() -> None:
     ],
 )
 def test_rates_of_one_table_have_one_meaning(preset: str, model: str, names: list[str]) -> None:
-    """Tuned steps stand beside tuned steps, and MLPerf Storage's emulation beside itself."""
+    """Tuned steps stand beside tuned steps, and emulations of MLPerf Storage beside each other."""
     how: dict[str, Any] = {"preset": preset, "model": model}
     feeds = analysed(loop("synthetic", 2000, **how), loop("cold", 1000, **how)).feeds
     assert feeds is not None
@@ -118,25 +118,25 @@ def test_rates_of_one_table_have_one_meaning(preset: str, model: str, names: lis
 
 
 def test_hosts_for_devices(tmp_path: Path) -> None:
-    """By the part that is the scarcest; what was not measured is said."""
-    requests = asked(tmp_path, whole(LOOP, disk(400)), "--devices", "8")
-    assert "8 devices, emulated device: consume 16,000 img/s" in requests
-    assert "Hosts like this one: 11." in requests
-    assert "CPUs      1,500 img/s per host: the limit" in requests
-    assert (
-        "store     not measured (dataprep init, then iobench run configs/bench/s3.yaml)" in requests
-    )
-    assert "network   unknown: give limits.network_gbit_per_s" in requests
-    assert "This host feeds, for ResNet-50:" in requests
+    """The scarcest part decides; the output names what was not measured."""
+    output = scale_output(tmp_path, run_with_config(LOOP, disk(400)), "--devices", "8")
+    assert "8 devices, emulated device: consume 16,000 img/s" in output
+    assert "Hosts like this one: 11." in output
+    assert "CPUs      1,500 img/s per host: the limit" in output
+    remedy = "dataprep init, then iobench run configs/bench/s3.yaml"
+    assert f"store     not measured ({remedy})" in output
+    assert "network   unknown: give limits.network_gbit_per_s" in output
+    assert "This host feeds, for ResNet-50:" in output
 
 
 def test_a_named_device_has_its_published_rate(tmp_path: Path) -> None:
-    """Or one that is given."""
-    requests = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "A100", "--json")
-    assert json.loads(requests)["scale"]["images_per_s"] == 4 * 2470
-    requests = asked(tmp_path, whole(LOOP), "--devices", "4", "--device-rate", "100", "--json")
-    assert json.loads(requests)["scale"]["images_per_s"] == 400
-    refused = asked(tmp_path, whole(LOOP), "--device", "K80", code=2)
+    """The rate of ``--device`` is the published one, and ``--device-rate`` gives another."""
+    saved = run_with_config(LOOP)
+    output = scale_output(tmp_path, saved, "--devices", "4", "--device", "A100", "--json")
+    assert json.loads(output)["scale"]["images_per_s"] == 4 * 2470
+    output = scale_output(tmp_path, saved, "--devices", "4", "--device-rate", "100", "--json")
+    assert json.loads(output)["scale"]["images_per_s"] == 400
+    refused = scale_output(tmp_path, saved, "--device", "K80", code=2)
     assert "--device K80: known are V100, V100-mxnet-64" in refused
     assert "A100, A100-mlperf, H100, H100-mlperf, B200-mlperf" in " ".join(refused.split())
 
@@ -150,66 +150,69 @@ def test_a_named_device_has_its_published_rate(tmp_path: Path) -> None:
     ],
 )
 def test_scale_takes_every_rate_by_its_name(tmp_path: Path, device: str, rate: float) -> None:
-    """It says what the rate means and where it comes from."""
+    """The output says what the rate means and where it comes from."""
     options = ("--devices", "4", "--device", device)
-    content = json.loads(asked(tmp_path, whole(LOOP), *options, "--json"))["scale"]
+    content = json.loads(scale_output(tmp_path, run_with_config(LOOP), *options, "--json"))["scale"]
     assert content["images_per_s"] == pytest.approx(4 * rate)
     assert RATES[device].work_kind.value in content["rate"]
-    assert RATES[device].source in asked(tmp_path, whole(LOOP), *options)
+    assert RATES[device].source in scale_output(tmp_path, run_with_config(LOOP), *options)
 
 
 def test_scale_prices_the_accelerators(tmp_path: Path) -> None:
-    """At the price that stands beside the rate; where none is known, there is no line."""
-    requests = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "H100")
-    assert "price     $440.32 an hour for all devices: p5.48xlarge with 8 for $55.04" in requests
-    assert "as of 2026-01-19" in requests
-    requests = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "MI355-mlperf")
-    assert "for all devices" not in requests
-    assert "for all devices" not in asked(tmp_path, whole(LOOP), "--devices", "64")
+    """The price belongs to the rate; if none is known, there is no line."""
+    saved = run_with_config(LOOP)
+    output = scale_output(tmp_path, saved, "--devices", "64", "--device", "H100")
+    assert "price     $440.32 an hour for all devices: p5.48xlarge with 8 for $55.04" in output
+    assert "as of 2026-01-19" in output
+    output = scale_output(tmp_path, saved, "--devices", "64", "--device", "MI355-mlperf")
+    assert "for all devices" not in output
+    assert "for all devices" not in scale_output(tmp_path, saved, "--devices", "64")
 
 
 def test_scale_says_when_a_rate_is_of_another_model(tmp_path: Path) -> None:
-    """Hosts for RetinaNet cannot be taken from samples of ResNet-50."""
-    requests = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "B200-mlperf")
-    assert "the rate is of RetinaNet, but the run's loop trained ResNet-50" in requests
-    assert "the rate is of" not in asked(tmp_path, whole(LOOP), "--device", "H100-mlperf")
+    """A line warns if the rate is of RetinaNet and the run trained ResNet-50."""
+    saved = run_with_config(LOOP)
+    output = scale_output(tmp_path, saved, "--devices", "4", "--device", "B200-mlperf")
+    assert "the rate is of RetinaNet, but the run's loop trained ResNet-50" in output
+    output = scale_output(tmp_path, saved, "--device", "H100-mlperf")
+    assert "the rate is of" not in output
 
 
 def test_a_run_that_tells_nothing_is_a_wrong_request(tmp_path: Path) -> None:
-    """Exit code 2, with what is missing."""
-    requests = asked(tmp_path, whole(disk(400)), "--devices", "4", code=2)
-    assert "the rate of a device was not measured" in requests
+    """The exit code is 2, and the message names what is missing."""
+    output = scale_output(tmp_path, run_with_config(disk(400)), "--devices", "4", code=2)
+    assert "the rate of a device was not measured" in output
 
 
 def test_an_epoch_in_hours_and_dollars(tmp_path: Path) -> None:
     """The loss in hours is named beside the hours; ``cost`` is the same command."""
     options = ("--samples", "3600000", "--usd-per-h", "3", "--epochs", "2")
-    requests = asked(tmp_path, whole(LOOP), *options)
-    assert "cold    1 h an epoch, 30 min of it loss; $3.00 an epoch, $6.00 in all" in requests
+    output = scale_output(tmp_path, run_with_config(LOOP), *options)
+    assert "cold    1 h an epoch, 30 min of it loss; $3.00 an epoch, $6.00 in all" in output
     outcome = CliRunner().invoke(app, ["cost", str(tmp_path), *options, "--json"])
     (row,) = json.loads(outcome.output)["cost"]["rows"]
     assert row["usd"] == pytest.approx(3.0, rel=0.01)
 
 
 def test_requests_to_amazons_store_are_priced(tmp_path: Path) -> None:
-    """Whole objects or single samples, by what the loader reads."""
+    """Requests are counted by object or by sample, as the loader reads."""
     stores = {"data": {"kind": "aws-s3", "name": "Amazon S3"}}
     for name, gets in (("torch-iterable", 36_000), ("torch-map", 3_600_000)):
         trials = together(loop("synthetic", 2000, loader=name), loop("store", 1000, loader=name))
-        result = whole(trials, environment={"stores": stores})
-        requests = asked(tmp_path, result, "--samples", "3600000", "--json")
-        (row,) = json.loads(requests)["cost"]["rows"]
+        result = run_with_config(trials, environment={"stores": stores})
+        output = scale_output(tmp_path, result, "--samples", "3600000", "--json")
+        (row,) = json.loads(output)["cost"]["rows"]
         assert row["requests_usd"] == pytest.approx(gets * 0.0004 / 1000, rel=0.02)
 
 
 def test_a_device_that_is_the_limit_of_hosts(tmp_path: Path) -> None:
-    """More hosts than input needs."""
-    requests = asked(tmp_path, whole(LOOP), "--devices", "8", "--device-rate", "10")
-    assert "devices   1 per host: the limit" in requests
+    """The devices of a host can be the limit, so that more hosts are needed than for input."""
+    output = scale_output(tmp_path, run_with_config(LOOP), "--devices", "8", "--device-rate", "10")
+    assert "devices   1 per host: the limit" in output
 
 
-def test_what_the_config_asks_is_in_the_result() -> None:
-    """Under ``scale`` and ``cost``, as users have set them."""
+def test_the_summary_has_the_sizing_of_the_config() -> None:
+    """The summary has ``scale`` and ``cost`` if the config has these keys."""
     result = analysed(LOOP, scale={"devices": 8}, cost={"epochs": 3, "samples": 1000})
     assert result.summary["scale"]["hosts_needed"] == 11
     assert result.summary["cost"]["epochs"] == 3

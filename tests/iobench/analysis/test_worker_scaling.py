@@ -13,7 +13,7 @@ laws = st.builds(Scalability, st.floats(1, 1e4), st.floats(0, 0.5), st.floats(0,
 
 
 def measured(rates: dict[int, float], width: float = 0.0) -> dict[int, Estimate]:
-    """Rates with an interval of ``width`` to both sides."""
+    """Return estimates of these rates, whose intervals extend by ``width`` times the rate."""
     return {
         count: Estimate(rate, rate * (1 - width), rate * (1 + width), 0.97, 6)
         for count, rate in rates.items()
@@ -31,7 +31,7 @@ def test_the_law_is_found_again(law: Scalability, counts: list[int]) -> None:
 
 @given(laws, st.floats(0, 0.03))
 def test_the_interval_of_an_extrapolation_holds_the_truth(law: Scalability, width: float) -> None:
-    """It is wider than those of the rates that were measured."""
+    """The interval of the extrapolation is wider than those of the measured rates."""
     points = measured({count: law.rate(count) for count in (1, 2, 4)}, width)
     predicted_rate = rate_at_workers(points, 8, None)
     assert predicted_rate is not None
@@ -44,20 +44,20 @@ def test_the_interval_of_an_extrapolation_holds_the_truth(law: Scalability, widt
 
 @pytest.mark.parametrize("rates", [{1: 100.0}, {0: 100.0}, {1: 100.0, 2: 200.0}])
 def test_one_or_two_counts_predict_nothing_beyond_them(rates: dict[int, float]) -> None:
-    """Growth is not known."""
+    """One or two counts do not show how the rate grows."""
     assert rate_at_workers(measured(rates), 4, None) is None
     assert rate_at_workers(measured(rates), 4, 8) is None
 
 
 def test_no_prediction_goes_beyond_twice_the_largest_count() -> None:
-    """Four were measured: eight are predicted, nine are not."""
+    """If four workers were measured, eight are predicted and nine are not."""
     points = measured({1: 100.0, 2: 195.0, 4: 370.0})
     assert rate_at_workers(points, 8, None) is not None
     assert rate_at_workers(points, 9, None) is None
 
 
 def test_more_workers_than_processors_bring_nothing() -> None:
-    """Where workers compute."""
+    """The predicted rate ends at the number of CPUs."""
     points = measured({1: 100.0, 2: 195.0, 4: 370.0})
     assert rate_at_workers(points, 8, 4) == points[4]
     six = rate_at_workers(points, 6, 6)
@@ -65,12 +65,12 @@ def test_more_workers_than_processors_bring_nothing() -> None:
 
 
 def test_a_curve_that_does_not_follow_the_law_is_not_extended() -> None:
-    """Such as one that grows faster than its workers."""
+    """Nothing is predicted from a curve that grows faster than its workers."""
     assert rate_at_workers(measured({1: 100.0, 2: 400.0, 4: 500.0}), 8, None) is None
 
 
 def test_between_two_counts_the_rate_is_interpolated() -> None:
-    """Also where only two were measured."""
+    """Two measured counts are enough."""
     predicted_rate = rate_at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
     assert predicted_rate is not None
     assert predicted_rate.median == pytest.approx(150)

@@ -1,4 +1,4 @@
-"""A saved run into advice, and into a config."""
+"""``iobench advise``: the advice as text and JSON, and the config for dataprep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.iobench.analysis.test_recommend import DECODE_BOUND, ONE_WORKER, SLOW
 
 
 def saved(folder: Path, result: Result) -> Path:
-    """Its folder."""
+    """Write a result into a new folder, which is returned."""
     folder.mkdir()
     (folder / "result.json").write_bytes(result.to_json())
     return folder
@@ -28,14 +28,14 @@ def saved(folder: Path, result: Result) -> Path:
 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run over ``photos/``, which is there, in the folder that this process is in."""
+    """Return a run in the current folder that read ``photos/``, which exists there."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     return saved(tmp_path / "run", run(DECODE_BOUND, data={**DATA, "source": "photos"}))
 
 
 def test_the_text_has_the_verdict_and_the_changes_in_order(photos: Path) -> None:
-    """How to make each, what limits then, and how sure this is."""
+    """Each change has its command, the next limit and its gain; the confidence comes last."""
     text = advise_saved(photos).text
     first, blank, change, then, how, *_ = text.splitlines()
     assert first.startswith("The loop gets 30 % of what the emulated device can consume.")
@@ -49,8 +49,8 @@ def test_the_text_has_the_verdict_and_the_changes_in_order(photos: Path) -> None
     assert "Predictions were checked on 1 measured loop: within 10 %." in " ".join(text.split())
 
 
-def test_nothing_to_change_is_said(tmp_path: Path) -> None:
-    """Exit code 0: that is an answer."""
+def test_no_change_is_an_answer(tmp_path: Path) -> None:
+    """The exit code is 0 if no change would help, since that is an answer."""
     folder = saved(tmp_path / "run", run(SLOW_DEVICE))
     done = CliRunner().invoke(app, ["advise", str(folder)])
     assert done.exit_code == 0
@@ -66,16 +66,16 @@ def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:
 
 
 def test_json_has_the_recommendations(photos: Path) -> None:
-    """They are written as in result.json."""
+    """The JSON object has the recommendations as in ``result.json``."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--json"])
     assert done.exit_code == 0, done.output
-    config = json.loads(done.stdout)
-    assert [change["setting"] for change in config["recommendations"]] == ["resize", "processors"]
-    assert config["recommendations"][0]["gain"]["median"] == pytest.approx(1.5, rel=0.01)
+    changes = json.loads(done.stdout)["recommendations"]
+    assert [change["setting"] for change in changes] == ["resize", "processors"]
+    assert changes[0]["gain"]["median"] == pytest.approx(1.5, rel=0.01)
 
 
 def test_a_config_is_one_that_dataprep_loads(photos: Path, tmp_path: Path) -> None:
-    """Its source is where the run read, its output beside it; then how to measure again."""
+    """The config reads the run's source; the output says how to shard and measure again."""
     done = CliRunner().invoke(app, ["advise", str(photos), "--emit-config", "new/advised.yaml"])
     assert done.exit_code == 0, done.output
     config = load(tmp_path / "new/advised.yaml", {})
@@ -96,7 +96,7 @@ def test_a_config_is_one_that_dataprep_loads(photos: Path, tmp_path: Path) -> No
 def test_the_config_has_the_format_that_the_loader_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
 ) -> None:
-    """A loader of any format has been measured with TFRecord, which is the default."""
+    """A loader that reads several formats gets TFRecord, which is the default."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     trials = together(
@@ -111,7 +111,7 @@ def test_the_config_has_the_format_that_the_loader_reads(
 
 
 def test_the_same_config_may_be_written_twice_and_no_other(photos: Path, tmp_path: Path) -> None:
-    """What somebody has changed is left alone."""
+    """A file that a user has changed is not replaced."""
     file = tmp_path / "advised.yaml"
     first = advise_saved(photos).write_config(file)
     assert advise_saved(photos).write_config(file) == first
@@ -122,7 +122,7 @@ def test_the_same_config_may_be_written_twice_and_no_other(photos: Path, tmp_pat
 
 
 def test_a_place_that_is_taken_is_not_written_to(photos: Path, tmp_path: Path) -> None:
-    """Where the shards would go."""
+    """No config is written if the folder for its shards exists."""
     (tmp_path / "advised-shards").mkdir()
     with pytest.raises(ConfigError, match="but the shards would be written there"):
         advise_saved(photos).write_config(tmp_path / "advised.yaml")
@@ -130,14 +130,14 @@ def test_a_place_that_is_taken_is_not_written_to(photos: Path, tmp_path: Path) -
 
 
 def test_a_source_that_is_not_there_is_named(photos: Path, tmp_path: Path) -> None:
-    """Relative names are those of the folder where the run was started."""
+    """A relative source belongs to the folder where the run was started."""
     (tmp_path / "photos").rmdir()
     with pytest.raises(NoAdvice, match=r"data\.source: no folder .*: change to the folder in"):
         advise_saved(photos).write_config(tmp_path / "advised.yaml")
 
 
 def test_drawn_images_are_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the run drew them."""
+    """The source is the folder in which the run drew its images."""
     monkeypatch.chdir(tmp_path)
     data = {"images": 40, "classes": 2, "seed": 1, "size": 256, "folder": "made", "source": None}
     folder = saved(tmp_path / "run", run(DECODE_BOUND, data=data))
@@ -149,10 +149,10 @@ def test_drawn_images_are_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("option", [[], ["--emit-config", "x.yaml"]])
-def test_what_cannot_be_advised_is_one_line_and_exit_code_2(
+def test_without_advice_there_is_one_line_and_exit_code_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: list[str]
 ) -> None:
-    """No run; a run that reads and decodes nothing; a run that needs no other shards."""
+    """A missing run and one that decodes nothing have no advice; some runs need no new shards."""
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(app, ["advise", "nowhere", *option]).exit_code == 2
     silent = saved(tmp_path / "silent", run(loader(300.0, 2, loader="raw")))
@@ -164,6 +164,6 @@ def test_what_cannot_be_advised_is_one_line_and_exit_code_2(
 
 
 def test_a_result_of_an_older_version_is_read(tmp_path: Path) -> None:
-    """Its summary has no such parts: they are computed from its trials."""
+    """A result whose summary lacks recommendations gets them from its trials."""
     result = replace(run(DECODE_BOUND), summary={"verdict": "old"})
     assert "Store images at 256" in advise_saved(saved(tmp_path / "run", result)).text

@@ -1,4 +1,4 @@
-"""The command line: exit codes, one-line errors, and runs that are stopped in the middle."""
+"""The command line of iobench: exit codes, one-line errors, and interrupted runs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NULL = loaders("null")
 
 
 def invoked(*arguments: str | Path) -> Result:
-    """A command, within this process."""
+    """Run a command of iobench in this process."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to be in."""
+    """Return an empty folder, which is the current folder during the test."""
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -45,8 +45,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestTargets:
-    def test_each_path_is_told_with_the_evidence(self, tmp_path: Path) -> None:
-        """A line each, and indented below it what it is told from; also of a path to come."""
+    """``iobench targets``."""
+
+    def test_each_path_is_shown_with_its_evidence(self, tmp_path: Path) -> None:
+        """Each path has a line with its evidence below it, also if it does not exist yet."""
         done = invoked("targets", tmp_path / "later", "/proc")
         assert done.exit_code == 0, done.output
         lines = done.stdout.splitlines()
@@ -59,7 +61,7 @@ class TestTargets:
         assert all(line.startswith(("    ", "/")) for line in lines)
 
     def test_without_a_path_all_that_may_hold_data(self) -> None:
-        """The list has the root but no file system of the kernel."""
+        """The list has the root, but no file system of the kernel."""
         done = invoked("targets", "--json")
         content = json.loads(done.stdout)["targets"]
         assert "/" in content
@@ -68,29 +70,31 @@ class TestTargets:
         assert content["/"] == {**expected, **room(content["/"])}
 
     def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
-        """The storage that it would be on, and that it does not exist."""
+        """The storage on which the path would be is described; the path is marked as missing."""
         named = str(tmp_path / "later")
         content = json.loads(invoked("targets", named, "--json").stdout)["targets"]
         assert content[named]["is_there"] is False
         assert content[named]["kind"] == describe_target(tmp_path)["kind"]
 
     def test_names_that_are_no_text(self, tmp_path: Path) -> None:
-        """They are escaped as everywhere."""
+        """Control characters in names are escaped."""
         done = iobench("targets", tmp_path / "a\x1b[2J")
         assert done.code == 0
         assert done.out.startswith(f"{tmp_path}/a\\x1b[2J: ")
 
 
 def room(target: dict[str, Any]) -> dict[str, int]:
-    """What may change between two looks."""
+    """Return the sizes of a target, which may change between two descriptions."""
     return {key: target[key] for key in ("total_bytes", "free_bytes") if key in target}
 
 
 class TestRun:
+    """``iobench run``."""
+
     def test_it_says_the_verdict_and_where_the_report_is(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """These two lines are all of stdout; trials and counts are on stderr."""
+        """The output is the verdict and the report's path; trials and counts are on stderr."""
         folder = tmp_path / "run"
         done = invoked("run", configs.write(loaders=NULL), "--output", folder)
         assert done.exit_code == 0, done.output
@@ -100,7 +104,7 @@ class TestRun:
         assert done.stderr.splitlines()[-1] == "1 trial done"
 
     def test_its_folder_has_a_name_and_a_time(self, configs: Configs, here: Path) -> None:
-        """Below reports/, unless it is told."""
+        """The default folder is below ``reports/`` and has the run's name and the time."""
         config = configs.write(name="my run/../x", loaders=NULL)
         assert invoked("run", config).exit_code == 0
         (folder,) = (here / "reports").iterdir()
@@ -123,7 +127,7 @@ class TestRun:
         names: tuple[str, ...],
         code: int,
     ) -> None:
-        """0 done, skipped or not; 1 where a trial failed; 2 where all were skipped."""
+        """The code is 1 if a trial failed, 2 if all were skipped, and otherwise 0."""
         config = configs.write(loaders=loaders(*names))
         done = invoked("run", config, "--output", tmp_path / "run")
         assert done.exit_code == code, done.output
@@ -136,7 +140,7 @@ class TestRun:
     def test_a_missing_framework_is_skipped_with_its_extra(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """What needs it is listed; the run is a success."""
+        """Trials without their framework are skipped with the extra's name; the exit code is 0."""
         config = configs.write(loaders=loaders("tf-data", "null"))
         done = invoked("run", config, "--output", tmp_path / "run")
         assert done.exit_code == 0, done.output
@@ -147,7 +151,7 @@ class TestRun:
     def test_dry_run_lists_the_trials_and_touches_nothing(
         self, configs: Configs, here: Path
     ) -> None:
-        """Sums come first, then one line per kind, or one line per trial in order."""
+        """Sums come first, then a line for each kind, or for each trial with ``--verbose``."""
         config = configs.write(loaders=loaders("null", "mock"), repeats=2)
         done = invoked("run", config, "--dry-run", "--output", "out")
         assert done.exit_code == 0
@@ -164,11 +168,11 @@ class TestRun:
 
 
 class TestCost:
-    """Requests to Amazon's S3 that may cost more than a limit."""
+    """Runs whose requests to Amazon S3 may cost more than the limit."""
 
     @pytest.fixture
     def dear(self, configs: Configs, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """A hundred thousand PUTs for half a dollar, without credentials to begin with."""
+        """Return a config with 100,000 PUTs for half a dollar; the machine has no credentials."""
         for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
             monkeypatch.delenv(name, raising=False)
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -199,7 +203,7 @@ class TestCost:
         assert "(example prices" in done.stdout
 
     def test_without_a_terminal_it_is_refused(self, dear: Path, here: Path) -> None:
-        """Exit code 2, with what to give, and nothing is written."""
+        """The exit code is 2, the message says how to allow the cost, and nothing is written."""
         done = invoked("run", dear)
         assert (done.exit_code, done.stdout) == (2, "")
         (line,) = done.stderr.splitlines()
@@ -211,7 +215,7 @@ class TestCost:
     def test_is_on_a_terminal_a_person_decides(
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
-        """Asked once; what is begun ends here for want of credentials."""
+        """A user is asked once; the run ends here because it has no credentials."""
         monkeypatch.setattr("iobench.cli.commands.run._is_on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
@@ -224,7 +228,7 @@ class TestCost:
     def test_leave_may_be_given_beforehand(
         self, dear: Path, here: Path, more: tuple[str, ...]
     ) -> None:
-        """By an option, or a higher limit."""
+        """An option or a higher limit allows the cost."""
         assert "no AWS credentials" in invoked("run", dear, *more).stderr
 
 
@@ -245,23 +249,21 @@ class TestLadder:
     }
 
     def test_every_rung_is_climbed(self, configs: Configs, tmp_path: Path) -> None:
-        """A table, the verdict and the report; of the config's other parts nothing is run."""
+        """A ladder has a table, a verdict and a report, and runs no other part of the config."""
         pytest.importorskip("torch")
         folder = tmp_path / "run"
         config = configs.write(training=[self.LOOP], loaders=NULL)
         done = invoked("ladder", config, "--output", folder)
         assert done.exit_code == 0, done.output
         result = read(folder)
-        assert [trial.params["input"] for trial in result.trials] == [
-            *("synthetic", "copy", "collate", "augment", "decode", "warm", "cold")
-        ]
+        inputs = [trial.params["input"] for trial in result.trials]
+        assert inputs == ["synthetic", "copy", "collate", "augment", "decode", "warm", "cold"]
         assert {trial.status for trial in result.trials} == {"done"}
         assert all(trial.metrics["steps"] >= 7 for trial in result.trials)
         name, head, *rows = done.stdout.splitlines()
         assert (name, head.split()[0]) == ("g", "rung")
-        assert [row.split()[1] for row in rows[1:8]] == [
-            *("batch", "start", "collate", "augment", "decode", "read,", "read,")
-        ]
+        second_words = [row.split()[1] for row in rows[1:8]]
+        assert second_words == ["batch", "start", "collate", "augment", "decode", "read,", "read,"]
         assert rows[8].startswith("not measured: store")
         assert rows[9:-1] == result_lines(result.summary)
         assert rows[-1] == str(folder / "report.html")
@@ -272,36 +274,38 @@ class TestLadder:
         assert content["verdict"] == result.summary["verdict"]
 
     def test_a_dry_run(self, configs: Configs) -> None:
-        """The output is one object with one trial per rung."""
+        """The output is one object with one trial for each rung."""
         config = configs.write(training=[{**self.LOOP, "inputs": ["cold", "store"]}])
         done = invoked("ladder", config, "--dry-run", "--json")
         content = json.loads(done.stdout)
         assert sorted(trial["params"]["input"] for trial in content["trials"]) == sorted(RUNGS)
 
     def test_no_loop_is_refused(self, configs: Configs) -> None:
-        """Nothing is run."""
+        """A config without training loops is refused."""
         done = invoked("ladder", configs.write(loaders=NULL))
         assert done.exit_code == 2
         assert "a ladder is of training loops" in done.stderr
 
     def test_the_config_that_is_run(self, configs: Configs) -> None:
-        """As YAML, which ``iobench run`` takes."""
+        """``--print-config`` prints YAML that ``iobench run`` accepts."""
         done = invoked("ladder", configs.write(training=[self.LOOP]), "--print-config")
         assert "name: small-ladder" in done.stdout
         assert "- collate" in done.stdout
 
 
 class TestDryRun:
+    """``iobench run --dry-run``."""
+
     def test_json(self, configs: Configs, here: Path) -> None:
-        """The output is one object with the ids of the trials."""
+        """The output is one object with the trials and their number."""
         done = invoked("run", configs.write(loaders=NULL, repeats=2), "--dry-run", "--json")
         content = json.loads(done.stdout)
         assert [trial["repeat"] for trial in content["trials"]] == [0, 1]
         assert content["total"]["trials"] == 2
         assert files(here) == set()
 
-    def test_what_is_left_of_a_run(self, configs: Configs, tmp_path: Path) -> None:
-        """None, once all are done; as another run took, what is to come."""
+    def test_the_forecast_of_a_run_that_goes_on(self, configs: Configs, tmp_path: Path) -> None:
+        """Finished trials are not to come, and ``--like`` takes times from another run."""
         config, folder = configs.write(loaders=NULL, repeats=2), tmp_path / "run"
         assert invoked("run", config, "--output", folder).exit_code == 0
         left = invoked("run", config, "--dry-run", "--resume", "--output", folder)
@@ -319,7 +323,7 @@ class TestDryRun:
         assert "go with --dry-run" in done.stderr
 
     def test_no_run_to_be_like(self, configs: Configs, tmp_path: Path) -> None:
-        """Is named."""
+        """The error names a folder without a run."""
         config = configs.write(loaders=NULL)
         done = invoked("run", config, "--dry-run", "--like", tmp_path / "none")
         assert done.exit_code == 2
@@ -327,10 +331,10 @@ class TestDryRun:
 
 
 class TestRefusals:
-    """Exit code 2, one line, nothing written."""
+    """Wrong requests end with exit code 2 and one line, and write nothing."""
 
     def refused(self, *arguments: str | Path) -> str:
-        """What it says."""
+        """Run a command that is refused, and return its line on stderr."""
         done = invoked("run", *arguments)
         assert (done.exit_code, done.stdout) == (2, "")
         (line,) = done.stderr.splitlines()
@@ -346,7 +350,7 @@ class TestRefusals:
         assert files(here) == set()
 
     def test_no_config(self, here: Path) -> None:
-        """Its name."""
+        """The message names the missing file and says how to get the examples."""
         assert self.refused("configs/nowhere.yaml") == (
             "iobench: cannot read config file configs/nowhere.yaml: No such file or directory: "
             "dataprep init copies the example configs here"
@@ -358,17 +362,17 @@ class TestRefusals:
         assert files(here) == set()
 
     def test_resume_without_a_folder(self, configs: Configs, here: Path) -> None:
-        """There is no run to go on with."""
+        """``--resume`` needs the folder of the run."""
         assert "--resume needs --output" in self.refused(configs.write(loaders=NULL), "--resume")
 
     def test_a_file_in_the_way(self, configs: Configs, tmp_path: Path) -> None:
-        """The run's folder cannot be made."""
+        """A run whose folder cannot be made is refused."""
         (tmp_path / "run").touch()
         config = configs.write(loaders=NULL)
         assert "cannot write in" in self.refused(config, "--output", tmp_path / "run")
 
     def test_a_folder_of_something_else(self, configs: Configs, tmp_path: Path) -> None:
-        """A result that is none is not overwritten."""
+        """A file that is not the result of a run is not overwritten."""
         (tmp_path / "result.json").write_text("{}")
         config = configs.write(loaders=NULL)
         assert "not the result of a run" in self.refused(config, "--output", tmp_path)
@@ -376,9 +380,11 @@ class TestRefusals:
 
 
 class TestReport:
+    """``iobench report``."""
+
     @pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff"])
     def test_no_run_no_report(self, tmp_path: Path, content: bytes | None) -> None:
-        """Exit code 2, and the folder as it was."""
+        """A folder without a run is refused with exit code 2 and stays as it was."""
         if content is not None:
             (tmp_path / "result.json").write_bytes(content)
         before = files(tmp_path)
@@ -390,7 +396,7 @@ class TestReport:
 
 
 def test_version_and_help() -> None:
-    """Both programs have the same version."""
+    """``--version`` names version and codecs, and ``--help`` lists the commands."""
     assert invoked("--version").stdout.startswith(f"iobench {__version__}\ncodecs: ")
     output = invoked("--help").stdout
     for name in ("run", "report", "compare", "export", "schema", "selftest"):
@@ -398,11 +404,11 @@ def test_version_and_help() -> None:
 
 
 class TestSelftest:
-    """Output and exit code; what is measured is made up here."""
+    """``iobench selftest``: its output and exit code, with replaced measurements."""
 
     @pytest.fixture(autouse=True)
     def measured(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-        """Nothing takes any time; ``checks`` may be replaced, ``rounds`` are noted."""
+        """Return the replaced checks and, after a run, its number of rounds."""
         from iobench import selftest
 
         actual: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
@@ -416,22 +422,15 @@ class TestSelftest:
         return actual
 
     def test_as_text_and_as_json(self, measured: dict[str, Any]) -> None:
-        """The same figures; one object on stdout where it is asked for."""
+        """Text and JSON have the same figures, and JSON is one object on stdout."""
         plain, as_json = invoked("selftest"), invoked("selftest", "--json")
         assert (plain.exit_code, as_json.exit_code) == (0, 0)
         (check,) = measured["checks"]
         assert plain.stdout.splitlines() == [str(check), "not run: delays: made up"]
+        check_json = {"name": "good", "expected": 1.0, "found": 1.0}
+        check_json |= {"limit": 0.1, "unit": "s", "ok": True}
         assert json.loads(as_json.stdout) == {
-            "checks": [
-                {
-                    "name": "good",
-                    "expected": 1.0,
-                    "found": 1.0,
-                    "limit": 0.1,
-                    "unit": "s",
-                    "ok": True,
-                }
-            ],
+            "checks": [check_json],
             "rungs_s": {},
             "ladder": [],
             "prefetch": [],
@@ -441,14 +440,14 @@ class TestSelftest:
         }
 
     def test_a_wrong_figure_is_exit_code_1(self, measured: dict[str, Any]) -> None:
-        """Text and JSON have the same exit code."""
+        """The exit code is 1 as text and as JSON."""
         measured["checks"].append(replace(measured["checks"][0], found=2.0))
         assert invoked("selftest").exit_code == 1
         as_json = invoked("selftest", "--json")
         assert (as_json.exit_code, json.loads(as_json.stdout)["ok"]) == (1, False)
 
     def test_rounds_are_passed_on(self, measured: dict[str, Any]) -> None:
-        """Three unless told; a single one is no comparison."""
+        """The default is three rounds, and a single round is refused."""
         invoked("selftest")
         assert measured["rounds"] == 3
         invoked("selftest", "--rounds", "5")
@@ -457,7 +456,7 @@ class TestSelftest:
 
 
 class Stopped:
-    """Runs of one loader that leaves a mark and one that waits to be let on."""
+    """Runs whose first loader leaves a mark and whose second waits until the test lets it go on."""
 
     def __init__(self, third_party: ThirdParty, configs: Configs) -> None:
         self.third_party = third_party
@@ -466,30 +465,30 @@ class Stopped:
         self.arguments = ("run", self.config, "--output", self.folder)
 
     def by(self, number: signal.Signals) -> Finished:
-        """How it ends when the second trial meets a signal to the driver."""
+        """Return how the run ends that gets this signal during its second trial."""
         with Running(*self.arguments, program="iobench") as running:
             wait_until(lambda: self.third_party.has("reached") or running.ended, "the second")
             running.send(number)
             return running.finish()
 
     def resumed(self) -> Finished:
-        """Let on, it goes on."""
+        """Let the second loader go on, and resume the run."""
         self.third_party.mark("open")
         return iobench(*self.arguments, "--resume")
 
     @property
     def counted(self) -> int:
-        """How often the first loader was tried."""
+        """Return the number of times that the first loader was tried."""
         return len((self.third_party.folder / "count").read_text())
 
     def statuses(self) -> list[tuple[Any, str]]:
-        """What the result holds."""
+        """Return the loader and the status of each trial in the result."""
         return [(trial.params["loader"], trial.status) for trial in read(self.folder).trials]
 
 
 @pytest.fixture
 def stopped(third_party: ThirdParty, configs: Configs) -> Iterator[Stopped]:
-    """No mark left from the test before; whoever waits is let on at the end."""
+    """Yield a run without marks of an earlier test, whose waiting loader is released at the end."""
     for mark in third_party.folder.iterdir():
         mark.unlink()
     yield Stopped(third_party, configs)
@@ -500,9 +499,11 @@ BOTH = [("odd-counted", "done"), ("odd-gated", "done")]
 
 
 class TestStopped:
+    """Runs that a signal ends."""
+
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_with_a_report(self, stopped: Stopped, number: signal.Signals) -> None:
-        """130, what was measured is reported and kept, and --resume measures the rest."""
+        """The exit code is 130, results so far are reported, and ``--resume`` measures the rest."""
         done = stopped.by(number)
         assert done.code == 130, done.err
         assert done.complaints == [
@@ -517,7 +518,7 @@ class TestStopped:
         assert stopped.counted == 1
 
     def test_kill_9_keeps_what_was_measured(self, stopped: Stopped) -> None:
-        """It can be drawn as it stands, and gone on with."""
+        """A killed run can be reported and resumed."""
         assert stopped.by(signal.SIGKILL).code == -signal.SIGKILL
         assert stopped.statuses() == BOTH[:1]
         drawn = invoked("report", stopped.folder)
@@ -533,7 +534,7 @@ class TestStopped:
 def test_an_interrupt_before_the_first_trial_ends(
     third_party: ThirdParty, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report of nothing is a report."""
+    """A run without any trial has a report, too."""
 
     class Impatient(progress.Lines):
         def begin(self, spec: object) -> None:
@@ -549,7 +550,7 @@ def test_an_interrupt_before_the_first_trial_ends(
 def test_the_demo_keeps_a_folder_that_exists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says what to do instead of replacing the folder."""
+    """The demo says what to do instead of replacing the folder."""
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()
     assert demo.main() == 2

@@ -1,4 +1,4 @@
-"""A config: from YAML and overrides, checked before anything is measured."""
+"""The config of a benchmark: it is read from YAML and overrides, and checked before a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHIPPED = sorted((Path(__file__).parents[3] / "configs" / "bench").glob("*.yaml"
 
 
 def refused(**values: Any) -> str:
-    """What ``load`` says to these keys."""
+    """Return the one-line message with which ``load`` refuses these keys."""
     with pytest.raises(ConfigError) as caught:
         load(None, values)
     assert "\n" not in str(caught.value)
@@ -25,7 +25,7 @@ def refused(**values: Any) -> str:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_configs_load(path: Path) -> None:
-    """Each names itself, and says nothing twice."""
+    """Each example config has its file's name and plans no trial twice."""
     config = load(path, {})
     assert config.name == path.stem
     specs = [spec.id for spec in trials(config)]
@@ -33,8 +33,8 @@ def test_shipped_configs_load(path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING])
-def test_what_is_dumped_is_loaded(values: dict[str, Any], tmp_path: Path) -> None:
-    """``config.yaml`` of a run runs it again."""
+def test_a_dumped_config_loads_as_it_was(values: dict[str, Any], tmp_path: Path) -> None:
+    """The ``config.yaml`` of a run gives the same config again."""
     config = load(None, values)
     path = tmp_path / "config.yaml"
     path.write_text(dump(config))
@@ -42,7 +42,7 @@ def test_what_is_dumped_is_loaded(values: dict[str, Any], tmp_path: Path) -> Non
 
 
 def test_overrides_win(tmp_path: Path) -> None:
-    """A dotted key replaces what the file says, and leaves its neighbours."""
+    """A dotted key replaces the value of the file and leaves its neighbours."""
     path = tmp_path / "c.yaml"
     path.write_text("data: {images: 50, classes: 3}\nrepeats: 2")
     config = load(path, {"data.images": 60, "name": "mine"})
@@ -74,19 +74,19 @@ def test_overrides_win(tmp_path: Path) -> None:
 def test_an_unknown_key_comes_with_the_nearest_known(
     values: dict[str, Any], key: str, near: str
 ) -> None:
-    """At every depth, in lists as well."""
+    """The nearest known key is named at every depth, also in lists."""
     message = refused(**values)
     assert f"unknown key {key}: did you mean {near}?" in message
 
 
 def test_a_key_like_no_other_comes_with_all_that_are_known() -> None:
-    """Within the part of the config where it stands."""
+    """The message lists the keys of the part in which the key is."""
     message = refused(loaders=[{"loader": "raw", "xyzzy": 2}])
     assert "known keys of loaders: loader, data, access, " in message
 
 
 def test_a_missing_key_is_asked_for_where_it_belongs() -> None:
-    """There is no option for a key inside a list."""
+    """The message gives the path of the key, and no option, since keys in lists have none."""
     message = refused(loaders=[{"workers": 1}])
     assert "loaders.0.loader is missing" in message
     assert "--loaders" not in message
@@ -127,23 +127,23 @@ def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
 
 
 def test_true_is_taken_where_it_is_meant() -> None:
-    """Also beside its opposite, as a grid has them."""
+    """A grid takes true alone or with false."""
     config = load(None, {"loaders": [{"loader": "raw", "augment": [True, False], "decode": True}]})
     assert config.loaders[0].augment == (True, False)
 
 
-def test_a_name_that_is_too_long_is_told_so() -> None:
-    """It was text: it is its length that is wrong."""
+def test_a_name_that_is_too_long_is_refused() -> None:
+    """The message says how long a name may be."""
     assert "give at most 200 characters" in refused(name="n" * 201)
 
 
 def test_two_groups_of_one_name_are_refused() -> None:
-    """Their figures would be taken for repeats of each other."""
+    """Groups need different names, or their figures would be taken for repeats of each other."""
     assert "two are called 'same'" in refused(training=[{"group": "same"}] * 2)
 
 
 def test_null_needs_no_quotes() -> None:
-    """YAML reads a bare null as nothing; where a loader or consumer is named, it is the name."""
+    """A bare null in YAML is the loader or the consumer of that name."""
     config = load(None, {"loaders": [{"loader": [None, "mock"]}], "training": [{"consumer": None}]})
     assert config.loaders[0].loader == ("null", "mock")
     assert config.training[0].consumer == "null"
@@ -151,7 +151,7 @@ def test_null_needs_no_quotes() -> None:
 
 
 def test_a_place_in_a_list_can_be_overridden(tmp_path: Path) -> None:
-    """By its number, from 0; the file's other values stay."""
+    """An entry is named by its number from 0, and the file's other values stay."""
     path = tmp_path / "c.yaml"
     path.write_text("training: [{group: a, steps: 10}, {group: b}]")
     config = load(path, {"training.0.steps": 5, "training.1.model": "lenet"})
@@ -163,21 +163,17 @@ def test_a_place_in_a_list_can_be_overridden(tmp_path: Path) -> None:
 
 
 def test_an_item_that_is_refused_is_one_error() -> None:
-    """Nothing is said of an empty list where one of its items was wrong."""
+    """A list with a wrong item is not called empty as well."""
     assert "at least 1" not in refused(loaders=[{"loader": "nobody"}])
     assert "at least 1" not in refused(loaders=[{"loader": "raw", "workers": ["x"]}])
     assert "at least 1" in refused(loaders=[{"loader": "raw", "workers": []}])
 
 
-def test_nothing_is_measured_unless_told() -> None:
-    """An empty config asks for nothing, and has six repeats of it."""
+def test_an_empty_config_measures_nothing() -> None:
+    """An empty config has no trials, and six repeats."""
     config = BenchConfig()
-    assert (config.disk, config.object_store, config.loaders, config.training) == (
-        None,
-        None,
-        (),
-        (),
-    )
+    assert (config.disk, config.object_store) == (None, None)
+    assert (config.loaders, config.training) == ((), ())
     assert config.repeats == 6
 
 

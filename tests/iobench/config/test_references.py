@@ -1,4 +1,4 @@
-"""Figures of others, as a result keeps them."""
+"""Published limits and prices as a result keeps them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from iobench.results.result import Result
 
 @pytest.fixture(autouse=True)
 def _no_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the region of this machine's environment."""
     monkeypatch.delenv("AWS_REGION", raising=False)
 
 
 def references_of(environment: dict[str, Any] | None = None, **config: Any) -> References:
-    """What is kept of a config on a machine."""
+    """Return the references that a run with this config on this machine keeps."""
     return references(BenchConfig.model_validate(config), environment or {})
 
 
@@ -42,37 +43,35 @@ def test_a_result_keeps_what_is_known_of_its_machine() -> None:
     ],
 )
 def test_a_limit_of_what_is_not_there_is_refused(limits: dict[str, Any], message: str) -> None:
-    """It would bind nothing, and nobody would see it."""
+    """A limit for an unknown label is refused, since it would limit nothing without a word."""
     environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
     with pytest.raises(ConfigError, match=message):
         references_of(environment, limits=limits, disk={}, object_store={})
 
 
 def test_limits_of_what_is_left_out_do_no_harm() -> None:
-    """A run without its disks, by the same config."""
+    """Limits of disks and stores are allowed if a run leaves these parts out."""
     settings = {"targets": {"scratch": {"mb_per_s": 1}}, "stores": {"s3": 1}}
     assert references_of(limits=settings, disk=None, object_store=None)["limits"]["as_of"]
 
 
 def test_limits_of_targets_and_stores_that_are_there_are_taken() -> None:
-    """They are found by the labels of the run."""
+    """Limits are found by the labels of the run."""
     environment: dict[str, Any] = {"targets": {"scratch": {}}, "stores": {"s3": {}}}
-    settings = {
-        "targets": {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}},
-        "stores": {"s3": 1},
-    }
+    targets = {"scratch": {"mb_per_s": 1}, "source": {"mb_per_s": 1}}
+    settings = {"targets": targets, "stores": {"s3": 1}}
     assert references_of(environment, limits=settings)["limits"]["as_of"]
 
 
 def test_without_a_type_there_is_no_instance() -> None:
-    """Volumes and stores are kept all the same."""
+    """A run without an instance type keeps the limits of volumes and stores."""
     limits = references_of()["limits"]
     assert "instance" not in limits
     assert limits["stores"]["aws-s3"]["gets_per_s_per_prefix"] == 5500
 
 
 def test_prices_are_kept_where_costs_are_asked_for() -> None:
-    """The machine's hour and S3 each have a price with its date."""
+    """The price of the machine and those of S3 have a date."""
     assert "prices" not in references_of()
     prices = references_of({"machine": {"instance_type": "g5.xlarge"}}, cost={})["prices"]
     assert prices["instance_usd_per_h"] == 1.006
@@ -96,21 +95,21 @@ def test_prices_are_kept_where_costs_are_asked_for() -> None:
     ],
 )
 def test_a_price_that_nobody_knows_is_none(config: dict[str, Any], message: str) -> None:
-    """The price of another type or region is never used instead."""
+    """The price of another type or region is not used instead."""
     prices = references_of(None, **config)["prices"]
     assert prices["instance_usd_per_h"] is None
     assert message in prices["instance_about"]
 
 
 def test_the_region_is_that_of_the_store_that_is_read() -> None:
-    """Data that lie on S3 are no copies in a bucket."""
+    """The region of the store with the data decides, not that of a bucket for copies."""
     data = {"shards": "s3://bucket/out", "store": {"region": "us-west-2"}}
     prices = references_of(None, cost={}, data=data)["prices"]
     assert prices["s3_about"].startswith("us-west-2, STANDARD")
 
 
 def test_a_saved_run_is_priced_anew(tmp_path: Path) -> None:
-    """By another file, with the keys that it had."""
+    """A saved run takes prices from another file and keeps its own settings."""
     file = tmp_path / "prices.yaml"
     file.write_text(
         "as_of: 2031-02-03\nsource: a contract\ncurrency: EUR\n"
@@ -133,7 +132,7 @@ def test_a_wrong_key_and_another_config_are_refused() -> None:
 
 
 def test_the_example_is_dated_and_says_where_it_is_from() -> None:
-    """Nothing in it is of nobody."""
+    """The example limits have a date and a source."""
     limits = read_limits(None)
     assert limits.as_of == "2026-08-18"
     assert limits.source.startswith("https://")
@@ -142,7 +141,7 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
 
 
 def test_every_instance_has_a_figure() -> None:
-    """A name alone would be taken for known."""
+    """No instance is listed without a limit."""
     for name, limits in read_limits(None).instances.items():
         assert limits, name
 

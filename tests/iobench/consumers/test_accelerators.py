@@ -16,7 +16,7 @@ PRICES = Path(__file__).parents[3] / "configs/prices.yaml"
 
 
 def rates_of(work_kind: WorkKind) -> dict[str, int]:
-    """Rounded rates of one work_kind, by name."""
+    """Return the rates of this kind of work by name, in whole samples/s."""
     rates = RATES.values()
     return {rate.name: round(rate.samples_per_s) for rate in rates if rate.work_kind is work_kind}
 
@@ -39,11 +39,8 @@ def test_names_are_unique_and_have_sources() -> None:
     rates = [rate for accelerator in ACCELERATORS for rate in accelerator.rates]
     assert len(RATES) == len(rates)
     assert all(rate.source and rate.samples_per_s > 0 for rate in rates)
-    assert all(
-        rate.name.startswith(known_accelerator.name)
-        for known_accelerator in ACCELERATORS
-        for rate in known_accelerator.rates
-    )
+    for accelerator in ACCELERATORS:
+        assert all(rate.name.startswith(accelerator.name) for rate in accelerator.rates)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
-"""A described device takes exactly its time, whatever the clock's sleep does."""
+"""The paced consumer takes exactly the time of the described device, however long sleeps are."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 from hypothesis import given
@@ -14,30 +12,20 @@ from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import Batch
+from tests.iobench.oversleeping_clock import OversleepingClock
 
 positive = st.floats(1e-3, 1e4, allow_nan=False)
 waits = st.lists(st.floats(0, 5), min_size=1, max_size=30)
 
 
-class OversleepingClock(VirtualClock):
-    """Each sleep takes up to ``most_s`` longer than asked, as a real one does."""
-
-    def __init__(self, most_s: float, seed: int = 0) -> None:
-        super().__init__()
-        self._most_s, self._random = most_s, random.Random(seed)
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds + self._random.uniform(0, self._most_s) if seconds > 0 else 0)
-
-
 def paced(clock: VirtualClock, images_per_s: float = 100.0, batch_size: int = 10) -> PacedConsumer:
-    """100 images/s in batches of 10, unless told: a step is 0.1 s."""
+    """Return a device that takes batches of ``batch_size``; the default step is 0.1 s."""
     settings = ConsumerSettings(images_per_s=images_per_s, batch_size=batch_size)
     return PacedConsumer(settings, clock)
 
 
 def run(device: PacedConsumer, clock: VirtualClock, waits_s: list[float]) -> float:
-    """Seconds of a loop that waits so long for each of its batches."""
+    """Run a loop that waits ``waits_s`` before its batches; return its seconds."""
     began_s = clock.now_s()
     for wait_s in waits_s:
         VirtualClock.sleep(clock, wait_s)
@@ -49,7 +37,7 @@ def run(device: PacedConsumer, clock: VirtualClock, waits_s: list[float]) -> flo
 def test_a_fed_device_takes_samples_over_its_rate(
     images_per_s: float, batch_size: int, steps: int
 ) -> None:
-    """N steps take N * batch / rate, and so says ``compute_s``."""
+    """N steps take N * batch / rate, and ``compute_s`` has the same times."""
     clock = VirtualClock()
     device = paced(clock, images_per_s, batch_size)
     seconds = run(device, clock, [0.0] * steps)
@@ -66,7 +54,7 @@ def test_time_waited_for_data_is_lost(waits_s: list[float]) -> None:
 
 @given(waits, st.floats(0, 0.1), st.integers(0, 99))
 def test_oversleeping_does_not_add_up(waits_s: list[float], most_s: float, seed: int) -> None:
-    """Sleeps that are too long by less than a step make the whole longer by one of them only."""
+    """Sleeps that are each less than a step too long delay the end by one of them only."""
     clock = OversleepingClock(most_s, seed)
     seconds = run(paced(clock), clock, waits_s)
     ideal_s = sum(waits_s) + 0.1 * len(waits_s)
@@ -74,20 +62,20 @@ def test_oversleeping_does_not_add_up(waits_s: list[float], most_s: float, seed:
 
 
 def test_a_host_that_was_away_for_long_starves_the_device() -> None:
-    """Of an absence of ten steps, no more than one is made good."""
+    """Of an absence of ten steps, at most one step is caught up."""
     clock = OversleepingClock(0.0)
     device = paced(clock)
     device.step(device.synthetic())
-    clock._most_s = 2.0
+    clock.most_s = 2.0
     device.step(device.synthetic())
-    clock._most_s = 0.0
+    clock.most_s = 0.0
     away_s = clock.now_s() - 0.2
     assert away_s > 0.2
     assert run(device, clock, [0.0] * 10) == pytest.approx(0.9)
 
 
 def test_a_smaller_last_batch_takes_less() -> None:
-    """A step's time goes by the batch's own samples; warm-up takes none, and forgets."""
+    """A step takes the time of its own samples; warm-up takes none and clears earlier steps."""
     clock = VirtualClock()
     device = paced(clock)
     device.step(Batch(None, None, 3))
@@ -98,7 +86,7 @@ def test_a_smaller_last_batch_takes_less() -> None:
 
 
 def test_null_takes_no_time_and_looks_at_nothing() -> None:
-    """Steps cost nothing and compute nothing; it is no emulated device."""
+    """Steps take no time, and the consumer is not an emulated device."""
     clock = VirtualClock()
     consumer = NullConsumer(ConsumerSettings(batch_size=7), clock)
     batch = consumer.synthetic()
@@ -111,8 +99,8 @@ def test_null_takes_no_time_and_looks_at_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_a_preset_is_told_with_its_source(name: str) -> None:
-    """Device, rate, what the rate means and where it is from stand beside every figure."""
+def test_a_preset_is_noted_with_its_source(name: str) -> None:
+    """The notes have the device, the rate, the kind of work and the source."""
     device = PacedConsumer(ConsumerSettings(preset=name), VirtualClock())
     assert device.images_per_s == RATES[name].samples_per_s
     assert device.device.startswith(f"emulated {name} (")

@@ -1,4 +1,4 @@
-"""What a training loop needs, or why it is skipped."""
+"""What a training loop needs of a machine, and why a loop is skipped without it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ CORES = len(os.sched_getaffinity(0))
     [("auto", True, True), ("auto", False, False), ("cpu", True, False), ("gpu", True, True)],
 )
 def test_auto_takes_a_gpu_where_there_is_one(requested: str, there: bool, expected: bool) -> None:
-    """``cpu`` leaves it alone, ``gpu`` insists."""
+    """``auto`` takes a GPU if there is one, ``cpu`` takes none, and ``gpu`` requires one."""
     assert requirements.takes_gpu(requested, there, "build") is expected
 
 
 def test_a_gpu_that_was_asked_for_is_not_replaced() -> None:
-    """Its lack is a reason to skip, which names the build that looked for it."""
+    """The loop is skipped without a GPU, and the reason names the build that found none."""
     with pytest.raises(Unavailable, match=r"build finds no GPU: .* or set device: cpu"):
         requirements.takes_gpu("gpu", False, "build")
 
 
 def test_cuda_is_another_word_for_gpu() -> None:
-    """torch calls it so."""
+    """``cuda``, torch's word, is accepted for ``gpu``."""
     assert ConsumerSettings.model_validate({"device": "cuda"}).device == "gpu"
 
 
@@ -45,7 +45,7 @@ def test_cuda_is_another_word_for_gpu() -> None:
 def test_a_cpu_mixes_only_with_bfloat16_of_its_own(
     has_bfloat16: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``auto`` is float32 on every CPU; ``mixed`` is refused where it would be emulated."""
+    """``auto`` is float32 on every CPU; ``mixed`` is refused if bfloat16 would be emulated."""
     monkeypatch.setattr(requirements, "has_bfloat16", lambda: has_bfloat16)
     assert requirements.cpu_precision("auto") == "float32"
     assert requirements.cpu_precision("float32") == "float32"
@@ -72,18 +72,18 @@ def test_a_cpu_mixes_only_with_bfloat16_of_its_own(
 def test_a_gpu_mixes_with_what_its_tensor_cores_know(
     requested: str, capability: tuple[int, int], bfloat16: bool, expected: str
 ) -> None:
-    """Tensor cores begin with 7.0, bfloat16 with 8.0; before them ``auto`` is float32."""
+    """Tensor cores begin with 7.0 and bfloat16 with 8.0; ``auto`` is float32 before."""
     assert requirements.gpu_precision(requested, capability, prefers_bfloat16=bfloat16) == expected
 
 
 @pytest.fixture
 def cpuinfo(tmp_path: Path) -> Path:
-    """Where a test writes what the kernel would say."""
+    """Return the path of a file that stands for the kernel's ``/proc/cpuinfo``."""
     return tmp_path / "cpuinfo"
 
 
 def test_the_model_is_named_with_its_threads(cpuinfo: Path) -> None:
-    """The first processor's name, its spaces put in order."""
+    """The description is the first processor's name with single spaces."""
     cpuinfo.write_text(XEON)
     assert requirements.describe_cpu(2, cpuinfo) == "Some Xeon(R) 8480+ CPU, 2 threads"
     assert requirements.describe_cpu(1, cpuinfo) == "Some Xeon(R) 8480+ CPU, 1 thread"
@@ -93,7 +93,7 @@ def test_the_model_is_named_with_its_threads(cpuinfo: Path) -> None:
 def test_a_cpu_without_a_name_is_called_by_its_architecture(
     cpuinfo: Path, text: str | None
 ) -> None:
-    """Arm kernels give no model, other systems no file."""
+    """This holds for Arm kernels, which give no model, and for systems without the file."""
     if text is not None:
         cpuinfo.write_text(text)
     assert requirements.describe_cpu(4, cpuinfo).endswith(" CPU, 4 threads")
@@ -110,7 +110,7 @@ def test_a_cpu_without_a_name_is_called_by_its_architecture(
     ],
 )
 def test_bfloat16_is_the_first_processors_own(cpuinfo: Path, text: str, expected: bool) -> None:
-    """AVX512_BF16 and AMX show it on x86-64, bf16 on Arm."""
+    """The flags are AVX512_BF16 and AMX on x86-64, and bf16 on Arm."""
     cpuinfo.write_text(text)
     assert requirements.has_bfloat16(cpuinfo) is expected
 
@@ -119,6 +119,6 @@ def test_bfloat16_is_the_first_processors_own(cpuinfo: Path, text: str, expected
 def test_threads_are_those_that_are_set(
     reported: str, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A number in the environment counts; otherwise there is one a core."""
+    """A number in the environment counts; otherwise each core has a thread."""
     monkeypatch.setenv("SOME_THREADS", reported)
     assert requirements.threads("SOME_THREADS") == (expected or CORES)

@@ -1,4 +1,4 @@
-"""What only TensorFlow's loop does; the rest is in the contract."""
+"""TensorFlow's training loop; the contract suite has the tests that all consumers share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 
 
 def consumer(**options: Any) -> TensorFlowConsumer:
-    """A small LeNet on the CPU."""
+    """Return a consumer that trains a small LeNet on the CPU."""
     small = {"model": "lenet", "batch_size": 4, "image_size": 32, "classes": 3, "device": "cpu"}
     return TensorFlowConsumer(ConsumerSettings(**{**small, **options}), SystemClock())
 
 
 def keras() -> Any:
-    """TensorFlow's, imported by the tests that need it."""
+    """Import TensorFlow, and return its Keras."""
     import tensorflow as tf
 
     return tf.keras
@@ -44,7 +44,7 @@ def test_mixed_precision_learns(precision: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_pixels_and_partial_batches_are_traced_once() -> None:
-    """A last, smaller batch is not worth another trace in the middle of a measurement."""
+    """A smaller last batch causes no second trace in the middle of a measurement."""
     trainer = consumer()
     trainer.warm_up()
     batch = trainer.synthetic()
@@ -53,7 +53,7 @@ def test_pixels_and_partial_batches_are_traced_once() -> None:
 
 
 def test_on_a_gpu_compute_time_is_what_warm_up_saw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are handed over, so that each counts as the average of warm-up steps."""
+    """A step counts as the average of the warm-up steps, since the device computes it later."""
     trainer = consumer()
     monkeypatch.setattr(trainer, "_on_gpu", True)
     trainer.warm_up()
@@ -69,7 +69,7 @@ def test_on_a_gpu_compute_time_is_what_warm_up_saw(monkeypatch: pytest.MonkeyPat
     [("resnet50", 25_557_032), ("resnet18", 11_689_512), ("lenet", 146_156)],
 )
 def test_a_network_has_torchs_number_of_parameters(model: Model, parameters: int) -> None:
-    """With 1,000 classes, counted over what is trained."""
+    """Networks for 1,000 classes have as many trained parameters as torch's."""
     net = network(keras(), model, 1000, 64, "float32")
     assert sum(int(np.prod(weight.shape)) for weight in net.trainable_variables) == parameters
 
@@ -91,7 +91,7 @@ def test_feature_maps_are_as_large_as_torchs() -> None:
 
 
 def test_a_mixed_network_ends_in_float32() -> None:
-    """Layers compute in bfloat16, logits do not."""
+    """The layers compute in bfloat16 and the logits in float32."""
     net = network(keras(), "lenet", 10, 32, "mixed_bfloat16")
     assert {layer.compute_dtype for layer in net.layers[1:-1]} >= {"bfloat16"}
     assert net.layers[-1].compute_dtype == "float32"

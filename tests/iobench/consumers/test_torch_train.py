@@ -1,4 +1,4 @@
-"""What only torch's loop does; the rest is in the contract."""
+"""torch's training loop; the contract suite has the tests that all consumers share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ torch = pytest.importorskip("torch")
 
 
 def consumer(group: TorchGroup | None = None, **options: Any) -> TorchConsumer:
-    """A small LeNet on the CPU."""
+    """Return a consumer that trains a small LeNet on the CPU, as a rank of ``group`` if given."""
     small = {"model": "lenet", "batch_size": 4, "image_size": 32, "classes": 3, "device": "cpu"}
     return TorchConsumer(ConsumerSettings(**{**small, **options}), SystemClock(), group)
 
 
 def test_it_needs_no_more_than_torch_numpy_and_pydantic() -> None:
-    """A bare GPU machine runs it: nothing else of ours is imported."""
+    """The consumer imports no other package, so that a bare GPU machine can run it."""
     code = (
         "import sys\n"
         "for name in ('pandas', 'cv2', 'PIL', 'boto3', 'dask', 'pyarrow', 'yaml', 'bokeh',\n"
@@ -60,7 +60,7 @@ def test_pixels_train_as_their_normalised_images_do() -> None:
 def test_pixels_become_what_convolutions_take(
     monkeypatch: pytest.MonkeyPatch, precision: str, dtype: str
 ) -> None:
-    """The network gets the type and the memory format in which it computes."""
+    """The network gets images of the type and the memory format in which it computes."""
     monkeypatch.setattr(requirements, "has_bfloat16", lambda: True)
     trainer = consumer(precision=precision)
     seen = []
@@ -72,7 +72,7 @@ def test_pixels_become_what_convolutions_take(
 
 
 def test_the_same_seed_draws_the_same_network_and_batch() -> None:
-    """Two runs train the same; another seed trains another network."""
+    """Two consumers with one seed have equal losses, and another seed has another loss."""
 
     def first_loss(seed: int) -> float:
         trainer = consumer(seed=seed)
@@ -83,7 +83,7 @@ def test_the_same_seed_draws_the_same_network_and_batch() -> None:
 
 
 def test_mixed_precision_on_a_cpu_is_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the CPU has it, steps are taken in bfloat16, and the weights stay float32."""
+    """A CPU with bfloat16 computes in it, and the weights stay float32."""
     monkeypatch.setattr(requirements, "has_bfloat16", lambda: True)
     trainer = consumer(precision="mixed")
     assert trainer.precision == "bfloat16"
@@ -94,14 +94,14 @@ def test_mixed_precision_on_a_cpu_is_bfloat16(monkeypatch: pytest.MonkeyPatch) -
     assert {weight.dtype for weight in trainer._net.parameters()} == {torch.float32}
 
 
-def test_a_cpu_is_told_with_its_threads() -> None:
-    """Model and intra-op threads, as torch would use them."""
+def test_the_name_of_a_cpu_has_its_threads() -> None:
+    """The device is the CPU's model with torch's number of intra-op threads."""
     assert consumer().device == requirements.describe_cpu(torch.get_num_threads())
     assert consumer().precision == "float32"
 
 
 def test_float16_is_scaled_and_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way of GPUs without bfloat16: the scaler lets steps through, and the loss falls."""
+    """On a GPU without bfloat16 the scaler lets steps through, and the loss falls."""
     monkeypatch.setattr(requirements, "cpu_precision", lambda requested: "float16")
     trainer = consumer(precision="mixed")
     batch = trainer.synthetic()
@@ -114,7 +114,7 @@ def test_float16_is_scaled_and_learns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Event:
-    """A GPU's event: recorded at a known millisecond, waited for at a known step."""
+    """A GPU's event, recorded at a given millisecond, which notes when it is waited for."""
 
     def __init__(self, at_ms: float, waited: list[float]) -> None:
         self._at_ms, self._waited = at_ms, waited
@@ -129,7 +129,7 @@ class Event:
 def test_on_a_gpu_two_steps_are_queued_and_events_tell_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Step 3 waits for the end of step 1, and so on; events are read at the end only."""
+    """Step 3 waits for the end of step 1, and so on; the events are read at the end only."""
     waited: list[float] = []
     trainer, marks = consumer(), iter(range(0, 1000, 40))
     monkeypatch.setattr(trainer, "_on_gpu", True)
@@ -146,7 +146,7 @@ def test_on_a_gpu_two_steps_are_queued_and_events_tell_the_time(
 
 
 def test_a_fingerprint_is_of_the_parameters() -> None:
-    """Networks that saw other samples have others."""
+    """Networks have equal fingerprints if they were trained on equal samples."""
     trainer, two = consumer(), consumer()
     assert trainer.fingerprint() == two.fingerprint()
     trainer.step(trainer.synthetic())
@@ -157,7 +157,7 @@ def test_a_fingerprint_is_of_the_parameters() -> None:
 
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchGroup]:
-    """Of this process alone, met in a file that has no name."""
+    """Yield a group of one rank, which meets in a file without a name."""
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     descriptor = os.memfd_create("meeting")
     try:
@@ -172,11 +172,8 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchGroup]:
 
 
 def test_a_rank_trains_as_one_alone_does(group: TorchGroup) -> None:
-    """The mean over one rank is its own gradient."""
-    alone, rank = (
-        consumer(),
-        consumer(group),
-    )
+    """A group of one rank trains as a process without a group."""
+    alone, rank = consumer(), consumer(group)
     before = rank.fingerprint()
     assert alone.fingerprint() == before
     batch = alone.synthetic()
@@ -189,7 +186,7 @@ def test_a_rank_trains_as_one_alone_does(group: TorchGroup) -> None:
 
 
 def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
-    """One rank with one more step would wait for ever."""
+    """Warm-up takes a fixed number of steps: a rank with one more step would wait for ever."""
     rank = consumer(group)
     steps = []
     rank._net.register_forward_hook(lambda *_: steps.append(1))
@@ -209,7 +206,7 @@ def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
 def test_a_network_has_the_known_number_of_parameters(
     model: Model, classes: int, parameters: int
 ) -> None:
-    """Numbers are the published ones for 1,000 classes; LeNet-5 has 10 and two more channels."""
+    """Parameters are the published ones for 1,000 classes; our LeNet-5 has two more channels."""
     net = network(torch, model, classes)
     assert sum(weight.numel() for weight in net.parameters()) == parameters
 
@@ -217,21 +214,23 @@ def test_a_network_has_the_known_number_of_parameters(
 @pytest.mark.parametrize("model", ["resnet50", "resnet18", "lenet"])
 @pytest.mark.parametrize("size", [28, 33, 64])
 def test_any_image_size_from_28_on_is_taken(model: Model, size: int) -> None:
-    """Logits come out, one a class."""
+    """The network returns one logit for each class."""
     net = network(torch, model, 7).eval()
     with torch.no_grad():
         assert tuple(net(torch.zeros(2, 3, size, size)).shape) == (2, 7)
 
 
 def test_the_bottleneck_has_its_stride_in_the_middle() -> None:
-    """v1.5: three 3x3 convolutions halve the size, no 1x1 of a body does."""
-    strided = [
-        (name, module.kernel_size[0])
-        for name, module in network(torch, "resnet50", 10).named_modules()
-        if isinstance(module, torch.nn.Conv2d) and module.stride[0] == 2
-    ]
-    assert [kernel for name, kernel in strided if "body" in name] == [3, 3, 3]
-    assert [kernel for name, kernel in strided if "shortcut" in name] == [1, 1, 1]
+    """As in ResNet v1.5, the 3x3 convolutions of a body halve the size, not the 1x1 ones."""
+    body_kernels, shortcut_kernels = [], []
+    for name, module in network(torch, "resnet50", 10).named_modules():
+        if isinstance(module, torch.nn.Conv2d) and module.stride[0] == 2:
+            if "body" in name:
+                body_kernels.append(module.kernel_size[0])
+            elif "shortcut" in name:
+                shortcut_kernels.append(module.kernel_size[0])
+    assert body_kernels == [3, 3, 3]
+    assert shortcut_kernels == [1, 1, 1]
 
 
 def test_a_fresh_block_is_the_identity() -> None:

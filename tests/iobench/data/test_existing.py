@@ -1,4 +1,4 @@
-"""Existing data: the images or shards that a config names."""
+"""Existing data: the images or the shards that a config names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from iobench.servers.moto_server import MotoServer
 
 
 class Mounted(NamedTuple):
-    """One output, by both of its ways."""
+    """A data set on a store and the folder that holds the same data set."""
 
     uri: str
     folder: Path
@@ -38,14 +38,14 @@ class Mounted(NamedTuple):
 
 @pytest.mark.parametrize("location", ["missing", ".", "file"])
 def test_shards_that_are_no_data_set(tmp_path: Path, location: str) -> None:
-    """Neither a location that is not there, nor a folder or a file of something else."""
+    """A missing location, another folder and a file are refused."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"data\.shards: no complete split 'train'"):
         check_existing_data(DataSettings(shards=str(tmp_path / location)))
 
 
 def test_a_source_without_images(tmp_path: Path) -> None:
-    """No folder, no file, or texts alone; the first image is enough. Nothing given is drawn."""
+    """A source needs a folder with at least one image; without a source, images are drawn."""
     check_existing_data(DataSettings())
     folder = tmp_path / "photos"
     file = folder / "class" / "readme.txt"
@@ -63,7 +63,7 @@ def test_a_source_without_images(tmp_path: Path) -> None:
 
 
 def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str) -> None:
-    """A bucket that is not there, and a prefix below which nothing lies."""
+    """A missing bucket and a prefix without objects are refused."""
     options = StoreOptions(endpoint_url=s3_server.url)
     with pytest.raises(ConfigError, match=r"data\.source: s3://no-such-one.*no such bucket"):
         check_existing_data(DataSettings(source="s3://no-such-one/photos", store=options))
@@ -75,39 +75,36 @@ def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str
 
 
 def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores are none; the home is followed, as everywhere."""
+    """Only local folders are listed, and ``~`` is replaced by the home folder."""
     monkeypatch.setenv("HOME", "/home/me")
-    data_settings = DataSettings(
-        folder="~/made", shards="file:///data/shards", source="s3://bucket/p"
-    )
-    assert local_folders(data_settings) == {
-        "data": Path("/home/me/made"),
-        "shards": Path("/data/shards"),
-    }
+    settings = DataSettings(folder="~/made", shards="file:///data/shards", source="s3://bucket/p")
+    expected = {"data": Path("/home/me/made"), "shards": Path("/data/shards")}
+    assert local_folders(settings) == expected
     assert set(local_folders(DataSettings(source="photos"))) == {"data", "source"}
     assert expand_home("s3://bucket/~") == "s3://bucket/~"
 
 
 class TestMount:
-    """The same shards as files."""
+    """``data.mount``: a path that holds the same shards as a store."""
 
     @pytest.fixture
     def shards(self, tree: Path, tmp_path: Path, s3_server: MotoServer, bucket: str) -> Mounted:
-        """An output behind HTTP, and where it is a folder."""
-        made = tmp_path / "made"
-        config = {"source": str(tree), "output": str(made), "shard_size": "2MB"}
+        """Return a data set on S3 and the folder from which it was copied."""
+        output = tmp_path / "made"
+        config = {"source": str(tree), "output": str(output), "shard_size": "2MB"}
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
         options = StoreOptions(endpoint_url=s3_server.url)
         store = open_store(f"s3://{bucket}/out", options)
-        for path in (path for path in made.rglob("*") if path.is_file()):
-            store.put(str(path.relative_to(made)), path.read_bytes())
-        return Mounted(f"s3://{bucket}/out", made, options)
+        for path in output.rglob("*"):
+            if path.is_file():
+                store.put(str(path.relative_to(output)), path.read_bytes())
+        return Mounted(f"s3://{bucket}/out", output, options)
 
     def test_it_has_to_hold_the_same_output(self, shards: Mounted, tmp_path: Path) -> None:
-        """Not another one, nor none; names on a disk are read there, and nothing is copied."""
-        given: dict[str, Any] = {"shards": shards.uri, "store": shards.options}
+        """The mount is read in place if it holds the data set of the store, and else refused."""
+        on_store: dict[str, Any] = {"shards": shards.uri, "store": shards.options}
         folder = tmp_path / "data"
-        settings = DataSettings(**given, mount=str(shards.folder), folder=str(folder))
+        settings = DataSettings(**on_store, mount=str(shards.folder), folder=str(folder))
         check_existing_data(settings)
         maker = DataMaker(settings, lambda: nullcontext(Location("", "empty")), lambda line: None)
         assert maker.location("shards@disk") == Location(str(shards.folder), "shards")
@@ -115,32 +112,32 @@ class TestMount:
         assert not folder.exists()
         assert local_folders(settings)["mount"] == shards.folder
         with pytest.raises(ConfigError, match=r"data\.mount: no complete split 'train'"):
-            check_existing_data(DataSettings(**given, mount=str(tmp_path / "elsewhere")))
+            check_existing_data(DataSettings(**on_store, mount=str(tmp_path / "elsewhere")))
         manifest = shards.folder / "train.manifest.json"
         manifest.write_text(re.sub(r'("created": ")\d{4}', r"\g<1>1999", manifest.read_text()))
         with pytest.raises(ConfigError, match="holds another output than s3://"):
-            check_existing_data(DataSettings(**given, mount=str(shards.folder)))
+            check_existing_data(DataSettings(**on_store, mount=str(shards.folder)))
 
     @pytest.mark.parametrize("shards_at", [None, "/data/shards"])
     def test_it_is_of_shards_on_a_store(self, shards_at: str | None) -> None:
-        """What is a path already needs no other."""
+        """A mount is refused unless the shards are on a store."""
         with pytest.raises(ValidationError, match="path of shards on a store"):
             DataSettings(shards=shards_at, mount="/mnt/bucket/out")
 
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few images, sharded."""
+    """Return the output of sharding 10 drawn images."""
     folder = tmp_path_factory.mktemp("made")
     draw_tree(folder / "photos", images=10, classes=2)
     photos, output = str(folder / "photos"), str(folder / "out")
-    requested = {"source": photos, "output": output, "image": {"size": 64}}
-    dataprep.shard(dataprep.ShardConfig.model_validate(requested))
+    config = {"source": photos, "output": output, "image": {"size": 64}}
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
     return folder / "out"
 
 
 def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> None:
-    """Images, time and workers; without a time, as one of another program would be, nothing."""
+    """The run has images, seconds and workers; a manifest without seconds gives no run."""
     run = sharding_run(Location(str(shards), "shards"))
     assert run is not None
     assert run.samples == 10
@@ -164,21 +161,24 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
     ],
     ids=["missing", "files", "remote", "decoded"],
 )
-def test_of_other_locations_nothing_is_known(location: Location) -> None:
-    """No error comes of it."""
+def test_locations_without_a_manifest_have_no_run(location: Location) -> None:
+    """Locations without a readable manifest have no run, and raise no error."""
     assert sharding_run(location) is None
     assert changed_shards({"shards@disk": "other"}, {"shards@disk": location}) == ""
 
 
 def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
-    """Others are others."""
+    """Shards that were made again are accepted if they are equal, and named if they differ."""
     for name, size in (("same", 64), ("other", 32)):
         photos = str(shards.parent / "photos")
-        requested = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
-        dataprep.shard(dataprep.ShardConfig.model_validate(requested))
-    kept: dict[str, str] = {}
-    assert changed_shards(kept, {"a": Location(str(shards), "shards")}) == ""
-    assert changed_shards(kept, {"a": Location(str(tmp_path / "same"), "shards")}) == ""
-    other = {"b": Location(str(shards), "shards"), "a": Location(str(tmp_path / "other"), "shards")}
-    assert changed_shards(kept, other).startswith(f"a ({tmp_path / 'other'}) were made anew")
-    assert kept["a"] == kept["b"]
+        config = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
+        dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    original = Location(str(shards), "shards")
+    same = Location(str(tmp_path / "same"), "shards")
+    other = Location(str(tmp_path / "other"), "shards")
+    fingerprints: dict[str, str] = {}
+    assert changed_shards(fingerprints, {"a": original}) == ""
+    assert changed_shards(fingerprints, {"a": same}) == ""
+    message = changed_shards(fingerprints, {"b": original, "a": other})
+    assert message.startswith(f"a ({tmp_path / 'other'}) were made anew")
+    assert fingerprints["a"] == fingerprints["b"]

@@ -1,4 +1,4 @@
-"""Data by name: made once, used again, whole or made anew."""
+"""Data by name: they are made once and used again, and half-made data are made again."""
 
 from __future__ import annotations
 
@@ -25,42 +25,46 @@ from iobench.servers.moto_server import MotoServer
 
 DRAWN = {"images": 60, "classes": 2, "size": 256, "shard_size": "2MB"}
 NAMES = (
-    *("shards@disk", "shards-1MB@disk", "files@disk"),
-    *("originals@disk", "pixels@disk", "photos@disk"),
+    "shards@disk",
+    "shards-1MB@disk",
+    "files@disk",
+    "originals@disk",
+    "pixels@disk",
+    "photos@disk",
 )
 
 
 def nowhere() -> Any:
-    """For tests in which no store may be asked for."""
+    """Fail, for tests in which no store may be used."""
     raise AssertionError("no bucket is needed")
 
 
-class Made:
-    """A maker, and what it said."""
+class NotedMaker:
+    """A maker of data, and the notes that it wrote."""
 
     def __init__(
         self,
         folder: Path,
         bucket: Any = nowhere,
         formats: Any = None,
-        **given: Any,
+        **values: Any,
     ) -> None:
         self.notes: list[str] = []
-        settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
+        settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **values})
         self.maker = DataMaker(
             settings, lambda: nullcontext(bucket()), self.notes.append, lambda name: formats
         )
 
     def location(self, name: str) -> Location:
-        """By name."""
+        """Return the location of the data with this name."""
         return self.maker.location(name)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where everything was made once: shards of two sizes, and their files. Read only."""
+    """Return a folder with all data of ``NAMES``, made once; tests only read it."""
     root = tmp_path_factory.mktemp("making") / "data"
-    maker = Made(root)
+    maker = NotedMaker(root)
     for name in NAMES:
         maker.location(name)
     assert maker.notes == [
@@ -76,55 +80,56 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(folder: Path, tmp_path: Path) -> Path:
-    """The same, to be changed."""
+    """Return a copy of ``folder``, which a test may change."""
     return Path(shutil.copytree(folder, tmp_path / "data"))
 
 
 def images(location: Location) -> list[tuple[str, str]]:
-    """Class, as files of shards are sorted into, and digest of every image."""
+    """Return the class and the SHA-256 of each image, sorted; classes are written as by folders."""
     if location.holds == "files":
-        actual = [
-            (p.parent.name, p.read_bytes()) for p in Path(location.uri).rglob("*") if p.is_file()
-        ]
+        paths = [path for path in Path(location.uri).rglob("*") if path.is_file()]
+        encoded = [(path.parent.name, path.read_bytes()) for path in paths]
     else:
         dataset = open_dataset(location.uri, location.split, options=location.store)
-        actual = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
-    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in actual)
+        encoded = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in encoded)
 
 
 def images_on_store(location: Location) -> list[tuple[str, str]]:
-    """The same of files or shards on a store."""
+    """Return the same for files or shards on a store."""
     if location.holds == "shards":
         return images(location)
     store = open_store(location.uri, location.store)
-    actual = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
-    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in actual)
+    encoded = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in encoded)
 
 
-def stamps(folder: Path) -> dict[str, int]:
-    """When each file was written."""
+def change_times_ns(folder: Path) -> dict[str, int]:
+    """Return the time of the last change of each file, in nanoseconds."""
     return {str(p): p.stat().st_mtime_ns for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 class TestMade:
-    def test_what_was_made_is_used_again(self, folder: Path) -> None:
-        """A later run says nothing and writes nothing."""
-        before = stamps(folder)
-        again = Made(folder)
+    """Data that are made from drawn images."""
+
+    def test_made_data_are_used_again(self, folder: Path) -> None:
+        """A second maker writes neither notes nor files."""
+        before = change_times_ns(folder)
+        again = NotedMaker(folder)
         for name in NAMES:
             again.location(name)
         assert again.location("shards-2MB@disk") == again.location("shards@disk")
         assert again.notes == []
-        assert stamps(folder) == before
+        assert change_times_ns(folder) == before
 
     def test_shards_of_two_sizes_hold_the_same_images(self, folder: Path) -> None:
-        """In more of them where they are smaller."""
-        maker = Made(folder)
-        two, one = maker.location("shards@disk"), maker.location("shards-1MB@disk")
-        assert two.uri != one.uri
-        assert images(two) == images(one)
+        """Smaller shards hold the same images in more files."""
+        maker = NotedMaker(folder)
+        large, small = maker.location("shards@disk"), maker.location("shards-1MB@disk")
+        assert large.uri != small.uri
+        assert images(large) == images(small)
         counts = []
-        for location in (one, two):
+        for location in (small, large):
             with open_dataset(location.uri, location.split) as dataset:
                 counts.append(len(dataset.manifest.formats["tfrecord"].shards))
                 assert len(dataset) == 60
@@ -132,37 +137,35 @@ class TestMade:
         assert counts[0] > counts[1]
 
     def test_other_sides_are_shards_of_their_own(self, copied: Path) -> None:
-        """The same images, smaller: as a config of that size makes them, and found by it again."""
-        maker = Made(copied)
+        """A name with a side gives resized images, which a config with that size finds again."""
+        maker = NotedMaker(copied)
         small = maker.location("shards-64px@disk")
         assert maker.notes == ["sharding at 2 MB"]
         with open_dataset(small.uri, small.split) as dataset:
             sides = {min(sample.width, sample.height) for sample in dataset}
-            assert max(sides) == 64  # a smaller image is not enlarged
+            assert max(sides) == 64  # Smaller images are not enlarged.
             assert len(dataset) == 60
-        assert Made(copied, size=64).location("shards@disk") == small
+        assert NotedMaker(copied, size=64).location("shards@disk") == small
         assert maker.location("shards-256px@disk") == maker.location("shards@disk")
         with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
-            Made(copied, shards=small.uri).location("shards-128px@disk")
+            NotedMaker(copied, shards=small.uri).location("shards-128px@disk")
 
     def test_originals_are_the_photos_in_shards(self, folder: Path) -> None:
-        """Byte by byte: what is compared differs in resizing alone."""
-        maker = Made(folder)
+        """Originals hold the photos byte by byte, whatever the size of other shards is."""
+        maker = NotedMaker(folder)
         photos, originals = maker.location("photos@disk"), maker.location("originals@disk")
-        digests = [
-            sorted(digest for _, digest in images(location)) for location in (photos, originals)
-        ]
-        assert digests[0] == digests[1]
+        photo_digests = sorted(digest for _, digest in images(photos))
+        assert sorted(digest for _, digest in images(originals)) == photo_digests
         assert maker.location("originals-2MB@disk") == originals
         shards, pixels = maker.location("shards@disk"), maker.location("pixels@disk")
         assert images(originals) != images(shards)
-        # That images are resized to is nothing to originals.
-        assert Made(folder, size=64).location("originals@disk") == originals
+        # Originals do not depend on the size to which other images are resized.
+        assert NotedMaker(folder, size=64).location("originals@disk") == originals
         assert (pixels.holds, pixels.decoded, shards.decoded) == ("shards", True, False)
 
     @pytest.mark.parametrize("changed", [{"seed": 1}, {"size": 64}, {"quality": 50}])
     def test_other_settings_are_other_data(self, folder: Path, changed: dict[str, Any]) -> None:
-        """Nothing that was made otherwise is taken for them."""
+        """Data that were made with other settings are not used."""
         plans: list[str] = []
 
         class Planned(DataMaker):
@@ -170,14 +173,14 @@ class TestMade:
                 plans.append(key)
                 return folder / key
 
-        for given in ({}, changed):
-            settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
+        for values in ({}, changed):
+            settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **values})
             Planned(settings, nowhere, print).location("shards@disk")
         assert plans[0] != plans[1]
 
 
 def interrupted(folder: Path) -> None:
-    """A run that is stopped halfway through unpacking."""
+    """Run a maker that is interrupted halfway through writing files."""
     write_image_files = making.write_image_files
 
     def half(source: Location, dest: Path) -> None:
@@ -188,19 +191,21 @@ def interrupted(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(making, "write_image_files", half)
         with pytest.raises(KeyboardInterrupt):
-            Made(folder).location("files@disk")
+            NotedMaker(folder).location("files@disk")
 
 
 class TestInterrupted:
+    """Data that are incomplete."""
+
     def test_half_made_data_are_made_anew(self, copied: Path) -> None:
-        """What an interrupted run left, or was removed, is no data; its marker is nothing."""
-        files = Path(Made(copied).location("files@disk").uri)
+        """Incomplete and removed data are made again, also if their marker is there."""
+        files = Path(NotedMaker(copied).location("files@disk").uri)
         marker = files.with_name(f"{files.name}.complete")
         assert marker.exists()
         shutil.rmtree(files)
         interrupted(copied)
         assert not marker.exists()
-        maker = Made(copied)
+        maker = NotedMaker(copied)
         location = maker.location("files@disk")
         assert maker.notes == ["writing the images of the shards as files"]
         assert images(location) == images(maker.location("shards@disk"))
@@ -208,28 +213,30 @@ class TestInterrupted:
 
 @pytest.mark.parametrize("form", ["files", "pixels"])
 class TestUnpacked:
-    def test_too_little_room_is_said_before_the_first_byte(
+    """Images of shards that are written as files or as pixels."""
+
+    def test_too_little_room_is_an_error_before_the_first_byte(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
     ) -> None:
-        """How much is needed, where, and what to do; nothing is written."""
-        shards = Made(folder).location("shards@disk")
-        written = Made(folder).location(f"{form}@disk")
+        """The message has the size, the place and what to do, and nothing is written."""
+        shards = NotedMaker(folder).location("shards@disk")
+        written = NotedMaker(folder).location(f"{form}@disk")
         needed_bytes = sum(path.stat().st_size for path in Path(written.uri).rglob("*.*"))
         monkeypatch.setattr(LocalStore, "free_bytes", lambda self: needed_bytes // 2)
         data = tmp_path / "data"
         match = rf"{form}: about .+ would be written to {data}/.*: set another data\.folder"
         with pytest.raises(StoreFull, match=match):
-            Made(data, shards=shards.uri).location(f"{form}@disk")
+            NotedMaker(data, shards=shards.uri).location(f"{form}@disk")
         assert [path for path in data.rglob("*") if path.suffix != ".lock"] == []
 
     def test_no_shard_is_held_whole(
         self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
     ) -> None:
-        """Single records are read, several at a time."""
-        shards = Made(folder).location("shards-1MB@disk")
+        """Single records are read, two at a time on two CPUs."""
+        shards = NotedMaker(folder).location("shards-1MB@disk")
         read, numbers, both = LocalStore.get_versioned, itertools.count(), threading.Barrier(2)
 
-        def of_records(store: Any, key: str, offset: int = 0, length: int | None = None) -> Any:
+        def read_record(store: Any, key: str, offset: int = 0, length: int | None = None) -> Any:
             if key.startswith("tfrecord/"):
                 assert length is not None
                 if next(numbers) < 2:
@@ -238,19 +245,19 @@ class TestUnpacked:
 
         with monkeypatch.context() as patched:
             patched.setattr("os.sched_getaffinity", lambda process: {0, 1})
-            patched.setattr(LocalStore, "get_versioned", of_records)
-            location = Made(tmp_path / "data", shards=shards.uri).location(f"{form}@disk")
+            patched.setattr(LocalStore, "get_versioned", read_record)
+            location = NotedMaker(tmp_path / "data", shards=shards.uri).location(f"{form}@disk")
         assert len(images(location)) == 60
 
 
 class TestGiven:
-    """An output of ``dataprep shard``, or class folders."""
+    """Data of the user: an output of ``dataprep shard``, or class folders."""
 
     def test_shards_are_read_where_they_are(self, folder: Path, tmp_path: Path) -> None:
-        """Other sizes and photographs need a source; files of them are written elsewhere."""
-        shards = Made(folder).location("shards@disk")
-        before = stamps(folder)
-        maker = Made(tmp_path / "data", shards=shards.uri)
+        """Other sizes and photos need a source; files of the images are written elsewhere."""
+        shards = NotedMaker(folder).location("shards@disk")
+        before = change_times_ns(folder)
+        maker = NotedMaker(tmp_path / "data", shards=shards.uri)
         assert maker.location("shards@disk") == shards
         for name in ("shards-4MB@disk", "photos@disk", "originals@disk"):
             with pytest.raises(ConfigError, match=r"data\.source"):
@@ -259,52 +266,54 @@ class TestGiven:
         files = maker.location("files@disk")
         assert Path(files.uri).is_relative_to(tmp_path)
         assert images(files) == images(shards)
-        assert stamps(folder) == before
+        assert change_times_ns(folder) == before
 
     def test_class_folders_are_sharded(self, tree: Path, tmp_path: Path) -> None:
-        """In their own classes."""
-        maker = Made(tmp_path / "data", source=str(tree), size=64)
+        """Images keep the classes of their folders."""
+        maker = NotedMaker(tmp_path / "data", source=str(tree), size=64)
         assert maker.location("photos@disk").uri == str(tree)
         shards = images(maker.location("shards@disk"))
         assert len(shards) == 120
         assert {name for name, _ in shards} == {f"{label:06d}" for label in range(6)}
         assert maker.notes == ["sharding at 2 MB"]
 
-    @pytest.mark.parametrize("given", [{"source": "missing"}, {"shards": "missing"}])
-    def test_what_is_not_there(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+    @pytest.mark.parametrize("values", [{"source": "missing"}, {"shards": "missing"}])
+    def test_missing_data(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, str]
     ) -> None:
-        """Is an error that names it, and leaves no marker."""
+        """The error names the missing data, and no marker is left."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(DataprepError, match="missing"):
-            Made(tmp_path / "data", **given).location("files@disk")
+            NotedMaker(tmp_path / "data", **values).location("files@disk")
         assert not list(tmp_path.rglob("*.complete"))
 
 
 class TestRemote:
+    """Data on a store."""
+
     @pytest.fixture
     def store(self, s3_server: MotoServer, bucket: str) -> Location:
-        """Where copies go."""
+        """Return the location on S3 to which data are copied."""
         options = StoreOptions(endpoint_url=s3_server.url)
         return Location(f"s3://{bucket}/some/prefix/", "empty", options)
 
     @pytest.mark.parametrize("name", [name.replace("@disk", "@s3") for name in NAMES[:-1]])
     def test_copies_hold_the_same(self, folder: Path, store: Location, name: str) -> None:
-        """Every object of what lies on the disk, below the prefix, in its form."""
-        maker = Made(folder, lambda: store)
+        """The copy has each object of the local data below its own prefix."""
+        maker = NotedMaker(folder, lambda: store)
         remote, local = maker.location(name), maker.location(name.replace("@s3", "@disk"))
         assert remote.uri.startswith(store.uri + "iobench-data/")
         assert (remote.holds, remote.decoded) == (local.holds, local.decoded)
         assert remote.is_remote
-        there, here = open_store(remote.uri, remote.store), open_store(local.uri)
-        actual = {info.key: there.get(info.key) for info in there.list()}
-        assert actual == {info.key: here.get(info.key) for info in here.list()}
+        copies, originals = open_store(remote.uri, remote.store), open_store(local.uri)
+        content = {info.key: copies.get(info.key) for info in copies.list()}
+        assert content == {info.key: originals.get(info.key) for info in originals.list()}
 
-    def test_what_is_there_is_not_copied_again(
+    def test_equal_objects_are_not_copied_again(
         self, folder: Path, store: Location, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Only what is missing, or has another size."""
-        first = Made(folder, lambda: store).location("files@s3")
+        """Only objects that are missing or have another size are copied."""
+        first = NotedMaker(folder, lambda: store).location("files@s3")
         there = open_store(first.uri, first.store)
         keys = sorted(info.key for info in there.list())
         there.delete(keys[0])
@@ -312,25 +321,25 @@ class TestRemote:
         copied: list[str] = []
         put = type(there).put
 
-        def counting(self: Any, key: str, *given: Any, **options: Any) -> Any:
+        def counting(self: Any, key: str, *arguments: Any, **options: Any) -> Any:
             copied.append(key)
-            return put(self, key, *given, **options)
+            return put(self, key, *arguments, **options)
 
         monkeypatch.setattr(type(there), "put", counting)
-        Made(folder, lambda: store).location("files@s3")
+        NotedMaker(folder, lambda: store).location("files@s3")
         assert sorted(copied) == keys[:2]
 
     @pytest.mark.parametrize("name", ["shards@s3", "files@s3"])
     def test_no_object_is_held_whole(
         self, folder: Path, store: Location, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Files are mapped, not read into memory, and several are sent at a time."""
-        maker = Made(folder, lambda: store)
+        """Files are mapped instead of read into memory, and two are sent at a time."""
+        maker = NotedMaker(folder, lambda: store)
         local = maker.location(name.replace("@s3", "@disk"))
         put, numbers, both = S3Store.put, itertools.count(), threading.Barrier(2)
 
         def refused(self: LocalStore, key: str) -> bytes:
-            raise AssertionError(key)
+            raise AssertionError(f"{key} is read into memory")
 
         def two_at_once(self: S3Store, key: str, data: Any) -> Any:
             if next(numbers) < 2:
@@ -346,48 +355,49 @@ class TestRemote:
     def test_only_what_trials_read_is_copied(
         self, folder: Path, store: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Shards of one format with their indexes; a later run adds those of another."""
+        """One format is copied with its indexes, and a later run adds those of another."""
 
         def refused(self: S3Store, key: str) -> bytes:
-            raise AssertionError(f"{key} is held whole")
+            raise AssertionError(f"{key} is read into memory")
 
-        remote = Made(folder, lambda: store).location("shards@s3")
+        remote = NotedMaker(folder, lambda: store).location("shards@s3")
         settings = {"shards": remote.uri, "store": remote.store.model_dump()}
         data = tmp_path / "data"
         monkeypatch.setattr(S3Store, "get", refused)
-        actual: list[set[str]] = []
+        folders: list[set[str]] = []
         for formats in ({""}, {"tfrecord"}, {"tfrecord", "recordio"}):
-            maker = Made(data, formats=frozenset(formats), **settings)
+            maker = NotedMaker(data, formats=frozenset(formats), **settings)
             local = Path(maker.location("shards@disk").uri)
             paths = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
-            actual.append({str(path.parent) for path in paths})
+            folders.append({str(path.parent) for path in paths})
             assert bool(maker.notes) == (formats != {"tfrecord"})
-        tables = {".", "index/tfrecord", "tfrecord"}
-        assert actual == [tables, tables, {*tables, "index/recordio", "recordio"}]
+        of_tfrecord = {".", "index/tfrecord", "tfrecord"}
+        of_both = {*of_tfrecord, "index/recordio", "recordio"}
+        assert folders == [of_tfrecord, of_tfrecord, of_both]
         for name in ("tfrecord", "recordio"):
             with open_dataset(local, format=name) as dataset:
                 assert sum(1 for _ in dataset) == 60
         shutil.rmtree(local)
-        maker = Made(data, formats=frozenset({"recordio"}), **settings)
-        assert {path.name for path in Path(maker.location("shards@disk").uri).iterdir()} >= {
-            "recordio"
-        }
+        maker = NotedMaker(data, formats=frozenset({"recordio"}), **settings)
+        copy = Path(maker.location("shards@disk").uri)
+        assert (copy / "recordio").exists()
         assert not (local / "tfrecord").exists()
 
     def test_copies_to_a_store_leave_other_formats_out(self, folder: Path, store: Location) -> None:
-        """Those that no trial reads there."""
-        remote = Made(folder, lambda: store, frozenset({"recordio"})).location("shards@s3")
-        names = {info.key.partition("/")[0] for info in open_store(remote.uri, remote.store).list()}
+        """Formats that no trial reads from the store are not copied."""
+        remote = NotedMaker(folder, lambda: store, frozenset({"recordio"})).location("shards@s3")
+        copies = open_store(remote.uri, remote.store).list()
+        names = {info.key.partition("/")[0] for info in copies}
         assert "recordio" in names
         assert "tfrecord" not in names
 
     def test_shards_on_a_store_are_read_there(
         self, folder: Path, store: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """And copied here once where a trial wants them on the disk, if there is room for them."""
-        remote = Made(folder, lambda: store).location("shards@s3")
+        """They are copied once if a trial reads them from the disk, and if there is room."""
+        remote = NotedMaker(folder, lambda: store).location("shards@s3")
         settings = {"shards": remote.uri, "store": remote.store.model_dump()}
-        maker = Made(tmp_path / "data", **settings)
+        maker = NotedMaker(tmp_path / "data", **settings)
         assert maker.location("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
@@ -397,6 +407,6 @@ class TestRemote:
         local = maker.location("shards@disk")
         assert not local.is_remote
         assert images(local) == images(remote)
-        again = Made(tmp_path / "data", **settings)
+        again = NotedMaker(tmp_path / "data", **settings)
         again.location("shards@disk")
         assert again.notes == []

@@ -1,4 +1,4 @@
-"""Shards of decoded images differ from the others in their images alone."""
+"""Shards of decoded images differ from shards of JPEGs in the form of the images only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from iobench.results.trial import Location
 
 @pytest.fixture(scope="module")
 def locations(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Location, Location]:
-    """120 images as JPEGs, one source file being broken; and as pixels."""
+    """Shards of 120 JPEGs, one further source file of which is broken, and the same as pixels."""
     folder = tmp_path_factory.mktemp("pixels")
     source = folder / "source"
     shutil.copytree(tree, source)
@@ -47,9 +47,9 @@ def locations(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Loc
     return compressed, Location(str(folder / "pixels"), "shards", decoded=True)
 
 
-def batches(loader: str, location: Location, **given: object) -> Iterator[Batch]:
-    """Of one epoch."""
-    settings = LoaderSettings.model_validate({"batch_size": 32, "image_size": 144, **given})
+def batches(loader: str, location: Location, **values: object) -> Iterator[Batch]:
+    """Yield the batches of one epoch of a loader."""
+    settings = LoaderSettings.model_validate({"batch_size": 32, "image_size": 144, **values})
     loader_object = LOADERS.load(loader)(location, settings, SystemClock())
     try:
         yield from loader_object.epoch(0)
@@ -58,13 +58,11 @@ def batches(loader: str, location: Location, **given: object) -> Iterator[Batch]
 
 
 def test_the_same_samples_in_the_same_shards(locations: tuple[Location, Location]) -> None:
-    """In their order, with their labels; the images are what a decoder makes of them.
+    """Pixel shards have the same order and labels, and the pixels that a decoder gives.
 
-    The table has the new places; a sample takes three bytes a pixel, and a little more.
+    The table has the new offsets. A sample takes three bytes for each pixel, and up to 1 kB more.
     """
-    before, after = (
-        open_dataset(location.uri, "train", format="tfrecord") for location in locations
-    )
+    before, after = (open_dataset(location.uri, format="tfrecord") for location in locations)
     assert [len(part) for part in before.shards()] == [len(part) for part in after.shards()]
     assert len(before.shards()) > 1
     pixels_bytes = 0
@@ -89,17 +87,17 @@ def test_the_same_samples_in_the_same_shards(locations: tuple[Location, Location
 def test_a_loader_gives_the_same_pixels(
     locations: tuple[Location, Location], loader: str, augment: bool
 ) -> None:
-    """In the same order: the pair differs in how samples are stored, and in nothing else."""
+    """Both forms give the same samples in the same order."""
     torch = pytest.importorskip("torch")
     settings = {"augment": augment, "colour_jitter": augment}
-    pairs = zip(*(batches(loader, location, **settings) for location in locations), strict=True)
-    for compressed, decoded in pairs:
-        assert torch.equal(compressed.images, decoded.images)
-        assert torch.equal(compressed.labels, decoded.labels)
+    compressed, decoded = (batches(loader, location, **settings) for location in locations)
+    for jpegs, pixels in zip(compressed, decoded, strict=True):
+        assert torch.equal(jpegs.images, pixels.images)
+        assert torch.equal(jpegs.labels, pixels.labels)
 
 
 def test_the_manifest_is_written_last(locations: tuple[Location, Location], tmp_path: Path) -> None:
-    """What was interrupted is no data set."""
+    """Shards are not a data set until all of them are written."""
     written: list[str] = []
     real = Path.write_bytes
 
@@ -114,7 +112,7 @@ def test_the_manifest_is_written_last(locations: tuple[Location, Location], tmp_
 
 
 def test_shards_of_another_format_cannot_be_had_as_pixels(tree: Path, tmp_path: Path) -> None:
-    """It is said what they lack."""
+    """The message names the option that makes the missing format."""
     config = {"source": str(tree), "output": str(tmp_path / "out"), "format": "recordio"}
     shard(ShardConfig.model_validate({**config, "image": ImagePolicy(size=64)}))
     with pytest.raises(Unavailable, match="--format tfrecord"):

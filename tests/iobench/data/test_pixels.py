@@ -1,4 +1,4 @@
-"""A decoded image as bytes."""
+"""The bytes of a decoded image."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ sides = st.integers(1, 9)
 
 
 @given(sides, sides, st.integers(0, 255))
-def test_what_was_packed_comes_back(height: int, width: int, first: int) -> None:
-    """Every pixel is equal, whatever the shape."""
+def test_packed_pixels_come_back(height: int, width: int, first: int) -> None:
+    """Every pixel is equal for any shape of the image."""
     image = (np.arange(height * width * 3) + first).astype(np.uint8).reshape(height, width, 3)
     assert np.array_equal(unpacked(packed(image)), image)
 
@@ -27,7 +27,7 @@ def test_the_layout_is_the_documented_one() -> None:
 
 
 def test_nothing_is_copied() -> None:
-    """The pixels are those of the record that was read."""
+    """The unpacked pixels share the memory of the record."""
     record = bytearray(packed(np.zeros((2, 2, 3), np.uint8)))
     image = unpacked(record)
     record[8] = 7
@@ -38,14 +38,14 @@ def test_nothing_is_copied() -> None:
     "data", [b"", b"\x01\0\0\0", b"\0" * 8, b"\x01\0\0\0\x01\0\0\0\x00", b"\xff\xd8\xff\xe0" * 9]
 )
 def test_other_bytes_are_refused(data: bytes) -> None:
-    """An encoded image and half of a packed one are refused."""
+    """Neither an encoded image nor a part of a packed one is accepted."""
     with pytest.raises(CorruptImage, match="not a decoded image"):
         unpacked(data)
 
 
 @given(st.binary(max_size=40))
 def test_no_bytes_pass_by_mistake(data: bytes) -> None:
-    """What is taken for an image is one, to the last byte."""
+    """Bytes that are accepted are exactly those of a packed image."""
     try:
         image = unpacked(data)
     except CorruptImage:

@@ -1,4 +1,4 @@
-"""The part of the data that a warm trial reads: fixed, and small enough to stay in memory."""
+"""The part of the data that a warm trial reads is fixed, and small enough to stay in memory."""
 
 from __future__ import annotations
 
@@ -26,40 +26,37 @@ PAGE = 4096
 
 @pytest.fixture(scope="module")
 def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
-    """120 photos in several shards of both formats."""
+    """Return 120 photos in several shards of both formats."""
     output = tmp_path_factory.mktemp("warm") / "out"
-    dataprep.shard(
-        dataprep.ShardConfig.model_validate(
-            {
-                "source": str(tree),
-                "output": str(output),
-                "format": ("tfrecord", "recordio"),
-                "image": {"size": 256},
-                "shard_size": "1MB",
-            }
-        )
-    )
+    config = {
+        "source": str(tree),
+        "output": str(output),
+        "format": ("tfrecord", "recordio"),
+        "image": {"size": 256},
+        "shard_size": "1MB",
+    }
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
     return Location(str(output), "shards")
 
 
 @pytest.fixture(scope="module")
 def files(tree: Path) -> Location:
-    """120 photos in 6 class folders."""
+    """Return 120 photos in 6 class folders."""
     return Location(str(tree), "files")
 
 
 def batches(loader: str, location: Location, **settings: Any) -> list[Any]:
-    """One epoch of a public loader."""
+    """Return the images and labels of each batch in one epoch of a loader."""
     options = LoaderSettings(batch_size=16, decode=False, **settings)
-    made = LOADERS.load(loader)(location, options, VirtualClock())
+    opened = LOADERS.load(loader)(location, options, VirtualClock())
     try:
-        return [(list(batch.images), list(batch.labels)) for batch in made.epoch(0)]
+        return [(list(batch.images), list(batch.labels)) for batch in opened.epoch(0)]
     finally:
-        made.close()
+        opened.close()
 
 
 def images(loader: str, location: Location, **settings: Any) -> list[bytes]:
-    """The encoded images of one epoch."""
+    """Return the encoded images of one epoch, sorted."""
     batch_list = batches(loader, location, **settings)
     return sorted(bytes(image) for batch_images, _ in batch_list for image in batch_images)
 
@@ -73,7 +70,7 @@ def test_everything_is_read_if_it_fits(form: str, request: pytest.FixtureRequest
 
 
 def test_half_of_the_free_memory_is_the_limit(shards: Location) -> None:
-    """Without a limit of the caller it is that of this machine or its control group."""
+    """This machine or its control group gives the limit if the caller gives none."""
     assert available_bytes() // 2 > summarize_data(shards, "tfrecord").bytes
     assert warm_part(shards).share == 1.0
 
@@ -83,7 +80,7 @@ def test_half_of_the_free_memory_is_the_limit(shards: Location) -> None:
 def test_the_part_is_below_the_limit(
     shards: Location, files: Location, share: float, form: str
 ) -> None:
-    """Its whole shards or files take less than the limit, and twice as many would not fit."""
+    """The chosen shards or files take less than the limit; twice as many would not fit."""
     location, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
     full_summary = summarize_data(location, reads)
     limit = int(full_summary.bytes * share)
@@ -97,12 +94,12 @@ def test_the_part_is_below_the_limit(
     if part.location.every > 1:
         paths = full_summary.files[:: part.location.every // 2]
         cached_bytes = sum(-(-path.stat().st_size // PAGE) * PAGE for path in paths)
-        assert cached_bytes >= limit * 0.98  # the other format may be a little larger
+        assert cached_bytes >= limit * 0.98  # RecordIO may be a little larger than TFRecord.
 
 
 @pytest.mark.parametrize("form", ["shards", "files"])
 def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureRequest) -> None:
-    """A little more or less free memory, and a second choice, change nothing."""
+    """The choice is stable when repeated, and with a little more or less free memory."""
     location = request.getfixturevalue(form)
     bytes = summarize_data(location, "tfrecord" if form == "shards" else "files").bytes
     parts = [warm_part(location, int(bytes * share)) for share in (0.8, 0.85, 0.9)]
@@ -112,17 +109,19 @@ def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureReque
 
 
 def test_files_are_spread_over_the_classes(files: Location) -> None:
-    """Each class has half of its files, by their own labels."""
+    """Each class keeps half of its files."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
-    counts_of_all = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
-    half = Counter(int(label) for _, labels in batches("raw", part.location) for label in labels)
-    assert set(half) == set(counts_of_all)
-    assert all(abs(counts_of_all[label] / 2 - half[label]) <= 1 for label in counts_of_all)
+    all_files, half = Counter[int](), Counter[int]()
+    for counts, location in ((all_files, files), (half, part.location)):
+        for _, labels in batches("raw", location):
+            counts.update(int(label) for label in labels)
+    assert set(half) == set(all_files)
+    assert all(abs(all_files[label] / 2 - half[label]) <= 1 for label in all_files)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_raw_reads_these_shards_alone(shards: Location, workers: int) -> None:
-    """The images of every second shard, each once."""
+    """The images of every second shard are read once each."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
@@ -134,7 +133,7 @@ def test_raw_reads_these_shards_alone(shards: Location, workers: int) -> None:
 @pytest.mark.parametrize("loader", ["torch-iterable", "torch-map"])
 @pytest.mark.parametrize("world_size", [1, 3])
 def test_torch_reads_these_shards_alone(shards: Location, loader: str, world_size: int) -> None:
-    """All ranks together read the images of every second shard, each once."""
+    """All ranks together read the images of every second shard once each."""
     part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     expected = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
@@ -146,7 +145,7 @@ def test_torch_reads_these_shards_alone(shards: Location, loader: str, world_siz
 
 @pytest.mark.slow
 def test_torch_folder_reads_these_files_alone(files: Location) -> None:
-    """Every second image file, each once."""
+    """Every second image file is read once."""
     part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     paths = summarize_data(files, "files").files[::2]
     ordered = sorted(path.read_bytes() for path in paths)
@@ -160,25 +159,25 @@ def test_no_reader_of_a_location_passes_over_the_part(shards: Location, files: L
         for access in accesses:
             items = find_items(part, access, max_items=10**6, seed=0)  # type: ignore[arg-type]
             reads = "files" if access == "files" else "tfrecord"
-            assert {location.uri + "/" + item.key for item in items} == {
-                str(path) for path in summarize_data(part, reads).files
-            }
-            assert sum(item.samples for item in items) == summarize_data(part, reads).samples
+            summary = summarize_data(part, reads)
+            paths = {f"{location.uri}/{item.key}" for item in items}
+            assert paths == {str(path) for path in summary.files}
+            assert sum(item.samples for item in items) == summary.samples
 
 
 def test_data_on_a_store_are_not_restricted() -> None:
-    """They are not in the page cache of this machine; no request is made."""
+    """Data on a store are not in the page cache, and no request is made for them."""
     location = Location("s3://bucket/prefix", "shards")
     assert warm_part(location, 1).location == location
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [("shards", "the first shard .* make smaller shards"), ("files", "first file")],
 )
-def test_not_even_one_fits(form: str, said: str, request: pytest.FixtureRequest) -> None:
-    """The error has the size and the limit."""
-    with pytest.raises(Unavailable, match=rf"{said}.*free memory"):
+def test_not_even_one_fits(form: str, message: str, request: pytest.FixtureRequest) -> None:
+    """The error says that one shard or file is larger than the limit."""
+    with pytest.raises(Unavailable, match=rf"{message}.*free memory"):
         warm_part(request.getfixturevalue(form), 1000)
 
 

@@ -1,4 +1,4 @@
-"""Loaders that read nothing: mock and null, on a virtual clock."""
+"""The loaders mock and null, which read nothing, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from iobench.loaders.null import NullLoader
 def times(
     batches: int, compute_s: float = 0.0, clock: VirtualClock | None = None, **settings: Any
 ) -> list[float]:
-    """When each batch is had, where ``compute_s`` passes after each."""
+    """Return the arrival times of batches in seconds, in a loop with steps of ``compute_s``."""
     clock = clock or VirtualClock()
     loader = MockLoader(None, LoaderSettings(**settings), clock)
-    had = []
+    arrivals_s = []
     for batch in islice(loader.epoch(0), batches):
         assert batch.samples == len(batch.labels) == settings["batch_size"]
-        had.append(clock.now_s())
+        arrivals_s.append(clock.now_s())
         clock.sleep(compute_s)
-    return had
+    return arrivals_s
 
 
 def test_without_workers() -> None:
@@ -39,28 +39,29 @@ def test_without_workers() -> None:
 @pytest.mark.parametrize("workers", [1, 3, 7])
 def test_workers_scale(workers: int) -> None:
     """N workers give N batches in the time that one worker takes for one."""
-    had = times(10 * workers, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
-    assert had == pytest.approx([0.1 * (1 + number // workers) for number in range(10 * workers)])
+    arrivals_s = times(10 * workers, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
+    expected_s = [0.1 * (1 + number // workers) for number in range(10 * workers)]
+    assert arrivals_s == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize("workers", [1, 3, 7])
 @pytest.mark.parametrize("compute_s", [0.02, 0.2])
 def test_the_slower_of_two_counts(workers: int, compute_s: float) -> None:
     """With prefetch, a step takes the larger of the times of supply and work."""
-    had = times(200, compute_s, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
-    step_s = (had[-1] - had[99]) / 100
+    arrivals_s = times(200, compute_s, batch_size=10, item_s=0.01, workers=workers, prefetch=2)
+    step_s = (arrivals_s[-1] - arrivals_s[99]) / 100
     assert step_s == pytest.approx(max(compute_s, 0.1 / workers), rel=0.02)
 
 
 def test_a_bounded_number_is_ahead() -> None:
-    """After a long pause only ``workers * prefetch`` batches are ready, and no others begun."""
+    """After a long pause ``workers * prefetch`` batches are ready, and no others have begun."""
     clock = VirtualClock()
     settings = LoaderSettings(batch_size=10, item_s=0.01, workers=2, prefetch=3)
     batches = MockLoader(None, settings, clock).epoch(0)
     next(batches)
     clock.sleep(1000.0)
     resumed_s = clock.now_s()
-    # The one taken at the start had asked for one more.
+    # The batch consumed at the start has requested one more, so that six are ready.
     waits = []
     for _ in range(10):
         next(batches)
@@ -78,27 +79,27 @@ def test_a_bounded_number_is_ahead() -> None:
 def test_never_faster_than_its_workers(
     workers: int, prefetch: int, compute_s: float, item_s: float
 ) -> None:
-    """Whatever is set, batches come in order and never before the workers can have made them."""
+    """Batches never come before the workers can have made them."""
     settings: dict[str, Any] = {
         "batch_size": 8,
         "item_s": item_s,
         "workers": workers,
         "prefetch": prefetch,
     }
-    had = times(40, compute_s, **settings)
-    assert had == sorted(had)
-    for number, at_s in enumerate(had):
+    arrivals_s = times(40, compute_s, **settings)
+    assert arrivals_s == sorted(arrivals_s)
+    for number, at_s in enumerate(arrivals_s):
         assert at_s >= 8 * item_s * (1 + number // workers) - 1e-9
 
 
-def test_what_is_made_so_far_is_counted() -> None:
-    """Finished batches, taken or not, and the finished part of those that are being made."""
+def test_finished_parts_are_counted() -> None:
+    """Finished batches count, and so does the finished part of those that are being made."""
     clock = VirtualClock()
     settings = LoaderSettings(batch_size=10, item_s=0.01, workers=2, prefetch=2)
     loader = MockLoader(None, settings, clock)
     assert loader.read_so_far() == ReadTotals()
     batches = loader.epoch(0)
-    next(batches)  # at 0.1 s; the third batch begins, and the fifth is requested
+    next(batches)  # It comes at 0.1 s. Then the third batch begins, and the fifth is requested.
     assert loader.read_so_far() == ReadTotals(20, 0)
     clock.sleep(0.0351)
     assert loader.read_so_far() == ReadTotals(20 + 2 * 3, 0)
@@ -112,17 +113,17 @@ def test_what_is_made_so_far_is_counted() -> None:
     pauses=st.lists(st.floats(0, 1), min_size=1, max_size=50),
 )
 def test_no_more_is_made_than_workers_can(workers: int, prefetch: int, pauses: list[float]) -> None:
-    """What is counted never falls, and is as much as the batches that were taken, at least."""
+    """The count never falls, and is at least that of the batches that were consumed."""
     clock = VirtualClock()
     settings = LoaderSettings(batch_size=8, item_s=0.01, workers=workers, prefetch=prefetch)
     loader = MockLoader(None, settings, clock)
-    taken_samples = before = 0
+    consumed = before = 0
     for batch, pause_s in zip(loader.epoch(0), pauses, strict=False):
-        taken_samples += batch.samples
+        consumed += batch.samples
         for sleep_s in (0.0, pause_s):
             clock.sleep(sleep_s)
             samples = loader.read_so_far().samples
-            assert max(before, taken_samples) <= samples <= taken_samples + 8 * workers * prefetch
+            assert max(before, consumed) <= samples <= consumed + 8 * workers * prefetch
             assert samples <= max(1, workers) * clock.now_s() / 0.01 + 1e-6
             before = samples
 
@@ -140,7 +141,7 @@ def test_counts_go_on_from_epoch_to_epoch(monkeypatch: pytest.MonkeyPatch, worke
 
 @pytest.mark.parametrize("kind", [MockLoader, NullLoader])
 def test_an_epoch_ends(monkeypatch: pytest.MonkeyPatch, kind: type[Loader]) -> None:
-    """An epoch has a million samples, the last batch what is left of them."""
+    """The last batch of an epoch has the remaining samples."""
     monkeypatch.setattr(null, "SAMPLES", 25)
     loader = kind(None, LoaderSettings(batch_size=10), VirtualClock(500.0))
     for number in range(2):
@@ -149,7 +150,7 @@ def test_an_epoch_ends(monkeypatch: pytest.MonkeyPatch, kind: type[Loader]) -> N
 
 
 def test_null_costs_nothing_and_mock_says_that_it_is_emulated() -> None:
-    """All whole batches of null are the same object; times of mock count from its begin."""
+    """All batches of null are one object; mock names the time of an item in its notes."""
     clock = VirtualClock(500.0)
     batches = NullLoader(None, LoaderSettings(batch_size=32), clock).epoch(0)
     first, second = next(batches), next(batches)

@@ -1,4 +1,4 @@
-"""What settings of loaders ask for, and what loaders say is missing."""
+"""What the settings of a loader request, and what a loader reports as missing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from iobench.results.trial import Location
 
 
 def test_defaults() -> None:
-    """The usual augmentation, without colours."""
+    """The default is the usual augmentation without colour jitter."""
     assert augmentation_of(LoaderSettings()) == Augmentation()
 
 
 def test_all_of_it() -> None:
-    """Jitter and noise have the strengths that the field uses."""
+    """Colour jitter and noise have the usual strengths of the field."""
     settings = LoaderSettings(
         image_size=96, colour_jitter=True, pca_noise=True, normalise=False, augment=False
     )
@@ -41,7 +41,7 @@ def test_all_of_it() -> None:
 
 @pytest.mark.parametrize("augment", [True, False], ids=["augmented", "centred"])
 def test_stored_pixels_become_what_their_image_becomes(augment: bool) -> None:
-    """The same draws, cuts and colours: nothing but the decoding is left out."""
+    """Stored pixels get the same crops and colours as the encoded image."""
     noise = np.random.default_rng(3).integers(0, 256, (60, 90, 3)).astype(np.uint8)
     file = io.BytesIO()
     Image.fromarray(cv2.blur(noise, (9, 9))).save(file, "JPEG")
@@ -56,7 +56,7 @@ def test_stored_pixels_become_what_their_image_becomes(augment: bool) -> None:
 
 
 def test_an_encoded_image_is_no_pixels() -> None:
-    """It is refused, not read as noise."""
+    """An encoded image is refused instead of read as pixels."""
     augmentation = augmentation_of(LoaderSettings(), decoded=True)
     with pytest.raises(CorruptImage):
         augmentation(b"\xff\xd8\xff\xe0" * 20, sample_rng(0, 0, 0))
@@ -74,7 +74,7 @@ def test_an_encoded_image_is_no_pixels() -> None:
 def test_missing_framework(
     monkeypatch: pytest.MonkeyPatch, loader: str, framework: str, title: str
 ) -> None:
-    """A loader whose framework is not installed says what brings it."""
+    """The message names the extra that installs the framework."""
     monkeypatch.setitem(sys.modules, framework, None)
     message = rf"^{title} is not installed: pip install 'dataprep-iobench\[{framework}\]'$"
     with pytest.raises(Unavailable, match=message):
@@ -82,7 +82,7 @@ def test_missing_framework(
 
 
 def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a CUDA device nothing is pinned, and nothing pretends to be."""
+    """Pinned memory without a CUDA device is refused."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     settings = LoaderSettings(pin_memory=True)
@@ -91,7 +91,7 @@ def test_pinned_memory_needs_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_missing_format(tree: Path, tmp_path: Path) -> None:
-    """A data set without the format says which it has, and how to get the other."""
+    """The message names the formats of the data set and how to get the missing one."""
     output = tmp_path / "out"
     config = {"source": str(tree), "output": str(output), "format": ("recordio",)}
     dataprep.shard(dataprep.ShardConfig.model_validate(config))
@@ -102,6 +102,6 @@ def test_missing_format(tree: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    """An empty location is no data set."""
+    """An empty folder is not a data set."""
     with pytest.raises(ManifestMissing):
         open_shards(Location(str(tmp_path), "shards"), "tfrecord")

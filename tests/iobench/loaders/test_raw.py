@@ -1,4 +1,4 @@
-"""What reading alone waits for until its first batch, on a clock that stands still."""
+"""The parts of the first batch of the raw loader, on a clock that only delays advance."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ LISTING_S, READ_S = 4.0, 0.5
 
 
 class SlowSource:
-    """Folders whose listing and whose files take their time."""
+    """A source whose listing takes ``LISTING_S`` and whose files take ``READ_S`` each."""
 
     def __init__(self, source: Source, clock: VirtualClock) -> None:
         self._source, self._clock = source, clock
 
     def list(self) -> Listing:
-        """All files."""
+        """List all files."""
         self._clock.sleep(LISTING_S)
         return self._source.list()
 
     def read(self, located: Located) -> bytes:
-        """One of them."""
+        """Read one file."""
         self._clock.sleep(READ_S)
         return bytes(self._source.read(located))
 
 
 @pytest.fixture
 def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
-    """Five files of one class."""
+    """Return a location with five files of one class."""
     (tmp_path / "a").mkdir()
     for number in range(5):
         (tmp_path / "a" / f"{number}.jpg").write_bytes(b"encoded")
@@ -44,7 +44,7 @@ def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
 
 
 def opened(location: Location, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> RawLoader:
-    """A loader of batches of two."""
+    """Return a raw loader over a slow source, with batches of two."""
     clock = VirtualClock()
 
     def slow(uri: str, options: StoreOptions) -> SlowSource:
@@ -54,8 +54,10 @@ def opened(location: Location, monkeypatch: pytest.MonkeyPatch, **settings: Any)
     return RawLoader(location, LoaderSettings(batch_size=2, **settings), clock)
 
 
-def test_listing_and_reading_are_told(location: Location, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing starts, nothing is decoded; later batches and epochs change nothing."""
+def test_the_first_batch_has_listing_and_reading(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listing and reading are the parts of the first batch, and later batches do not count."""
     loader = opened(location, monkeypatch)
     assert loader.first_batch() is None
     for number in range(2):
@@ -66,7 +68,7 @@ def test_listing_and_reading_are_told(location: Location, monkeypatch: pytest.Mo
 def test_threads_are_not_told_from_their_reads(
     location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They start with them."""
+    """Threads have no start of their own, since they begin with their first read."""
     loader = opened(location, monkeypatch, workers=1)
     list(loader.epoch(0))
     parts = loader.first_batch()

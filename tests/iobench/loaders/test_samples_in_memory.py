@@ -1,4 +1,4 @@
-"""Samples in host memory, instead of stored ones."""
+"""Loops over samples that are held in memory in place of stored ones."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ torch = pytest.importorskip("torch")
 
 
 class Images:
-    """``count`` samples; sample n is its number as a byte, n + 1 times."""
+    """``count`` samples; sample n has the byte n, n + 1 times."""
 
     def __init__(self, count: int) -> None:
         self.labels = np.zeros(count, np.int64)
 
     def name(self, index: int) -> str:
-        """A number."""
+        """Return the name of a sample."""
         return f"sample {index}"
 
     def image(self, index: int) -> bytes:
-        """As many bytes as its number, and one."""
+        """Return the encoded image of a sample."""
         return bytes([index]) * (index + 1)
 
 
 class Data:
-    """A data set in descending order."""
+    """A data set whose samples are in descending order."""
 
     def __init__(self, count: int) -> None:
         self.records = Images(count)
         self._count = count
 
     def set_epoch(self, epoch: int) -> None:
-        """Every epoch is the same."""
+        """Do nothing, since every epoch is the same."""
 
     def samples_of_worker(self, epoch: int) -> Any:
-        """All of them."""
+        """Return the numbers of all samples."""
         return np.arange(self._count)[::-1]
 
 
 def preloaded_images(count: int, samples: int, limit: int) -> Any:
-    """Encoded samples."""
+    """Load the first encoded samples of ``count`` into at most ``limit`` bytes."""
     return load_into_memory(
         Data(count),
         "decode",
@@ -64,53 +64,53 @@ def preloaded_images(count: int, samples: int, limit: int) -> Any:
 
 @given(st.integers(1, 40), st.data())
 def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) -> None:
-    """One buffer within the limit holds them; they stand for all other samples."""
+    """One buffer within the limit holds them, and they replace all other samples."""
     samples = data.draw(st.integers(1, count))
     limit = data.draw(st.integers(count, 900))
     held_images = preloaded_images(count, samples, limit)
-    first = list(range(count))[::-1][:samples]
-    held = len(held_images.offsets) - 1
-    kept = first[:held]
-    assert len(held_images.data) == sum(number + 1 for number in kept) <= limit
+    requested = list(range(count))[::-1][:samples]
+    held_count = len(held_images.offsets) - 1
+    in_memory = requested[:held_count]
+    assert len(held_images.data) == sum(number + 1 for number in in_memory) <= limit
     assert held_images.requested == samples
-    if held < samples:
-        assert len(held_images.data) + first[held] + 1 > limit
+    if held_count < samples:
+        assert len(held_images.data) + requested[held_count] + 1 > limit
     image_by_number = {number: bytes(held_images.sample(number)) for number in range(count)}
-    assert all(image_by_number[number] == bytes([number]) * (number + 1) for number in kept)
-    assert set(image_by_number.values()) <= {image_by_number[number] for number in kept}
+    assert all(image_by_number[number] == bytes([number]) * (number + 1) for number in in_memory)
+    assert set(image_by_number.values()) <= {image_by_number[number] for number in in_memory}
 
 
 def test_memory_for_none_is_refused() -> None:
-    """A loop over no samples is not run."""
+    """A limit that is too small for one sample is an error."""
     with pytest.raises(TrialFailed, match="no sample fits into 3 bytes"):
         preloaded_images(9, 9, 3)
 
 
-class Stored:
-    """Four samples in two shards."""
+class StoredSamples:
+    """Four stored samples."""
 
     def __init__(self, counter: ReadCounter | None = None) -> None:
         self.labels = np.array([3, 1, 4, 1])
         self.counter = counter
 
     def name(self, index: int) -> str:
-        """A number."""
+        """Return the name of a sample."""
         return f"sample {index}"
 
     def samples_of_rank(self, order: Order, epoch: int) -> Integers:
-        """The last one first."""
+        """Return the samples in descending order."""
         return np.arange(4)[::-1]
 
 
 def held(rung: MemoryRung = "decode", expected: int = 2) -> SamplesInMemory:
-    """Samples 1 and 2 of four; the others are given in their place."""
+    """Return samples 1 and 2 of four in memory, which replace the others."""
     data = np.frombuffer(bytearray(b"onethree"), np.uint8)
     slots = np.array([0, 0, 1, 1])
-    return SamplesInMemory(Stored(), rung, 8, data, np.array([0, 3, 8]), slots, expected)
+    return SamplesInMemory(StoredSamples(), rung, 8, data, np.array([0, 3, 8]), slots, expected)
 
 
 def test_each_sample_is_one_of_those_held() -> None:
-    """Itself where it is held, as a view; labels, names and the order are as they are stored."""
+    """A sample in memory is a view of it; labels, names and order are those of storage."""
     images = held()
     expected = [b"one", b"one", b"three", b"three"]
     assert [bytes(image) for image in images.fetch(range(len(images)))] == expected
@@ -123,9 +123,9 @@ def test_each_sample_is_one_of_those_held() -> None:
 
 
 def test_samples_from_memory_are_counted() -> None:
-    """They arrive without a byte from storage."""
+    """They count as samples without a byte from storage."""
     counter = ReadCounter()
-    images = replace(held(), records=Stored(counter))
+    images = replace(held(), records=StoredSamples(counter))
     images.fetch([0, 3])
     list(images.stream(np.arange(4)))
     assert counter.totals() == ReadTotals(6, 0)
@@ -148,14 +148,14 @@ def test_samples_from_memory_are_counted() -> None:
     ],
 )
 def test_the_note_says_how_many_and_how(rung: MemoryRung, expected: int, message: str) -> None:
-    """The note helps readers of the loop's figures."""
+    """The note has the rung, the number of samples in memory and their size."""
     assert held(rung, expected).note == message
 
 
 def test_one_batch_is_as_a_loader_gives_it() -> None:
-    """Contiguous (N, 3, S, S) in host memory, labels of the classes that there are.
+    """The batch is a contiguous (N, 3, S, S) tensor in host memory.
 
-    One seed is one batch; what the device normalises is bytes.
+    The same seed gives the same batch. It has uint8 pixels if the device normalises.
     """
     settings = LoaderSettings(batch_size=3, image_size=32)
     batch, again = host_batch(settings, 7), host_batch(settings, 7)

@@ -1,4 +1,4 @@
-"""How torch's workers make batches; delays that were made are found in parts of the first one."""
+"""How torch's workers make batches: known delays are found in the parts of the first batch."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from iobench.results.trial import Location
 torch = pytest.importorskip("torch")
 torch_dataset: Any = torch.utils.data.IterableDataset
 
-# Powers of two: their sums are exact.
+# The delays are powers of two, so that their sums are exact.
 LISTING_S, START_S, FETCH_S, DECODE_S, COLLATE_S = 4.0, 2.0, 0.5, 0.25, 0.125
 BATCH, SAMPLES = 4, 10
 
 
 class SharedClock(VirtualClock):
-    """Stands still except where something sleeps, in whichever of several forked processes.
+    """A clock of several processes, which only sleeping advances.
 
-    ``looks`` counts how often it was asked in this one.
+    ``looks`` counts how often this process has read it.
     """
 
     def __init__(self) -> None:
@@ -38,18 +38,18 @@ class SharedClock(VirtualClock):
         self.looks = 0
 
     def now_s(self) -> float:
-        """What all processes have slept."""
+        """Return the seconds that all processes have slept."""
         self.looks += 1
         return float(self._now.value)
 
     def sleep(self, seconds: float) -> None:
-        """Of several at once each adds its own."""
+        """Advance the clock; the sleeps of several processes add up."""
         with self._now.get_lock():
             self._now.value += seconds
 
 
 class Slow:
-    """Samples of class 0 whose reading and decoding take their time."""
+    """Samples of class 0 that take ``FETCH_S`` to read and ``DECODE_S`` to decode."""
 
     def __init__(self, samples: int, clock: SharedClock, *, decode: bool) -> None:
         from dataprep.reading.torch_epochs import Items
@@ -63,16 +63,16 @@ class Slow:
         return np.zeros((3, 1, 1), np.uint8)
 
     def set_epoch(self, epoch: int) -> None:
-        """Every epoch is the same."""
+        """Do nothing, since every epoch is the same."""
 
     def read(self, number: int) -> tuple[Any, int]:
-        """The sample of that number."""
+        """Read the sample with this number."""
         self._clock.sleep(FETCH_S)
         return self.items.item(b"", number, epoch=0)
 
 
 class SlowMap(Slow):
-    """Of the map style."""
+    """Such samples as a data set of torch's map style."""
 
     def __len__(self) -> int:
         return self._samples
@@ -82,14 +82,14 @@ class SlowMap(Slow):
 
 
 class SlowIterable(Slow, torch_dataset):  # type: ignore[misc]
-    """Of the iterable style."""
+    """Such samples as a data set of torch's iterable style."""
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         return map(self.read, range(self._samples))
 
 
 class SlowLoader(TorchLoader):
-    """Listing takes its time, and so does putting a batch together."""
+    """A loader that takes ``LISTING_S`` to list samples and ``COLLATE_S`` to collate a batch."""
 
     name = "slow"
     holds = "files"
@@ -98,7 +98,7 @@ class SlowLoader(TorchLoader):
     dataset: Slow
 
     def open(self, transform: Augmentation | None) -> Any:
-        """One of the slow data sets."""
+        """Return a data set of this loader's kind."""
         clock = self.clock
         assert isinstance(clock, SharedClock)
         clock.sleep(LISTING_S)
@@ -115,14 +115,14 @@ class SlowLoader(TorchLoader):
 
 @pytest.fixture(params=[SlowMap, SlowIterable], ids=["map", "iterable"])
 def kind(request: pytest.FixtureRequest) -> type[Slow]:
-    """Either style."""
+    """Return the map style or the iterable style."""
     style: type[Slow] = request.param
     return style
 
 
 @pytest.fixture
 def clock() -> SharedClock:
-    """At 0."""
+    """Return a shared clock that shows 0."""
     return SharedClock()
 
 
@@ -130,7 +130,7 @@ def clock() -> SharedClock:
 def opened(
     tmp_path: Path, clock: SharedClock, kind: type[Slow]
 ) -> Iterator[Callable[..., SlowLoader]]:
-    """Makes loaders, which are closed again."""
+    """Yield a function that opens loaders, which are closed after the test."""
     results: list[SlowLoader] = []
 
     def open_loader(samples: int = SAMPLES, **settings: Any) -> SlowLoader:
@@ -150,10 +150,10 @@ def opened(
 def test_every_part_is_found(
     opened: Callable[..., SlowLoader], clock: SharedClock, decode: bool, samples: int
 ) -> None:
-    """Without workers nothing has to start; what is left is collating.
+    """Without workers, the parts are listing, fetching and decoding.
 
-    It takes two looks at the clock around listing, around the batch and around each decoding. After
-    it there are no more, and the data set has its own transform again.
+    The clock is read twice for listing, for the batch and for each decoding. It is not read after
+    the first batch, when the data set has its own transform again.
     """
     loader = opened(samples=samples, decode=decode)
     assert isinstance(loader, SplitsFirstBatch)
@@ -176,18 +176,18 @@ def test_every_part_is_found(
 def test_a_worker_tells_its_parts(
     opened: Callable[..., SlowLoader], clock: SharedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From another process, and its start beside them."""
+    """A worker reports its parts with the time of its own start."""
     monkeypatch.setattr("cv2.setNumThreads", lambda threads: clock.sleep(START_S))
-    loader = opened(samples=BATCH, workers=1)  # one batch: the worker makes none ahead
+    loader = opened(samples=BATCH, workers=1)  # The worker makes no second batch ahead.
     next(iter(loader.epoch(0)))
     assert loader.first_batch() == FirstBatch(LISTING_S, START_S, BATCH * FETCH_S, BATCH * DECODE_S)
     assert clock.now_s() == LISTING_S + START_S + BATCH * (FETCH_S + DECODE_S) + COLLATE_S
 
 
-def test_of_several_workers_the_first_one_tells(
+def test_the_parts_are_those_of_the_first_worker(
     opened: Callable[..., SlowLoader], clock: SharedClock
 ) -> None:
-    """Its own delays are in its parts, and no more than has passed."""
+    """The parts are the delays of the first worker, and no more than the time that passed."""
     loader = opened(workers=2)
     batches = iter(loader.epoch(0))
     next(batches)
@@ -205,9 +205,9 @@ def test_of_several_workers_the_first_one_tells(
 def test_a_worker_notes_when_it_made_its_batches(
     opened: Callable[..., SlowLoader], clock: SharedClock, last: int
 ) -> None:
-    """Of every epoch: from the request for the first sample until the batch is put together.
+    """A batch lasts from the request for its first sample until it is collated.
 
-    The time between epochs is in no batch.
+    This holds in every epoch. The time between epochs belongs to no batch.
     """
     sizes = [BATCH, last]
     loader = opened(samples=sum(sizes), workers=1)
@@ -228,7 +228,7 @@ def test_a_worker_notes_when_it_made_its_batches(
 def test_batches_of_several_workers_have_their_numbers(
     opened: Callable[..., SlowLoader], clock: SharedClock
 ) -> None:
-    """They are known as long as the loader, also when its workers have ended."""
+    """The loader keeps the batches when its workers have ended."""
     loader = opened(workers=2)
     assert sum(batch.samples for batch in loader.epoch(0)) >= SAMPLES
     loader.close()
@@ -238,7 +238,7 @@ def test_batches_of_several_workers_have_their_numbers(
 def test_without_workers_there_are_no_batches_of_theirs(
     opened: Callable[..., SlowLoader],
 ) -> None:
-    """The loop makes its batches itself, while it waits."""
+    """A loop without workers makes its batches itself, while it waits."""
     loader = opened()
     assert sum(batch.samples for batch in loader.epoch(0)) == SAMPLES
     assert loader.worker_batches() == ()
@@ -248,7 +248,7 @@ def test_without_workers_there_are_no_batches_of_theirs(
 def test_only_the_first_worker_looks(
     monkeypatch: pytest.MonkeyPatch, clock: SharedClock, worker: int | None, tells: bool
 ) -> None:
-    """Or this process, where there is none; and once."""
+    """Only the first worker, or this process without workers, measures the parts."""
     from iobench.loaders import torch_batches
 
     info = None if worker is None else SimpleNamespace(id=worker)
@@ -260,16 +260,16 @@ def test_only_the_first_worker_looks(
 
 
 def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]) -> None:
-    """Nothing is known of a first batch."""
+    """The parts are unknown if there is no first batch."""
     loader = opened(samples=0)
     assert list(loader.epoch(0)) == []
     assert loader.first_batch() is None
 
 
-def test_what_cannot_be_decoded_is_raised_as_before(
+def test_the_error_of_a_decoder_is_raised(
     opened: Callable[..., SlowLoader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No parts of a first batch are recorded then."""
+    """The error of a decoder is raised, and no parts are recorded."""
 
     def broken(self: Slow, image: Any, rng: np.random.Generator) -> Any:
         raise ValueError("not this one")
@@ -284,7 +284,7 @@ def test_what_cannot_be_decoded_is_raised_as_before(
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("normalise", [True, False])
 def test_batches_are_those_of_the_default_collate(workers: int, normalise: bool) -> None:
-    """This holds in this process and in a worker, for pixels and normalised images."""
+    """Pixels and normalised images are collated alike in this process and in a worker."""
     from iobench.loaders.torch_batches import normalised_batch, uint8_batch
 
     pixels = np.random.default_rng(0).integers(0, 256, (50, 3, 8, 9), np.uint8)

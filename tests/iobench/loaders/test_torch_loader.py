@@ -1,4 +1,4 @@
-"""What a worker's error was about, without torch's traceback around it."""
+"""The message of an error in a worker, without torch's traceback around it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 class Broken:
-    """Raises at every item."""
+    """A data set that raises at every item."""
 
     def __init__(self, error: Callable[[], Exception]) -> None:
         self._error = error
@@ -28,27 +28,27 @@ class Broken:
 
 
 def truncated() -> Exception:
-    """One of ours."""
+    """Return an error of dataprep."""
     return TruncatedRecord("train-00000-of-00002: record 3 runs past the end\nof the file")
 
 
 def lookup() -> Exception:
-    """One of Python's."""
+    """Return an error of Python."""
     return LookupError("nobody: knows")
 
 
 def indented() -> Exception:
-    """One whose message has lines that look like a traceback's."""
+    """Return an error with a line in its message that looks like one of a traceback."""
     return RuntimeError("sample 3: cannot be decoded:\n  truncated at byte 77\nsee log")
 
 
 def ending_indented() -> Exception:
-    """One whose last line does."""
+    """Return an error whose last line looks like one of a traceback."""
     return ValueError("bad:\n  x")
 
 
 def wordless() -> Exception:
-    """One without a message."""
+    """Return an error without a message."""
     return OverflowError()
 
 
@@ -62,8 +62,8 @@ def wordless() -> Exception:
         (wordless, "OverflowError"),
     ],
 )
-def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], message: str) -> None:
-    """torch's workers wrap errors; an error of this process needs no unwrapping."""
+def test_a_workers_error_keeps_its_message(error: Callable[[], Exception], message: str) -> None:
+    """The message is that of the worker's error; an error of this process has none."""
     with pytest.raises(Exception, match="Caught") as caught:
         list(torch.utils.data.DataLoader(Broken(error), num_workers=1))
     assert worker_error_message(caught.value) == message
@@ -71,6 +71,6 @@ def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], messa
 
 
 def test_another_error_is_no_workers() -> None:
-    """Its message does not matter."""
+    """An error is not taken for one of a worker because of its message."""
     assert worker_error_message(ValueError("")) is None
     assert worker_error_message(ValueError("Caught a cold")) is None

@@ -1,4 +1,4 @@
-"""NVIDIA's management library as its Python bindings show it, with two GPUs, one of them parted."""
+"""A replacement for the Python bindings of NVIDIA's management library, with two GPUs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,26 @@ from typing import Any
 
 
 class NVMLError(Exception):
-    """As the library's."""
+    """The error of the library."""
 
 
 class FakeNvml(ModuleType):
-    """``devices`` has the values of each device; a missing value is not supported."""
+    """The module ``pynvml``; ``devices`` has the values that each device supports."""
 
     NVMLError = NVMLError
     NVML_CLOCK_SM = 1
 
     def __init__(self) -> None:
         super().__init__("pynvml")
-        self.devices: list[dict[str, Any]] = [
-            {
-                "UUID": "GPU-aaaa",
-                "UtilizationRates": SimpleNamespace(gpu=60),
-                "MemoryInfo": SimpleNamespace(used=8 << 30),
-                "ClockInfo": 1500,
-                "PowerUsage": 250_000,
-            },
-            {"UUID": "GPU-bbbb", "MemoryInfo": SimpleNamespace(used=1 << 30)},
-        ]
+        first = {
+            "UUID": "GPU-aaaa",
+            "UtilizationRates": SimpleNamespace(gpu=60),
+            "MemoryInfo": SimpleNamespace(used=8 << 30),
+            "ClockInfo": 1500,
+            "PowerUsage": 250_000,
+        }
+        second = {"UUID": "GPU-bbbb", "MemoryInfo": SimpleNamespace(used=1 << 30)}
+        self.devices: list[dict[str, Any]] = [first, second]
         self.begun = self.ended = 0
 
     def nvmlInit(self) -> None:  # noqa: N802
@@ -44,7 +43,7 @@ class FakeNvml(ModuleType):
         return number
 
     def __getattr__(self, name: str) -> Any:
-        """``nvmlDeviceGetClockInfo`` and others of one device."""
+        """Return the function that reads a value of a device, as in ``nvmlDeviceGetClockInfo``."""
         return partial(self._of, name.removeprefix("nvmlDeviceGet"))
 
     def _of(self, name: str, number: int, *kind: int) -> Any:

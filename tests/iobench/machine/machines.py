@@ -1,4 +1,4 @@
-"""Trees of sysfs as they lie on real machines, with names planted where machines have names."""
+"""Trees of sysfs as on real machines, in which every private name is ``PLANTED``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 PLANTED = "jane-of-acme"
-"""Stands in every serial number, name of a volume and path, and may appear nowhere else."""
+"""The value of every serial number and the name of every volume; no description may have it."""
 
 
 class Sysfs:
-    """Block devices in ``root``, the ``sys`` of ``machine``, laid out as the kernel does."""
+    """Block devices below ``root``, the ``/sys`` of ``machine``, in the kernel's layout."""
 
     def __init__(self, machine: Path) -> None:
         self.machine, self.root = machine, machine / "sys"
 
     def write(self, path: str, text: str) -> Path:
-        """A file of sysfs."""
+        """Write a file of sysfs, whose path is returned."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{text}\n")
         return file
 
     def block(self, path: str, number: str, files: Mapping[str, str] | None = None) -> Path:
-        """A block device at ``devices/PATH``, with a queue as a disk has it."""
+        """Add a block device with a queue at ``devices/PATH``, whose folder is returned."""
         folder = self.root / "devices" / path
         settings = {
             "size": "41943040",
@@ -44,19 +44,19 @@ class Sysfs:
         return folder
 
     def partition(self, disk: Path, name: str, number: str) -> Path:
-        """A partition, which lies below its disk's folder."""
+        """Add a partition below the folder of its disk."""
         folder = self.write(f"{disk.relative_to(self.root)}/{name}/partition", "1").parent
         self._named(folder, number)
         return folder
 
     def over(self, folder: Path, *below: Path) -> Path:
-        """Make a device one of others."""
+        """Make a device a layer over other devices."""
         for device in below:
             link(folder / "slaves" / device.name, device)
         return folder
 
     def nvme(self, number: int, model: str, transport: str = "pcie", link_width: str = "4") -> Path:
-        """``nvmeNn1``: the controller on PCI Express, the namespace below it."""
+        """Add ``nvmeNn1``: its controller is on PCI Express, and the namespace is below it."""
         port = f"pci0000:00/0000:00:{number + 4:02x}.0"
         self.write(f"devices/{port}/current_link_speed", "8.0 GT/s PCIe")
         self.write(f"devices/{port}/current_link_width", link_width)
@@ -71,7 +71,7 @@ class Sysfs:
     def scsi(
         self, way: str, name: str, number: str, vendor: str, model: str, *, rotational: bool = False
     ) -> Path:
-        """``sdX`` by a host adapter: ``devices/WAY/target/LUN/block/NAME``."""
+        """Add ``sdX`` of a host adapter at ``devices/WAY/target/LUN/block/NAME``."""
         unit = f"{way}/target0:0:0/0:0:0:0"
         self.write(f"devices/{unit}/vendor", vendor.ljust(8))
         self.write(f"devices/{unit}/model", model.ljust(16))
@@ -83,7 +83,7 @@ class Sysfs:
         return folder
 
     def virtio(self, name: str = "vda", number: str = "254:0") -> Path:
-        """``vda``: the vendor is PCI's, and Linux calls it rotational."""
+        """Add ``vda``, whose vendor is an id of PCI, and which Linux calls rotational."""
         way = "pci0000:00/0000:00:02.0/virtio1"
         self.write(f"devices/{way}/vendor", "0x1af4")
         folder = self.block(f"{way}/block/{name}", number, {"queue/rotational": "1"})
@@ -91,14 +91,14 @@ class Sysfs:
         return folder
 
     def md(self, level: str, *below: Path) -> Path:
-        """``md127``, assembled on a host that gave it its name."""
+        """Add ``md127``, a RAID whose state has the name of a host."""
         folder = self.block(
             "virtual/block/md127", "9:127", {"md/level": level, "md/array_state": PLANTED}
         )
         return self.over(folder, *below)
 
     def mapped(self, name: str, number: str, prefix: str, *below: Path) -> Path:
-        """``dm-N``: volumes have names that people gave them."""
+        """Add ``dm-N``, a volume with a name that a person has chosen."""
         files = {"dm/name": f"vg_{PLANTED}-home", "dm/uuid": f"{prefix}-{PLANTED}"}
         return self.over(self.block(f"virtual/block/{name}", number, files), *below)
 
@@ -108,6 +108,6 @@ class Sysfs:
 
 
 def link(name: Path, to: Path) -> None:
-    """A relative link, as sysfs has them."""
+    """Make a relative link, as in sysfs."""
     name.parent.mkdir(parents=True, exist_ok=True)
     name.symlink_to(os.path.relpath(to, name.parent))

@@ -1,4 +1,4 @@
-"""Samplers that behave, and some that do not."""
+"""A sampler that works, and samplers that fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iobench.errors import Unavailable
 
 
 class Counting:
-    """Says how often it was asked."""
+    """A sampler that counts its readings."""
 
     notes: Sequence[str] = ("a count",)
 
@@ -16,34 +16,34 @@ class Counting:
         self.count, self.closed = 0, False
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """1, 2, 3 ..."""
+        """Return the number of this reading, from 1."""
         self.count += 1
         return {"count": self.count}
 
     def close(self) -> None:
-        """Remember."""
+        """Note that the sampler is closed."""
         self.closed = True
 
 
 class Failing(Counting):
-    """Breaks at its third reading."""
+    """A sampler whose third reading fails."""
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """1, 2."""
+        """Return the number of this reading, or raise at the third one."""
         if self.count == 2:
             raise OSError("the wire is cut")
         return super().read(now_s)
 
 
 class Missing(Counting):
-    """Not to be had here."""
+    """A sampler that is not available on this machine."""
 
     def __init__(self, process: int = 0) -> None:
         raise Unavailable("no such thing: buy one")
 
 
 class Broken(Counting):
-    """Cannot even be made."""
+    """A sampler whose constructor fails."""
 
     def __init__(self, process: int = 0) -> None:
         raise KeyError("x")

@@ -1,4 +1,4 @@
-"""Labels of trials and of their epochs, from what was seen."""
+"""The labels of trials and of their epochs follow from what was measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ shares = st.floats(0, 1)
 ratios = st.floats(0, 20)
 sizes = st.integers(0, 2**50)
 file_systems = st.sampled_from(["", "ext4", "xfs", "overlay", "tmpfs", "fuse.sshfs"])
-seen = st.fixed_dictionaries(
+measurements = st.fixed_dictionaries(
     {
         "resident_before": st.none() | shares,
         "physical_ratio": st.none() | ratios,
@@ -35,8 +35,8 @@ seen = st.fixed_dictionaries(
 )
 
 
-def judged(asked: str = "cold", **changes: Any) -> Cold:
-    """A trial that was cold beyond doubt, except for ``changes``."""
+def judged(requested: str = "cold", **changes: Any) -> Cold:
+    """Return the judgement of a trial that was proved cold, except for ``changes``."""
     proof = {
         "resident_before": 0.0,
         "physical_ratio": 1.0,
@@ -45,44 +45,44 @@ def judged(asked: str = "cold", **changes: Any) -> Cold:
         "memory_bytes": 10**9,
         "file_system": "ext4",
     }
-    return judge(requested=asked, **{**proof, **changes})
+    return judge(requested=requested, **{**proof, **changes})
 
 
-def not_counted(saw: dict[str, Any]) -> bool:
-    """Whether the kernel counts no physical bytes on this file system."""
-    return bool(saw["file_system"] == "fuse.sshfs" and saw["physical_ratio"] == 0)
+def not_counted(measured: dict[str, Any]) -> bool:
+    """Return whether the kernel counts no physical bytes on this file system."""
+    return bool(measured["file_system"] == "fuse.sshfs" and measured["physical_ratio"] == 0)
 
 
-@given(seen)
-def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
-    """Nothing resident, and physical bytes for what was read from end to end; else there is a why.
+@given(measurements)
+def test_cold_is_never_said_without_its_proof(measured: dict[str, Any]) -> None:
+    """A trial is cold if nothing was resident and the bytes came from storage, or has a reason.
 
-    Warm and direct keep their names: doubts are said beside them.
+    Physical bytes are needed for sequential reads only. Warm and direct trials keep their labels.
     """
-    cold = judge(requested="cold", **saw)
-    assert (cold.asked, cold.resident_before) == ("cold", saw["resident_before"])
-    assert cold.physical_ratio == (None if not_counted(saw) else saw["physical_ratio"])
+    cold = judge(requested="cold", **measured)
+    assert (cold.asked, cold.resident_before) == ("cold", measured["resident_before"])
+    assert cold.physical_ratio == (None if not_counted(measured) else measured["physical_ratio"])
     assert cold.label == ("warm" if cold.why else "cold")
     if cold.label == "cold":
         assert cold.resident_before is not None
         assert cold.resident_before <= 0.01
-        assert saw["file_system"] not in IN_MEMORY
+        assert measured["file_system"] not in IN_MEMORY
         assert cold.physical_ratio is None or cold.physical_ratio >= 0.95
-        assert cold.physical_ratio is not None or not saw["sequential"]
-    for asked in ("warm", "direct"):
-        assert judge(requested=asked, **saw).label == asked
+        assert cold.physical_ratio is not None or not measured["sequential"]
+    for requested in ("warm", "direct"):
+        assert judge(requested=requested, **measured).label == requested
 
 
-@given(saw=seen, resident=shares, ratio=ratios)
+@given(measured=measurements, resident=shares, ratio=ratios)
 def test_less_proof_never_makes_a_trial_colder(
-    saw: dict[str, Any], resident: float, ratio: float
+    measured: dict[str, Any], resident: float, ratio: float
 ) -> None:
     """More resident pages, or fewer physical bytes, cannot turn warm into cold."""
-    assume(not not_counted(saw))
-    better = {**saw, "resident_before": min(resident, saw["resident_before"] or 0.0)}
-    if saw["physical_ratio"] is not None:
-        better["physical_ratio"] = max(ratio, saw["physical_ratio"])
-    if judge(requested="cold", **saw).label == "cold":
+    assume(not not_counted(measured))
+    better = {**measured, "resident_before": min(resident, measured["resident_before"] or 0.0)}
+    if measured["physical_ratio"] is not None:
+        better["physical_ratio"] = max(ratio, measured["physical_ratio"])
+    if judge(requested="cold", **measured).label == "cold":
         assert judge(requested="cold", **better).label == "cold"
 
 
@@ -106,7 +106,7 @@ def test_why_it_is_warm(changes: dict[str, Any], why: str) -> None:
 
 @pytest.mark.parametrize("file_system", ["nfs4", "lustre", "fuse.mountpoint-s3", "fuse.unheard"])
 def test_cold_behind_a_server_is_cold_on_this_host_alone(file_system: str) -> None:
-    """The kernel counts no physical bytes there, and the server's cache cannot be seen."""
+    """The kernel counts no physical bytes there, and the cache of the server is unknown."""
     uncounted: dict[str, Any] = {"physical_ratio": 0.0, "file_system": file_system}
     records = judged(sequential=False, **uncounted)
     assert records.label == "cold"
@@ -119,7 +119,7 @@ def test_cold_behind_a_server_is_cold_on_this_host_alone(file_system: str) -> No
 
 
 def test_random_reads_are_proved_by_residency() -> None:
-    """Read-ahead moves more than is asked for; without a count residency is enough."""
+    """Read-ahead moves more bytes than requested, so residency alone is the proof."""
     assert judged() == Cold("cold", "cold", 0.0, 1.0, cache_resident=True)
     assert judged(sequential=False, physical_ratio=7.5).label == "cold"
     assert judged(sequential=False, physical_ratio=None).label == "cold"
@@ -131,12 +131,12 @@ def test_random_reads_are_proved_by_residency() -> None:
 def test_five_times_the_memory_is_honest(
     data_bytes: int, memory_bytes: int, fits: bool | None
 ) -> None:
-    """Below that some of the data is still cached when the next epoch begins."""
+    """Smaller data are still partly cached when the next epoch begins."""
     assert judged(data_bytes=data_bytes, memory_bytes=memory_bytes).cache_resident is fits
 
 
 @pytest.mark.parametrize(
-    ("asked", "changes", "why"),
+    ("requested", "changes", "why"),
     [
         ("warm", {"resident_before": 1.0, "physical_ratio": 0.4}, "40 %"),
         ("warm", {"resident_before": 1.0, "physical_ratio": 0.01}, ""),
@@ -145,15 +145,17 @@ def test_five_times_the_memory_is_honest(
         ("direct", {}, ""),
     ],
 )
-def test_doubts_about_warm_and_direct_trials(asked: str, changes: dict[str, Any], why: str) -> None:
-    """Data that were not all in memory; a file system with a cache in spite of O_DIRECT."""
-    reasons = judged(asked, **changes).why
+def test_doubts_about_warm_and_direct_trials(
+    requested: str, changes: dict[str, Any], why: str
+) -> None:
+    """The reasons are data that were not in memory, and a cache in spite of O_DIRECT."""
+    reasons = judged(requested, **changes).why
     assert why in reasons
     assert bool(why) == bool(reasons)
 
 
 def test_a_store_is_not_judged() -> None:
-    """Nobody outside can see a server's cache."""
+    """The cache of a store is unknown, since nobody outside can see it."""
     store = judge_remote("cold")
     assert (store.asked, store.label) == ("cold", "server cache unknown")
     assert combine_epochs([store, store], [1, 1]) == store
@@ -162,6 +164,7 @@ def test_a_store_is_not_judged() -> None:
 COLD = Cold("cold", "cold", 0.0, 1.0, True, limits=("no root",))
 WARM = Cold("cold", "warm", 0.4, 0.6, True, "40 % of the pages were resident before")
 HOT = Cold("warm", "warm", 1.0, 0.0)
+LESS_HOT = replace(HOT, physical_ratio=0.3, why="30 %")
 KEPT = Cold(NOT_PREPARED, "warm", 1.0, 0.0, True, "100 % of the pages were resident before")
 
 
@@ -175,32 +178,23 @@ KEPT = Cold(NOT_PREPARED, "warm", 1.0, 0.0, True, "100 % of the pages were resid
         ([COLD, replace(COLD, asked=NOT_PREPARED)], "cold", 0.0, 1.0, ""),
         ([WARM, KEPT], "warm", 0.4, 0.3, WARM.why),
         ([HOT, HOT], "warm", 1.0, 0.0, ""),
-        (
-            [HOT, replace(HOT, physical_ratio=0.3, why="30 %")],
-            "warm",
-            1.0,
-            0.15,
-            "epoch 2 of 2: 30 %",
-        ),
+        ([HOT, LESS_HOT], "warm", 1.0, 0.15, "epoch 2 of 2: 30 %"),
     ],
 )
 def test_epochs_together(
     epochs: list[Cold], label: str, resident: float, ratio: float, why: str
 ) -> None:
-    """Cold is what was cold in every epoch; later ones may be left to the page cache."""
+    """A trial is cold if all epochs were; later ones may be left to the page cache."""
     coldness = combine_epochs(epochs, [10] * len(epochs))
-    assert (coldness.label, coldness.asked, coldness.why) == (
-        label,
-        epochs[0].asked,
-        why,
-    )
+    assert (coldness.label, coldness.why) == (label, why)
+    assert coldness.asked == epochs[0].asked
     assert coldness.resident_before == resident
     assert coldness.physical_ratio == pytest.approx(ratio)
     assert combine_epochs(epochs[:1], [10]) is epochs[0]
 
 
 def test_reading_ahead_makes_up_for_nothing() -> None:
-    """Half of an epoch's samples are taken and all of its shards read: the next is from memory."""
+    """Bytes read ahead in one epoch do not count for the next one, which finds them in memory."""
     ahead = replace(COLD, physical_ratio=1.6)
     assert combine_epochs([ahead, KEPT], [10, 10]).physical_ratio == 0.5
     amplified = replace(COLD, physical_ratio=1.6, amplification=1.6)
@@ -211,23 +205,22 @@ def test_reading_ahead_makes_up_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["resident_before", "physical_ratio", "amplification"])
-def test_what_one_epoch_does_not_know_is_unknown(unknown: str) -> None:
-    """Nothing is made up for it."""
+def test_figures_that_one_epoch_lacks_are_unknown(unknown: str) -> None:
+    """A figure that one epoch lacks is unknown for all epochs together."""
     changed = replace(COLD, amplification=1.0)
-    untold = Cold(**{**asdict(changed), unknown: None})
-    assert getattr(combine_epochs([changed, untold], [1, 1]), unknown) is None
+    unmeasured = Cold(**{**asdict(changed), unknown: None})
+    assert getattr(combine_epochs([changed, unmeasured], [1, 1]), unknown) is None
     assert getattr(combine_epochs([changed, changed], [1, 1]), unknown) is not None
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([COLD, WARM, KEPT]), st.integers(1, 100)), min_size=1, max_size=6
-    )
-)
+counted_epochs = st.tuples(st.sampled_from([COLD, WARM, KEPT]), st.integers(1, 100))
+
+
+@given(st.lists(counted_epochs, min_size=1, max_size=6))
 def test_cold_is_never_claimed_for_more_than_was_shown(
     epochs: list[tuple[Cold, int]],
 ) -> None:
-    """Its label needs every epoch's; its ratio lies within theirs; limits are said once."""
+    """The ratio lies within those of the epochs, and each limit is listed once."""
     colds, samples = [cold for cold, _ in epochs], [count for _, count in epochs]
     coldness = combine_epochs(colds, samples)
     assert (coldness.label == "cold") == all(cold.label == "cold" for cold in colds)

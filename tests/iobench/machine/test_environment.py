@@ -1,4 +1,4 @@
-"""The machine in words, without a name of host, user or account."""
+"""The description of a machine, which names no host, user or account."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOWHERE = Path("/nowhere")
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
-    """A machine with these files of the kernel."""
+    """Write files of the kernel below ``root``, which is returned."""
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(f"{content}\n")
@@ -45,7 +45,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_it_says_what_figures_depend_on(tmp_path: Path) -> None:
-    """Versions, processors, memory, and the storage of each target, which may not be there yet."""
+    """The description has versions, processors, memory, and the storage of each target."""
     description = describe({"here": tmp_path, "later": tmp_path / "a" / "b"})
     assert json.loads(json.dumps(description, allow_nan=False)) == description
     assert None not in description.values()
@@ -59,7 +59,7 @@ def test_it_says_what_figures_depend_on(tmp_path: Path) -> None:
 
 
 def test_nobody_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither host nor user nor account, nor the paths that may hold their names."""
+    """The description has no host, user or account, and no path with such a name."""
     home = tmp_path / "home-of-jane"
     home.mkdir()
     planted = {
@@ -78,13 +78,13 @@ def test_nobody_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for name in (home.name, str(tmp_path), *planted.values()):
         assert name.lower() not in text
     own = (socket.gethostname(), platform.node(), getpass.getuser(), str(Path.home()))
-    # Words alone: a host may be called as a word in some sentence is.
+    # Only separate words are compared: a host's name may also be a part of another word.
     words = set(re.split(r"[\s\",]+", text))
     assert not {name.lower() for name in own} & words
 
 
 def test_libraries_and_packages_that_bring_loaders(third_party: ThirdParty) -> None:
-    """Each by its installed name; one that is not there has no version."""
+    """Each library has its installed version; missing ones are left out."""
     versions = libraries()
     assert (versions["numpy"], versions["odd-loaders"]) == (version("numpy"), "1.0")
     assert "mxnet" in LIBRARIES
@@ -94,22 +94,22 @@ def test_libraries_and_packages_that_bring_loaders(third_party: ThirdParty) -> N
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "fio_version"),
     [("echo fio-3.33", "3.33"), ("echo 'welcome, jane'", None), ("exit 3", None)],
 )
 def test_fio_is_asked_for_its_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, fio_version: str | None
 ) -> None:
-    """It is a program, and no package knows it."""
+    """The program itself reports its version, since no package has it."""
     fio = tmp_path / "fio"
     fio.write_text(f"#!/bin/sh\n{script}\n")
     fio.chmod(0o755)
     monkeypatch.setattr("iobench.machine.environment.find_program", lambda name: str(fio))
-    assert libraries().get("fio") == told
+    assert libraries().get("fio") == fio_version
 
 
 def test_processors(tmp_path: Path) -> None:
-    """Model and governors, else the architecture; huge pages as they are set."""
+    """The description has model, governors and huge pages; an unknown model is the architecture."""
     governor = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
     pages = "sys/kernel/mm/transparent_hugepage/enabled"
     files = {
@@ -119,10 +119,8 @@ def test_processors(tmp_path: Path) -> None:
         pages: "always [madvise] never",
     }
     cpu = processors(write(tmp_path, files))
-    assert (cpu["processor"], cpu["governor"]) == (
-        "AMD EPYC 9354",
-        "performance, powersave",
-    )
+    assert cpu["processor"] == "AMD EPYC 9354"
+    assert cpu["governor"] == "performance, powersave"
     unknown = processors(NOWHERE)
     assert (unknown["processor"], unknown["governor"]) == (os.uname().machine, "")
     assert transparent_huge_pages(tmp_path) == "madvise"
@@ -130,13 +128,16 @@ def test_processors(tmp_path: Path) -> None:
 
 
 def test_cards_that_are_up_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of a kind once; what is no card, or is down, not at all."""
+    """Equal cards are counted together; bridges and cards that are down are left out."""
     drivers = {"ens0": "mlx5_core", "ens1": "mlx5_core", "eth0": "ena", "eth2": "ixgbe"}
     for name, driver in drivers.items():
         (tmp_path / "drivers" / driver).mkdir(parents=True, exist_ok=True)
         link(tmp_path / name / "device/driver", tmp_path / "drivers" / driver)
+    fast = SimpleNamespace(isup=True, speed=100_000)
     reported = {
-        **dict.fromkeys(("ens0", "ens1", "docker0"), SimpleNamespace(isup=True, speed=100_000)),
+        "ens0": fast,
+        "ens1": fast,
+        "docker0": fast,
         "eth0": SimpleNamespace(isup=True, speed=0),
         "eth2": SimpleNamespace(isup=False, speed=10_000),
     }
@@ -149,7 +150,7 @@ def test_cards_that_are_up_are_counted(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def answer_of(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str, str]]:
-    """GPUs where ``nvidia-smi`` answers so, or raises."""
+    """Return the GPUs if ``nvidia-smi`` prints this answer, or raises it."""
 
     def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
         if isinstance(answer, Exception):
@@ -161,7 +162,7 @@ def answer_of(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str,
 
 
 def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line is a GPU; what is not available stands in brackets, and is left out."""
+    """Each line is a GPU, whose values in brackets are not available and left out."""
     h200 = {
         "name": "NVIDIA H200",
         "memory.total": "143771 MiB",
@@ -191,7 +192,7 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_no_answer_is_no_gpu(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
-    """A missing, hanging or complaining tool stops nothing."""
+    """A machine has no GPU if the tool is missing, hangs or fails."""
     assert answer_of(monkeypatch, answer) == []
 
 
@@ -201,7 +202,7 @@ def test_no_answer_is_no_gpu(monkeypatch: pytest.MonkeyPatch, answer: object) ->
 def test_control_groups_of_version_2(
     tmp_path: Path, group: str, limits: tuple[int | None, float | None]
 ) -> None:
-    """Our group and those around it may limit; "max" is no limit."""
+    """The group of this process and its parents may have limits; ``max`` is none."""
     files = {
         "pod/box/memory.max": "max",
         "pod/memory.max": "5000",
@@ -216,7 +217,7 @@ def test_control_groups_of_version_2(
 
 
 def test_control_groups_of_version_1(tmp_path: Path) -> None:
-    """A tree for each controller, which a container sees as root; -1 is no limit."""
+    """Each controller has a tree, which a container sees as its root; -1 is no limit."""
     files = {
         "memory/memory.limit_in_bytes": "7000",
         "cpu/cpu.cfs_quota_us": "-1",
@@ -236,7 +237,7 @@ def test_control_groups_of_version_1(tmp_path: Path) -> None:
 def test_any_bytes_of_the_kernel_are_read(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
-    """A word is short and plain, a control group that makes no sense limits nothing."""
+    """A text is short and plain, and a control group that makes no sense has no limit."""
     root = tmp_path_factory.mktemp("machine")
     file = write(root, {"proc/self/cgroup": ""}) / "proc/self/cgroup"
     file.write_bytes(content)
@@ -248,7 +249,7 @@ def test_any_bytes_of_the_kernel_are_read(
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "expected"),
     [
         ("12", 12),
         ("", None),
@@ -259,9 +260,9 @@ def test_any_bytes_of_the_kernel_are_read(
         ("٣", None),
     ],
 )
-def test_numbers_of_the_kernel(tmp_path: Path, content: str, found: int | None) -> None:
-    """With the line feed that the kernel adds; a folder or a missing file is empty."""
+def test_numbers_of_the_kernel(tmp_path: Path, content: str, expected: int | None) -> None:
+    """The kernel's line feed is ignored; a folder or a missing file gives nothing."""
     file = write(tmp_path, {"file": content}) / "file"
-    assert number(file) == found
+    assert number(file) == expected
     for path in (tmp_path / "gone", tmp_path):
         assert (text(path), one_line(path), number(path)) == ("", "", None)

@@ -1,4 +1,4 @@
-"""The kind of machine: maker, cloud and its machine type, container."""
+"""The kind of machine: its maker, its cloud and machine type, and its container."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_clouds(tmp_path: Path, vendor: str, product: str, tag: str, cloud: str 
     ],
 )
 def test_a_container_by_its_control_group(tmp_path: Path, groups: str, kind: str) -> None:
-    """Its name is not repeated."""
+    """The control group shows the kind of container, and its name is not repeated."""
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/cgroup").write_text(f"{groups}\n")
     assert container(tmp_path, {}) == f"signs of {kind}: its control group"
 
 
 def test_a_container_by_marks_and_an_overlay_as_root(tmp_path: Path) -> None:
-    """All signs are told: one alone may be that of an image on a machine's disk."""
+    """All signs are listed, since a single one may come from an image on a machine's disk."""
     assert container(tmp_path, {}) == ""
     (tmp_path / "proc/self").mkdir(parents=True)
     line = f"1 0 0:40 / / rw,relatime - overlay overlay rw,upperdir=/{PLANTED}\n"
@@ -81,17 +81,17 @@ TOKEN = "token-of-jane"
 
 
 class Metadata(http.server.BaseHTTPRequestHandler):
-    """Answers as the three services do; its requests are in ``requests``."""
+    """A server that answers as the metadata services of three clouds and notes its requests."""
 
     requests: ClassVar[list[str]] = []
     answers: ClassVar[dict[str, str]] = {}
 
     def do_PUT(self) -> None:
-        """A token, for who says how long it is to live."""
+        """Answer with a token if the request gives the token's lifetime."""
         self._answer(TOKEN if self.headers["X-aws-ec2-metadata-token-ttl-seconds"] else None)
 
     def do_GET(self) -> None:
-        """The answer of this path, for who has the service's header."""
+        """Answer with the text for this path if the request has the header of a service."""
         answers = (
             self.headers["X-aws-ec2-metadata-token"] == TOKEN
             or self.headers["Metadata-Flavor"] == "Google"
@@ -106,12 +106,12 @@ class Metadata(http.server.BaseHTTPRequestHandler):
         self.wfile.write((text or "who are you, account 123456789012?").encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+        """Write no log."""
 
 
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    """A service on this machine. Proxies of the environment are not for it."""
+    """Yield the address of a metadata service on this machine; the environment has a proxy."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setattr(host_module, "_TIMEOUT_S", 30.0)
     Metadata.requests.clear()
@@ -151,7 +151,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
 def test_the_metadata_service_answers(
     service: tuple[str, int], machine: dict[str, str], path: str, answer: str, expected: str | None
 ) -> None:
-    """The type and nothing else is asked for and kept; somebody else may answer there."""
+    """Only the machine type is requested and kept, and other answers are ignored."""
     Metadata.answers[path] = answer
     assert instance_type(machine, {}, service) == expected
     token = ["PUT /latest/api/token"] if machine == XEN else []
@@ -160,7 +160,7 @@ def test_the_metadata_service_answers(
 
 
 def test_nitro_is_its_own_answer(service: tuple[str, int]) -> None:
-    """The firmware says the type; no packet leaves."""
+    """The firmware has the machine type, so no packet is sent."""
     machine = {"vendor": "Amazon EC2", "product": "p4d.24xlarge", "cloud": "Amazon EC2"}
     assert instance_type(machine, {}, service) == "p4d.24xlarge"
     assert Metadata.requests == []
@@ -180,13 +180,13 @@ def test_nitro_is_its_own_answer(service: tuple[str, int]) -> None:
 def test_no_packet_leaves_elsewhere(
     service: tuple[str, int], machine: dict[str, str], environ: dict[str, str]
 ) -> None:
-    """Only where the firmware says that it is such a machine, and nobody switched it off."""
+    """No packet is sent unless the firmware names such a cloud and the service is not disabled."""
     assert instance_type(machine, environ, service) is None
     assert Metadata.requests == []
 
 
 def test_a_service_that_does_not_answer() -> None:
-    """Neither a refused connection nor silence is an answer, and it is not waited for."""
+    """A refused connection and a silent server give no machine type, soon."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         assert instance_type(XEN, {}, silent.getsockname()) is None

@@ -1,4 +1,4 @@
-"""Whose store it is, as far as its endpoint says so."""
+"""The provider of a store, as far as its endpoint shows it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_providers(endpoint: str, kind: str, encrypted: bool) -> None:
 
 
 def test_where_a_nameless_server_is() -> None:
-    """It is on this machine or behind a network."""
+    """A server without a known name is on this machine or elsewhere."""
     names = [
         describe_store(URI, f"http://{host}:9")["name"]
         for host in ("localhost", "127.0.0.1", "[::1]", "10.1.2.3", "52.1.2.3", "store")
@@ -62,13 +62,13 @@ def test_where_a_nameless_server_is() -> None:
     ],
 )
 def test_other_stores(uri: str, endpoint: str | None, kind: str) -> None:
-    """Express buckets by their names; a store of another package by its scheme."""
+    """Express buckets are known by their names, and stores of other packages by their scheme."""
     assert describe_store(uri, endpoint)["kind"] == kind
 
 
 @given(st.text(max_size=40), st.text(max_size=10))
 def test_a_region_is_one_of_aws_or_left_out(region: str, bucket: str) -> None:
-    """Nothing else that stands there is kept."""
+    """A text that is not a region of AWS is not kept."""
     description = describe_store(f"s3://{bucket}", "https://s3.amazonaws.com", region)
     assert "region" not in description or description["region"] == region
     assert len(description.get("region", "")) < 25
@@ -77,7 +77,7 @@ def test_a_region_is_one_of_aws_or_left_out(region: str, bucket: str) -> None:
 def test_the_endpoint_of_options_profile_and_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each may give it, else it is Amazon's; a profile that does not exist gives none."""
+    """Options, profile and environment may give the endpoint; the default is Amazon's."""
     for name in ("ENDPOINT_URL", "ENDPOINT_URL_S3", "REGION", "DEFAULT_REGION", "PROFILE"):
         monkeypatch.delenv(f"AWS_{name}", raising=False)
     profiles = tmp_path / "config"

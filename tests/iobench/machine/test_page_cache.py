@@ -1,4 +1,4 @@
-"""The page cache of real files, where the temporary folder has one."""
+"""The page cache of real files, if the temporary folder has one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZE = 8 * 2**20
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """8 MiB that are on a disk, in a file system whose page cache can be seen."""
+    """Return a file of 8 MiB on a file system whose page cache can be seen."""
     kind = file_system(tmp_path)
     if kind in IN_MEMORY:
         pytest.skip(f"{kind} has nothing but a page cache")
@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_evicted_files_are_cold_and_warmed_ones_resident(file: Path) -> None:
-    """Dirty pages are written first; a share is of all files."""
+    """Dirty pages are written before eviction; the residency is a share of all files."""
     other = file.with_name("other")
     other.write_bytes(os.urandom(SIZE))
     assert (page_cache.residency([file]) or 0) > 0.5
@@ -42,7 +42,7 @@ def test_evicted_files_are_cold_and_warmed_ones_resident(file: Path) -> None:
 
 
 def test_many_files_are_evicted_too(file: Path) -> None:
-    """More than are synced one by one."""
+    """More files are evicted than are synced one by one."""
     paths = [file.with_name(f"{number}") for number in range(80)]
     for path in paths:
         path.write_bytes(b"x" * 5000)
@@ -51,7 +51,7 @@ def test_many_files_are_evicted_too(file: Path) -> None:
 
 
 def test_reading_cold_files_moves_their_bytes(file: Path) -> None:
-    """Physical bytes tell a cold read from a warm one."""
+    """The count of physical bytes grows by a cold read and not by a warm one."""
     page_cache.evict([file])
     before = page_cache.physical_read_bytes()
     if before is None:
@@ -69,7 +69,7 @@ def test_reading_cold_files_moves_their_bytes(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reported", "stays", "written"),
+    ("drop_caches", "resident_share", "written"),
     [
         ("never", 0.5, None),
         ("when-needed", 0.5, "1\n"),
@@ -78,32 +78,32 @@ def test_reading_cold_files_moves_their_bytes(file: Path) -> None:
         ("always", 0.0, "3\n"),
     ],
 )
-def test_caches_of_the_machine_are_dropped_as_told(
+def test_caches_of_the_machine_are_dropped_by_the_setting(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    reported: page_cache.DropCaches,
-    stays: float | None,
+    drop_caches: page_cache.DropCaches,
+    resident_share: float | None,
     written: str | None,
 ) -> None:
-    """Where pages stay after a file's own eviction, or always; names and inodes then too."""
+    """They are dropped always, or if pages stay after eviction; ``always`` drops inodes, too."""
     drop = tmp_path / "drop_caches"
     data = tmp_path / "data"
     data.write_bytes(b"x" * 5000)
     monkeypatch.setattr(page_cache, "DROP_CACHES", drop)
-    monkeypatch.setattr(page_cache, "residency", lambda paths: stays)
+    monkeypatch.setattr(page_cache, "residency", lambda paths: resident_share)
     monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
-    page_cache.evict([data], reported)
+    page_cache.evict([data], drop_caches)
     assert (drop.read_text() if drop.exists() else None) == written
     monkeypatch.setattr(page_cache, "file_system", lambda path: "tmpfs")
     drop.unlink(missing_ok=True)
-    page_cache.evict([data], reported)
+    page_cache.evict([data], drop_caches)
     assert not drop.exists()
 
 
 def test_files_without_pages_have_no_residency(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor one that is gone, which cannot be evicted; dropping without root is no error."""
+    """Empty and missing files have no residency; dropping without root is no error."""
     empty, gone = tmp_path / "empty", tmp_path / "gone"
     empty.touch()
     for paths in ([], [empty], [gone]):
@@ -117,7 +117,7 @@ def test_files_without_pages_have_no_residency(
 
 
 def test_both_system_calls_agree(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """mincore and cachestat see the same pages, the last one not full."""
+    """mincore and cachestat see the same pages, the last of which is not full."""
     with file.open("ab") as grown:
         grown.write(b"x")
     counted = page_cache.residency([file])
@@ -129,14 +129,14 @@ def test_both_system_calls_agree(file: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_overlay_is_asked_by_mincore(
     file: Path, monkeypatch: pytest.MonkeyPatch, kind: str, share: float
 ) -> None:
-    """cachestat looks at the overlay's own page cache, which is always empty."""
+    """mincore is used: cachestat reads the overlay's own page cache, which is always empty."""
     monkeypatch.setattr(page_cache, "_cachestat", lambda descriptor: 0)
     monkeypatch.setattr(page_cache, "file_system", lambda path: kind)
     assert page_cache.residency([file]) == share
 
 
 def test_mincore_is_not_believed_for_files_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel reports every page as resident of files that we could not write."""
+    """The residency is unknown for files that this user could not write."""
     monkeypatch.setattr(page_cache, "_cachestat", lambda descriptor: None)
     with reachable_folder() as folder:
         path = folder / "file"
@@ -148,7 +148,7 @@ def test_mincore_is_not_believed_for_files_of_others(monkeypatch: pytest.MonkeyP
 
 
 def test_a_state_is_judged_by_what_was_read(file: Path) -> None:
-    """All of it from storage is cold, half of it is not, and a warm file that stayed is warm."""
+    """A cold file is judged by physical bytes, and a warm one by its residency."""
     cold = prepare_cache("cold", [file])
     if cold.resident_before is None:
         pytest.skip("this kernel does not tell what is resident")
@@ -161,19 +161,20 @@ def test_a_state_is_judged_by_what_was_read(file: Path) -> None:
     assert warm.resident_before == 1.0
 
 
+WITHOUT_ROOT = [
+    "drop_caches is not permitted (no root, or a container)",
+    "no /proc/PID/io",
+    "signs of Docker",
+]
+
+
 @pytest.mark.parametrize(
     ("kind", "resident", "able", "message"),
     [
         ("ext4", 0.0, True, []),
         ("tmpfs", None, True, ["tmpfs"]),
         ("ext4", None, True, ["the residency is unknown"]),
-        (
-            *("ext4", 0.0, False),
-            [
-                "drop_caches is not permitted (no root, or a container)",
-                *("no /proc/PID/io", "signs of Docker"),
-            ],
-        ),
+        ("ext4", 0.0, False, WITHOUT_ROOT),
     ],
 )
 def test_limits(
@@ -184,7 +185,7 @@ def test_limits(
     able: bool,
     message: list[str],
 ) -> None:
-    """Of the files, and of the machine: root on a disk of its own can do everything."""
+    """The limits name what cannot be proved for these files and on this machine."""
     monkeypatch.setattr(page_cache, "DROP_CACHES", tmp_path if able else tmp_path / "absent")
     monkeypatch.setattr(page_cache, "physical_read_bytes", lambda: 0 if able else None)
     monkeypatch.setattr(page_cache, "container", lambda: "" if able else "signs of Docker: /x")

@@ -1,4 +1,4 @@
-"""Tests of iobench.machine.processes."""
+"""Processes: programs that can be started, memory, descendants and suspended time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.permissions import unprivileged
 
 
 def program(folder: Path, name: str) -> str:
-    """One that can be run, as far as anybody can see."""
+    """Write an executable script, whose path is returned."""
     folder.mkdir(exist_ok=True, parents=True)
     path = folder / name
     path.write_text("#!/bin/sh\n")
@@ -36,7 +36,7 @@ def program(folder: Path, name: str) -> str:
 
 
 def test_programs_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On the path, before it in this environment, before that in a wheel, whose script calls it."""
+    """A wheel's own program comes first, then this environment, then ``PATH``."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     assert find_program("peer") is None
@@ -64,7 +64,7 @@ sys.stdin.read()
 
 @contextmanager
 def running(code: str, *arguments: str) -> Iterator[int]:
-    """A Python process that has printed its first line and waits for its input to end."""
+    """Run Python code up to its first line of output; yield the process id, then let it end."""
     command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -74,8 +74,10 @@ def running(code: str, *arguments: str) -> Iterator[int]:
 
 
 class TestMemory:
+    """The proportional memory of a process."""
+
     def test_pages_of_two_processes_count_half_for_each(self, tmp_path: Path) -> None:
-        """Pages that another process maps too are not counted twice; a file's are backed."""
+        """Shared pages are not counted twice, and pages of a file can be left out."""
         path = tmp_path / "pages"
         path.write_bytes(b"x" * (64 * MIB))
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
@@ -93,13 +95,13 @@ class TestMemory:
         assert unbacked is not None
         assert unbacked < alone - 32 * MIB
 
-    def test_what_may_not_be_read_is_not_known(self) -> None:
+    def test_memory_of_another_users_process_is_unknown(self) -> None:
         """The memory of another user's process is unknown."""
         with running(HOLDING.format(1)) as process, unprivileged():
             if os.geteuid() == Path(f"/proc/{process}").stat().st_uid:
                 pytest.skip("only root can become another user")
             assert proportional_bytes(process) is None
-        assert proportional_bytes(process) == 0  # it has ended
+        assert proportional_bytes(process) == 0  # The process has ended.
 
 
 def test_descendants() -> None:
@@ -116,10 +118,12 @@ def test_descendants() -> None:
 
 
 class TestPeakMemory:
+    """The peak memory of a process and its descendants."""
+
     def test_a_new_process_counts_from_the_second_look_on(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Its memory may still be its parent's at the first look; the peak is kept."""
+        """At the first look the memory of a new process may still be its parent's."""
         own, looks = os.getpid(), 0
         memory = {own: 100, 11: 500}
         tree = {own}
@@ -143,7 +147,7 @@ class TestPeakMemory:
             wait_until(lambda: peak.needed_bytes == 500, "a look at the new process")
         assert peak.core_share > 0
 
-    def test_what_cannot_be_read_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_kernel_without_smaps_rollup(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A kernel without smaps_rollup gives None."""
         monkeypatch.setattr(processes, "proportional_bytes", lambda process, *, unbacked: None)
         with peak_memory() as peak:
@@ -152,7 +156,7 @@ class TestPeakMemory:
 
     @pytest.mark.slow
     def test_this_process_and_a_child_are_measured(self) -> None:
-        """Memory that either of them fills is seen, memory that is not touched is not."""
+        """Memory counts when either process has filled it."""
         with peak_memory() as peak, mmap.mmap(-1, 64 * MIB) as own:
             own[: 32 * MIB] = b"x" * (32 * MIB)
             with running(HOLDING.format(32 * MIB)):
@@ -162,8 +166,10 @@ class TestPeakMemory:
 
 
 class TestSuspended:
+    """The time in which a process was suspended."""
+
     def test_looks_at_a_running_process(self) -> None:
-        """All its time is awake; a process that has ended is not suspended."""
+        """All time counts as awake, also that of a process that has ended."""
         clock = VirtualClock(100.0)
         with running("print(1)") as process:
             suspended = SuspendedTime(process, clock.now_s)
@@ -175,7 +181,7 @@ class TestSuspended:
         assert (suspended.awake_s, suspended.seconds) == (5.5, 0.0)
 
     def test_time_in_which_it_is_suspended_adds_up(self) -> None:
-        """The process that looks is awake, and its limit runs on."""
+        """Time until a look counts as suspended if the process is stopped at that look."""
         clock = VirtualClock(100.0)
         with running(HOLDING.format(1)) as process:
             suspended = SuspendedTime(process, clock.now_s)
@@ -188,8 +194,8 @@ class TestSuspended:
             os.kill(process, signal.SIGCONT)
         assert (suspended.awake_s, suspended.seconds) == (2.0, 1.5)
 
-    def test_who_looks_may_have_been_suspended(self) -> None:
-        """A leap is of no limit; a busy machine makes looks late, and no leap."""
+    def test_the_observer_may_have_been_suspended(self) -> None:
+        """A long leap is suspended time of the observer; a late look of a busy machine is none."""
         clock = VirtualClock(100.0)
         suspended = SuspendedTime(os.getpid(), clock.now_s)
         clock.sleep(4.0)

@@ -32,19 +32,19 @@ MIB = 2**20
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A ``/proc`` of the test's own."""
+    """Return an empty folder that psutil reads as ``/proc``."""
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     return tmp_path
 
 
 class Counter(RateSampler):
-    """A counter that is read from the test."""
+    """A sampler whose counters the test sets."""
 
     def __init__(self) -> None:
         self.counters: dict[str, float] = {}
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """Its rates."""
+        """Return the rates of the counters."""
         return self._rates(dict(self.counters), now_s)
 
 
@@ -60,7 +60,7 @@ def test_a_rate_is_growth_over_time(before: float, growth: float, seconds: float
 
 
 def test_a_counter_that_fell_grew_by_nothing() -> None:
-    """A device that was removed took its count along; a new one has no rate yet."""
+    """A counter that became smaller has the rate 0, and a new one has no rate yet."""
     sampler = Counter()
     sampler.counters = {"a": 5.0, "b": 1.0}
     sampler.read(0.0)
@@ -78,9 +78,9 @@ def test_a_counter_that_fell_grew_by_nothing() -> None:
 def test_cpu_shares_are_of_all_time_since_the_reading_before(
     proc: Path, before: tuple[int, ...], after: tuple[int, ...], shares: tuple[float, ...]
 ) -> None:
-    """Nice is user time, interrupts are system time, guests are not counted twice.
+    """Nice is user time, interrupts are system time, and guests are not counted twice.
 
-    The kernel may lower iowait (proc(5)): that is none.
+    The kernel may lower iowait (proc(5)), which then counts as none.
     """
     (proc / "stat").write_text(f"cpu  {' '.join(map(str, before))} 100 0\ncpu0 1 2 3\n")
     sampler = CpuSampler(1)
@@ -92,19 +92,18 @@ def test_cpu_shares_are_of_all_time_since_the_reading_before(
 
 
 def test_disks_are_added_up_once(proc: Path) -> None:
-    """Sectors of 512 bytes; no partition, and no volume made of devices that are counted.
+    """Sectors have 512 bytes; partitions and volumes over counted disks do not count.
 
-    A container may show their counts and not their names.
+    In a container the counts of disks may be there without their names.
     """
     for name in ("nvme0n1", "vda", "dm-0", "loop3", "md127"):
         (proc / "block" / name).mkdir(parents=True)
 
-    def write(counted: dict[str, tuple[int, int]]) -> None:
-        lines = [
-            f" 8 0 {name} 10 0 {read} 5 10 0 {written} 5 0 0 0\n"
-            for name, (read, written) in counted.items()
-        ]
-        (proc / "diskstats").write_text("".join(lines))
+    def write(sectors: dict[str, tuple[int, int]]) -> None:
+        text = ""
+        for name, (read, written) in sectors.items():
+            text += f" 8 0 {name} 10 0 {read} 5 10 0 {written} 5 0 0 0\n"
+        (proc / "diskstats").write_text(text)
 
     before = {"nvme0n1": (100, 10), "nvme0n1p1": (90, 10), "dm-0": (90, 10), "vda": (0, 0)}
     write(before)
@@ -120,8 +119,10 @@ def test_disks_are_added_up_once(proc: Path) -> None:
 
 
 class TestNetwork:
+    """The bytes of network cards."""
+
     def write(self, proc: Path, **counted: tuple[int, int]) -> None:
-        """``/proc/net/dev`` with bytes received and sent by interface."""
+        """Write ``/proc/net/dev`` with the bytes received and sent by each interface."""
         (proc / "net").mkdir(exist_ok=True)
         zeros = "0 0 0 0 0 0"
         text = "Inter-| Receive\n face |bytes\n"
@@ -130,7 +131,7 @@ class TestNetwork:
         (proc / "net" / "dev").write_text(text)
 
     def test_cards_are_counted_and_bridges_are_not(self, proc: Path) -> None:
-        """What goes through both is one byte; the loopback is separate."""
+        """A byte that passes a bridge and a card counts once; the loopback is separate."""
         for name in ("eth0", "eth1"):
             (proc / "class" / name / "device").mkdir(parents=True)
         self.write(proc, lo=(1, 1), eth0=(0, 0), eth1=(0, 0), docker0=(0, 0))
@@ -144,7 +145,7 @@ class TestNetwork:
         }
 
     def test_without_a_card_all_but_the_loopback_count(self, proc: Path) -> None:
-        """So in a container, whose interface is no card; a loopback alone is no network."""
+        """In a container no interface is a card, so all but the loopback count."""
         self.write(proc, lo=(0, 0), eth0=(0, 0))
         sampler = NetworkSampler(1, proc / "class")
         sampler.read(0.0)
@@ -155,7 +156,7 @@ class TestNetwork:
 
 
 def test_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two lines of the kernel's meminfo are read."""
+    """The sampler reads ``Cached`` and ``Dirty`` of the kernel's meminfo."""
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemFree: 1 kB\nCached:     100 kB\nSwapCached: 7 kB\nDirty:  3 kB\n")
     monkeypatch.setattr(samplers, "_MEMINFO", meminfo)
@@ -164,8 +165,10 @@ def test_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestTree:
+    """The processors and the memory of a process tree."""
+
     def test_all_below_the_process_are_counted(self) -> None:
-        """New workers are looked for every two seconds; one that has ended is none any more."""
+        """New workers are found within two seconds; those that have ended do not count."""
         sampler = TreeSampler(os.getpid())
         alone = sampler.read(0.0)
         with running(HOLDING.format(32 * MIB)):
@@ -174,13 +177,11 @@ class TestTree:
         assert both["processes"] == alone["processes"] + 1
         assert after["processes"] == alone["processes"]
         assert both["rss_bytes"] >= alone["rss_bytes"] + 32 * MIB
-        assert set(both) - {"pss_bytes"} == {
-            *("user_cores", "system_cores", "worker_cores"),
-            *("rss_bytes", "processes"),
-        }
+        cores = {"user_cores", "system_cores", "worker_cores"}
+        assert set(both) - {"pss_bytes"} == {*cores, "rss_bytes", "processes"}
 
     def test_time_of_workers_that_ended_is_not_lost(self) -> None:
-        """It has gone over to the process that reaped them."""
+        """The time of a worker goes over to its parent when the worker ends."""
         sampler = TreeSampler(os.getpid())
         sampler.read(0.0)
         before_s = os.times().children_user
@@ -191,7 +192,7 @@ class TestTree:
         assert 2 * (busy["user_cores"] + sampler.read(4.0)["user_cores"]) >= spent_s - 0.02
 
     def test_a_process_that_has_ended_takes_nothing(self) -> None:
-        """The last reading of a trial may come after its end."""
+        """A reading after the end of the process has zeros."""
         with running("print(1)") as process:
             sampler = TreeSampler(process)
             sampler.read(0.0)
@@ -199,7 +200,7 @@ class TestTree:
         assert sampler.read(1.0) == {**nothing, "processes": 0}
 
     def test_without_all_of_its_pss_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A worker whose memory may not be read leaves the sum unknown; an old kernel has none."""
+        """The sum is unknown if the memory of one process may not be read."""
         own, unread = os.getpid(), set[int]()
         monkeypatch.setattr(
             samplers, "proportional_bytes", lambda process: None if process in unread else 700
@@ -216,7 +217,7 @@ class TestTree:
     def test_pages_are_counted_the_more_seldom_the_longer_it_takes(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Counts of 6 ms come every 2 seconds, which is 0.3 % of a processor."""
+        """Counts that take 6 ms come every 2 seconds, which is 0.3 % of a processor."""
         clock = VirtualClock()
 
         def slow(process: int) -> int:
@@ -227,13 +228,13 @@ class TestTree:
         times = (0.0, 0.5, 1.0, 1.9, 2.1, 3.0, 4.2)
         with running(HOLDING.format(1)) as process:
             sampler = TreeSampler(process, clock.now_s)
-            read = [now_s for now_s in times if "pss_bytes" in sampler.read(now_s)]
-        assert read == [0.0, 2.1, 4.2]
+            counted_at_s = [now_s for now_s in times if "pss_bytes" in sampler.read(now_s)]
+        assert counted_at_s == [0.0, 2.1, 4.2]
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """In place of the real bindings."""
+    """Return a replacement for the bindings of NVIDIA's management library."""
     fake = FakeNvml()
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -241,7 +242,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
 
 
 def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
-    """In shares, bytes, MHz and W; what one does not support is left out, and is no zero."""
+    """Readings are shares, bytes, MHz and W; a value that a device does not support is left out."""
     sampler = GpuSampler(1)
     assert sampler.read(0.0) == {
         "0_utilisation_share": 0.6,
@@ -256,7 +257,7 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reported", "devices"),
+    ("visible", "devices"),
     [
         ("1", {"1"}),
         ("GPU-aaaa", {"0"}),
@@ -266,15 +267,15 @@ def test_every_device_tells_what_it_can(nvml: FakeNvml) -> None:
     ],
 )
 def test_only_visible_devices_are_read(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, reported: str, devices: set[str]
+    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch, visible: str, devices: set[str]
 ) -> None:
     """Devices match by number or by the start of a name; parts of a GPU count as one device."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", reported)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert {name.split("_")[0] for name in GpuSampler(1).read(0.0)} == devices
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message is the command that brings it."""
+    """The message has the command that installs the library."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(Unavailable, match=r"pip install 'dataprep-iobench\[gpu\]'"):
         GpuSampler(1)

@@ -1,4 +1,4 @@
-"""Sampling beside something else: settings, samplers, the table of readings."""
+"""Sampling during a measurement: settings, samplers, and the table of readings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.iobench.machine.odd_samplers import Broken, Counting, Failing, Missin
 
 
 def recorded(times: int, **samplers: Counting) -> Recorder:
-    """After so many readings, one a second."""
+    """Return a recorder after this number of readings, one a second."""
     clock = VirtualClock()
     recorder = Recorder(samplers, clock)
     for _ in range(times):
@@ -30,7 +30,7 @@ def recorded(times: int, **samplers: Counting) -> Recorder:
 
 
 def test_a_sampler_that_fails_leaves_and_is_named() -> None:
-    """What it read is kept, the others go on; a row is one moment on the clock; all are closed."""
+    """Its readings are kept, the other samplers go on, and all samplers are closed."""
 
     class Stuck(Counting):
         def close(self) -> None:
@@ -48,7 +48,7 @@ def test_a_sampler_that_fails_leaves_and_is_named() -> None:
 
 
 def test_nothing_to_read_is_no_row() -> None:
-    """Times alone say nothing."""
+    """A table without readings has no times either."""
     assert recorded(3).end(0).columns == {}
 
 
@@ -62,7 +62,7 @@ def test_long_runs_have_fewer_readings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that a sampler does when it is made stops what is measured."""
+    """A sampler that cannot be made becomes a note and stops nothing."""
     kinds: dict[str, Any] = {"count": Counting, "missing": Missing, "broken": Broken}
 
     class Registered:
@@ -85,8 +85,10 @@ def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPat
 
 
 class TestBeside:
+    """Sampling in a thread beside a block of code."""
+
     def test_it_reads_at_its_begin_and_at_its_end(self) -> None:
-        """Two readings give one rate for any short block; the thread ends with the block."""
+        """A short block has two readings, and the thread ends with the block."""
         before = set(threading.enumerate())
         settings = SamplingSettings(samplers=("page-cache",))
         with pytest.raises(KeyboardInterrupt), sampling_beside(settings, os.getpid()) as recorder:
@@ -100,7 +102,7 @@ class TestBeside:
 
     @pytest.mark.parametrize("settings", [None, SamplingSettings(samplers=())])
     def test_nothing_to_read_starts_nothing(self, settings: SamplingSettings | None) -> None:
-        """``samplers: []`` starts no thread."""
+        """No thread is started without samplers."""
         before = set(threading.enumerate())
         with sampling_beside(settings, 1) as recorder:
             assert recorder is None
@@ -116,13 +118,13 @@ class TestBeside:
     ],
 )
 def test_settings_out_of_bounds_are_refused(settings: dict[str, Any], message: str) -> None:
-    """Readings are 1 to 10 a second; what is unknown is refused with what is known."""
+    """1 to 10 readings a second are allowed; for an unknown sampler, known ones are listed."""
     with pytest.raises(ValidationError, match=message):
         SamplingSettings(**settings)
 
 
 def test_one_may_stand_for_a_list_and_none_is_off() -> None:
-    """Other parts of a config work alike; the default is all samplers of this package."""
+    """A single name is a list of one; the default is all samplers of this package."""
     assert SamplingSettings.model_validate({"samplers": "cpu"}).samplers == ("cpu",)
     assert SamplingSettings.model_validate({"samplers": []}).samplers == ()
     assert set(SamplingSettings().samplers) <= set(SAMPLERS.names())

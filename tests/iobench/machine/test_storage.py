@@ -1,4 +1,4 @@
-"""Paths as the storage that holds them: from mounts and a sysfs, and from the real ones."""
+"""The storage behind a path, from a table of mounts and a sysfs, and on this machine."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FSX = "fs-0123456789abcdef0.fsx.us-east-1.amazonaws.com"
 
 @pytest.fixture
 def sysfs(tmp_path: Path) -> Sysfs:
-    """An empty sysfs below a folder of the test's own."""
+    """Return an empty sysfs in a temporary folder."""
     return Sysfs(tmp_path / "machine")
 
 
 def described(sysfs: Sysfs, *table: Mount, path: str = "/x") -> dict[str, Any]:
-    """A path on a machine with these mounts; nothing that was planted is in the answer."""
+    """Describe a path on a machine with these mounts, and check that no planted name is left."""
     description = describe_target(Path(path), table, sysfs.machine)
     text = json.dumps(description)
     assert PLANTED not in text
@@ -38,12 +38,12 @@ def described(sysfs: Sysfs, *table: Mount, path: str = "/x") -> dict[str, Any]:
 
 
 def disk_at(sysfs: Sysfs, number: str, kind: str = "ext4") -> dict[str, Any]:
-    """A file system on the device with that number."""
+    """Describe a file system on the block device with this number."""
     return described(sysfs, Mount(Path("/"), kind, "rw", "/dev/x", number))
 
 
 def mounted(file_system: str, source: str) -> dict[str, Any]:
-    """A mount without a device."""
+    """Describe a file system that is mounted without a block device."""
     table = [Mount(Path("/"), file_system, "rw", source, "0:52")]
     return {**describe_target(Path("/x"), table, Path("/nowhere"))}
 
@@ -80,7 +80,7 @@ def test_an_instance_store_with_an_ebs_root(sysfs: Sysfs) -> None:
 
 
 def test_network_mounts_name_nobody(sysfs: Sysfs) -> None:
-    """Servers, buckets, users and identities of file systems are not kept."""
+    """Servers, buckets, users and names of file systems are not kept."""
     sysfs.write("class/bdi/0:52/read_ahead_kb", "128")
     options = f"rw,vers=4.1,rsize=1048576,hard,clientaddr=10.0.0.1,username={PLANTED}"
     source = f"{PLANTED}.example.org:/{PLANTED}"
@@ -90,7 +90,7 @@ def test_network_mounts_name_nobody(sysfs: Sysfs) -> None:
 
 
 def test_btrfs_over_its_devices(sysfs: Sysfs) -> None:
-    """The mount's own number is that of no device."""
+    """The devices of btrfs are found, although no device has the number of the mount."""
     for i in (0, 1):
         disk = sysfs.nvme(i, "Some SSD")
         link(sysfs.root / "fs/btrfs" / PLANTED / "devices" / disk.name, disk)
@@ -100,15 +100,15 @@ def test_btrfs_over_its_devices(sysfs: Sysfs) -> None:
 
 
 def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
-    """Linux says so of every one whose driver does not say otherwise; a drive's word counts."""
+    """Linux's flag is ignored for virtual disks and kept for real drives."""
     sysfs.virtio()
     sysfs.scsi(f"{PCI}/usb2/host6", "sda", "8:0", "WD", "WD40EFRX", rotational=True)
     assert "rotational" not in disk_at(sysfs, "254:0")["device"]
     assert disk_at(sysfs, "8:0")["device"]["rotational"] is True
 
 
-def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
-    """A device that sysfs does not show, no mounts at all, and layers without disks below."""
+def test_storage_that_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
+    """The storage is unknown if sysfs lacks the device, a mount, or the disks below a layer."""
     assert disk_at(sysfs, "9:0")["why"] == "/sys does not show its block device here"
     unmounted = describe_target(tmp_path, [], sysfs.root)
     assert (unmounted["kind"], unmounted["file_system"]) == ("unknown", "unknown")
@@ -119,10 +119,8 @@ def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     assert disk_at(sysfs, "252:1")["why"] == "the devices below the device mapper cannot be seen"
     sysfs.partition(sysfs.block("virtual/block/loop0", "7:0"), "loop0p1", "259:9")
     description = disk_at(sysfs, "259:9")
-    assert (description["kind"], description["stack"]) == (
-        "unknown",
-        ["ext4", "partition", "loop device"],
-    )
+    assert description["kind"] == "unknown"
+    assert description["stack"] == ["ext4", "partition", "loop device"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +139,7 @@ def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     ],
 )
 def test_nvme_disks(sysfs: Sysfs, model: str, transport: str, kind: str) -> None:
-    """They are known by their model, or else by their connection."""
+    """NVMe disks are known by their model, or else by their transport."""
     sysfs.nvme(0, model, transport)
     storage = disk_at(sysfs, "259:0")
     assert (storage["kind"], storage["device"]["model"]) == (kind, model)
@@ -173,7 +171,7 @@ def test_nvme_disks(sysfs: Sysfs, model: str, transport: str, kind: str) -> None
 def test_scsi_disks(
     sysfs: Sysfs, way: str, vendor: str, model: str, transport: str, kind: str
 ) -> None:
-    """By vendor and model, else by the path; a RAID controller's path tells nothing."""
+    """SCSI disks are known by vendor and model, or else by their path."""
     sysfs.scsi(way, "sda", "8:0", vendor, model)
     storage = disk_at(sysfs, "8:0")
     device = storage["device"]
@@ -194,13 +192,13 @@ def test_scsi_disks(
     ],
 )
 def test_other_disks(sysfs: Sysfs, path: str, kind: str) -> None:
-    """They are known by their names or their path."""
+    """Other disks are known by their name or their path."""
     sysfs.block(path, "99:0")
     assert disk_at(sysfs, "99:0")["kind"] == kind
 
 
 def test_a_link_with_a_speed_is_serial(sysfs: Sysfs) -> None:
-    """Parallel ATA and QEMU's controller have the same path without a speed."""
+    """Only serial ATA has a speed, which tells it from parallel ATA and QEMU's controller."""
     sysfs.write(f"devices/{PCI}/ata1/link1/ata_link/link1/sata_spd", "6.0 Gbps")
     sysfs.scsi(f"{PCI}/ata1/host0", "sda", "8:0", "ATA", "Samsung SSD 870")
     device = disk_at(sysfs, "8:0")["device"]
@@ -208,7 +206,7 @@ def test_a_link_with_a_speed_is_serial(sysfs: Sysfs) -> None:
 
 
 def test_an_nvme_drive_with_several_controllers(sysfs: Sysfs) -> None:
-    """With native multipath the namespace belongs to a subsystem, and controllers are beside it."""
+    """With native multipath the namespace belongs to a subsystem beside its controllers."""
     sub = "virtual/nvme-subsystem/nvme-subsys0"
     sysfs.write(f"devices/{sub}/model", "Remote Flash")
     sysfs.write("devices/virtual/nvme-fabrics/ctl/nvme0/transport", "tcp")
@@ -221,11 +219,13 @@ def test_an_nvme_drive_with_several_controllers(sysfs: Sysfs) -> None:
 
 
 def test_layers_down_to_the_disks(sysfs: Sysfs) -> None:
-    """LVM on dm-crypt on a RAID of partitions of two alike disks, whose link is not that of one."""
-    parts = [
-        sysfs.partition(sysfs.nvme(i, "SSD"), f"nvme{i}n1p1", f"259:{4 * i + 1}") for i in (0, 1)
-    ]
-    raid = sysfs.md("raid0", *parts)
+    """All layers are listed down to two equal disks, which have no link speed of one disk."""
+    partitions = []
+    for number in (0, 1):
+        disk = sysfs.nvme(number, "SSD")
+        name = f"nvme{number}n1p1"
+        partitions.append(sysfs.partition(disk, name, f"259:{4 * number + 1}"))
+    raid = sysfs.md("raid0", *partitions)
     sysfs.write("class/bdi/9:127/read_ahead_kb", "4096")
     assert disk_at(sysfs, "9:127")["read_ahead_kb"] == 4096
     sysfs.mapped("dm-1", "252:1", "LVM", sysfs.mapped("dm-0", "252:0", "CRYPT-LUKS2", raid))
@@ -238,7 +238,7 @@ def test_layers_down_to_the_disks(sysfs: Sysfs) -> None:
 
 
 def test_two_partitions_of_a_disk_are_one_disk(sysfs: Sysfs) -> None:
-    """A RAID across them has one below it."""
+    """A RAID over two partitions of one disk has one disk below it."""
     disk = sysfs.nvme(0, "SSD")
     sysfs.md("raid1", *(sysfs.partition(disk, f"nvme0n1p{i}", f"259:{i}") for i in (1, 2)))
     storage = disk_at(sysfs, "9:127")
@@ -247,7 +247,7 @@ def test_two_partitions_of_a_disk_are_one_disk(sysfs: Sysfs) -> None:
 
 
 def test_disks_of_several_kinds_are_mixed(sysfs: Sysfs) -> None:
-    """A cache device before a slow disk, say: which gave the bytes is not known."""
+    """Which disk delivers the bytes is unknown, such as with a cache before a slow disk."""
     disks = sysfs.nvme(0, "Amazon Elastic Block Store"), sysfs.virtio()
     sysfs.over(sysfs.block("virtual/block/bcache0", "251:0"), *disks)
     storage = disk_at(sysfs, "251:0")
@@ -257,7 +257,7 @@ def test_disks_of_several_kinds_are_mixed(sysfs: Sysfs) -> None:
 
 
 def test_names_that_people_chose_are_not_kept(sysfs: Sysfs) -> None:
-    """Linux's own iSCSI target gives a disk's name as its model; a model is one short line."""
+    """The model is left out if it is a name that a user gave; else it is one short line."""
     sysfs.scsi("platform/host3/session1", "sda", "8:0", "LIO-ORG", PLANTED)
     assert "model" not in disk_at(sysfs, "8:0")["device"]
     sysfs.nvme(0, "a\tb\x1b[31m\u20ac" + "x" * 500)
@@ -320,7 +320,7 @@ def test_any_bytes_in_sysfs_are_read(content: bytes) -> None:
     ],
 )
 def test_mounts_without_a_device(source: str, file_system: str, kind: str) -> None:
-    """Type and source tell what they are; the evidence repeats no source."""
+    """The type and the source of a mount show its kind, and the reason repeats no source."""
     description = mounted(file_system, source)
     assert (description["kind"], description["stack"]) == (kind, [file_system])
     assert not re.search(r"jane|bucket|nas0|\d\.\d", description["why"])
@@ -328,18 +328,18 @@ def test_mounts_without_a_device(source: str, file_system: str, kind: str) -> No
 
 @given(st.text(max_size=80), st.text(max_size=20))
 def test_no_text_of_a_mount_table_breaks_it(source: str, file_system: str) -> None:
-    """The kind is one of the table."""
+    """Every text gives a known kind."""
     assert mounted(file_system, source)["kind"] in KINDS
 
 
 def test_a_disk_by_fuse_is_a_disk(sysfs: Sysfs) -> None:
-    """NTFS and exFAT may be a program's, with a device below."""
+    """NTFS and exFAT may be served by a program with a device below."""
     sysfs.virtio()
     assert disk_at(sysfs, "254:0", "fuseblk")["kind"] == "virtio"
 
 
 @pytest.mark.parametrize(
-    ("options", "left"),
+    ("options", "expected"),
     [
         ("rw,noatime,rw,discard", "rw,noatime,discard"),
         (
@@ -364,9 +364,9 @@ def test_a_disk_by_fuse_is_a_disk(sysfs: Sysfs) -> None:
         ("", ""),
     ],
 )
-def test_mount_options_that_are_kept(options: str, left: str) -> None:
-    """Those that affect figures, and none that names anybody."""
-    assert kept_options(options.split(",")) == left
+def test_mount_options_that_are_kept(options: str, expected: str) -> None:
+    """Options that affect figures are kept, and options with names are dropped."""
+    assert kept_options(options.split(",")) == expected
 
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=20))
@@ -377,12 +377,12 @@ def test_an_option_that_is_not_listed_is_dropped(name: str, value: str) -> None:
 
 @pytest.mark.parametrize("value", ["10.0.0.1", "fe80::1", "/home/jane", "jane@acme", "", "x" * 40])
 def test_a_listed_option_with_an_odd_value_is_dropped(value: str) -> None:
-    """An address or a path is no setting."""
+    """A known option is dropped if its value is an address, a path or long."""
     assert kept_options([f"cache={value}"]) == ""
 
 
 def test_kinds_have_names_of_their_own() -> None:
-    """Two kinds that read alike would be one; a newer version's kind is shown as it is."""
+    """No two kinds have the same name, and an unknown kind is shown as it is."""
     names = [kind.name for kind in KINDS.values()]
     assert len(set(names)) == len(names)
     assert {kind.reach for kind in KINDS.values()} == set(get_args(Reach))
@@ -391,7 +391,7 @@ def test_kinds_have_names_of_their_own() -> None:
 
 
 def test_lines_for_a_terminal() -> None:
-    """Kind, layers, room, settings, options, evidence; those that are known."""
+    """The lines have kind, layers, sizes, settings, options and reason, if they are known."""
     target = {
         "kind": "ec2-instance-store",
         "name": "EC2 instance store",
@@ -431,17 +431,16 @@ def test_lines_for_a_terminal() -> None:
 
 
 def test_the_deepest_mount_counts_and_of_equals_the_last() -> None:
-    """``/data2`` is not on ``/data``; a mount over another hides it."""
+    """``/data2`` is not on ``/data``, and a later mount hides an earlier one."""
     table = [Mount(Path(point), kind) for point, kind in (("/data", "xfs"), ("/data", "tmpfs"))]
     assert mount_of(Path("/data/x"), table) == table[1]
     assert mount_of(Path("/data2/x"), table) is None
-    assert mount_of(Path("/data2/x"), [Mount(Path("/"), "ext4"), *table]) == Mount(
-        Path("/"), "ext4"
-    )
+    root = Mount(Path("/"), "ext4")
+    assert mount_of(Path("/data2/x"), [root, *table]) == root
 
 
 def test_mounts_that_hold_no_data_are_left_out(tmp_path: Path) -> None:
-    """The kernel's own and single files; a point with several mounts is listed once."""
+    """Mounts of the kernel and of single files are left out; a path is listed once."""
     data, hosts = tmp_path / "data", tmp_path / "hosts"
     data.mkdir()
     hosts.touch()
@@ -462,7 +461,7 @@ def test_mounts_that_hold_no_data_are_left_out(tmp_path: Path) -> None:
 
 
 def test_this_machine(tmp_path: Path) -> None:
-    """Every mount has a kind; a path need not be there, and links may form a circle."""
+    """Each mount of this machine has a kind; missing paths and loops of links are described."""
     for mount in mounts():
         assert describe_target(mount.point)["kind"] in KINDS
     loop = tmp_path / "loop"

@@ -22,14 +22,14 @@ Probe = Callable[..., Outcome]
 
 
 def is_provable(folder: Path) -> bool:
-    """Whether reads there can be proved cold: only on the file system of a disk."""
+    """Return whether reads in a folder can be proved cold, which needs a disk's file system."""
     counted = page_cache.physical_read_bytes() is not None
     return counted and file_system(folder) in ("ext4", "xfs")
 
 
 @pytest.fixture
 def disk_folder(tmp_path: Path) -> Path:
-    """A folder that is not in memory."""
+    """Return a temporary folder that is not in memory."""
     kind = file_system(tmp_path)
     if kind in IN_MEMORY:
         pytest.skip(f"temporary files lie in memory ({kind})")
@@ -38,7 +38,7 @@ def disk_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def direct_folder(disk_folder: Path) -> Path:
-    """A folder on a file system with O_DIRECT."""
+    """Return a temporary folder whose file system supports O_DIRECT."""
     path = disk_folder / "direct"
     path.write_bytes(bytes(4096))
     try:
@@ -52,7 +52,7 @@ def direct_folder(disk_folder: Path) -> Path:
 
 @pytest.fixture
 def probe() -> Probe:
-    """Run one trial on a folder: by default 4 MiB in blocks of 64 KiB by 2 processes."""
+    """Return a function that runs a trial on a folder, by default 4 MiB by two processes."""
 
     def run(
         folder: Path, progress: Callable[[float, str], None] | None = None, **changes: Any
@@ -68,11 +68,8 @@ def probe() -> Probe:
             "seconds": 60.0,
             **changes,
         }
-        context = Context(
-            {"disk/here": Location(os.fspath(folder), "empty")},
-            SystemClock(),
-            progress or (lambda done, unit: None),
-        )
+        locations = {"disk/here": Location(os.fspath(folder), "empty")}
+        context = Context(locations, SystemClock(), progress or (lambda done, unit: None))
         return disk.run(TrialSpec("disk", params), context)
 
     return run

@@ -25,7 +25,7 @@ processes = st.integers(1, 40)
 
 @pytest.fixture
 def file(disk_folder: Path) -> Path:
-    """A file of four blocks."""
+    """Return a file of four blocks."""
     path = disk_folder / "file"
     path.write_bytes(os.urandom(4 * BLOCK))
     return path

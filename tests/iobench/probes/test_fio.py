@@ -39,7 +39,7 @@ installed = pytest.mark.skipif(find_program("fio") is None, reason="fio is not i
 @pytest.mark.parametrize(
     ("changes", "options"),
     [
-        # Regions of whole blocks, equally long; what is over at the end is left out.
+        # Regions are equally long and have whole blocks; the rest of the file is left out.
         ({}, {"size": str(3 * 2**16), "offset_increment": str(3 * 2**16)}),
         ({}, {"numjobs": "3", "bs": "65536", "runtime": "1500000us"}),
         ({}, {"rw": "read", "time_based": "0", "filename": r"/d/a\:b"}),
@@ -52,9 +52,11 @@ installed = pytest.mark.skipif(find_program("fio") is None, reason="fio is not i
 )
 def test_params_in_fios_words(changes: dict[str, Any], options: dict[str, str]) -> None:
     """Trial parameters become options of fio; a colon in a path is escaped."""
-    listed = fio_options(Path("/d/a:b"), replace(TRIAL, **changes))
-    reported = dict(option.removeprefix("--").partition("=")[::2] for option in listed)
-    assert options.items() <= reported.items()
+    values = {}
+    for option in fio_options(Path("/d/a:b"), replace(TRIAL, **changes)):
+        name, _, value = option.removeprefix("--").partition("=")
+        values[name] = value
+    assert options.items() <= values.items()
 
 
 def check(metrics: Any) -> None:
@@ -63,7 +65,7 @@ def check(metrics: Any) -> None:
     assert metrics["mb_per_s"] == pytest.approx(FILE_BYTES / 1e6 / metrics["seconds"])
     assert metrics["engine"].startswith("fio-")
     assert metrics["latency_s_p50"] > 0
-    assert "latency_s_p99" not in metrics  # 64 operations are too few
+    assert "latency_s_p99" not in metrics  # 64 operations are too few for p99.
 
 
 @installed
@@ -81,7 +83,7 @@ def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) ->
 @installed
 def test_a_warm_read_goes_round(tmp_path: Path, probe: Probe) -> None:
     """A warm read continues until the time is over."""
-    told_bytes: list[float] = []
+    reported_bytes: list[float] = []
     outcome = probe(
         tmp_path,
         engine="fio",
@@ -89,10 +91,10 @@ def test_a_warm_read_goes_round(tmp_path: Path, probe: Probe) -> None:
         seconds=0.3,
         file_bytes=2**17,
         block_bytes=4096,
-        progress=lambda done, unit: told_bytes.append(done),
+        progress=lambda done, unit: reported_bytes.append(done),
     )
     assert outcome.metrics["bytes"] > 2**17
-    assert told_bytes == [outcome.metrics["bytes"]]
+    assert reported_bytes == [outcome.metrics["bytes"]]
 
 
 @installed
@@ -134,7 +136,7 @@ def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPat
         ),
     ],
 )
-def test_what_goes_wrong_is_said(
+def test_the_error_has_the_message_of_fio(
     tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch, stdout: str, message: str
 ) -> None:
     """The message is that of fio or of the disk."""

@@ -26,7 +26,7 @@ CLOCK = VirtualClock()
 
 
 def driven(*shares: tuple[float, Iterable[int]], seconds: float = 1e9) -> Moved:
-    """Run processes whose operations take the given times."""
+    """Run processes whose operations take the given seconds, one share for each process."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[Callable[[tuple[float, int]], int]]:
@@ -55,7 +55,7 @@ def doing(*works: Callable[[], Any], progress: Progress = lambda done, unit: Non
 
 
 def nothing() -> None:
-    """An operation without work."""
+    """Return an operation without work."""
 
 
 def test_every_item_is_done_once() -> None:
@@ -88,7 +88,7 @@ def test_nothing_moved_has_no_ratio() -> None:
 
 
 @pytest.mark.parametrize("when", ["opened", "closed"])
-def test_what_opening_or_closing_raises_comes_through(when: str) -> None:
+def test_errors_of_opening_and_closing_are_raised(when: str) -> None:
     """The first failure ends the measurement."""
 
     @contextlib.contextmanager
@@ -104,14 +104,14 @@ def test_what_opening_or_closing_raises_comes_through(when: str) -> None:
 
 def test_each_share_has_a_process_and_none_is_left(tmp_path: Path) -> None:
     """All processes end, and open files of the parent are not flushed twice."""
-    seen: list[float] = []
+    reported: list[float] = []
     with (tmp_path / "log").open("w") as log:
         log.write("once")
         touches = [(tmp_path / str(number)).touch for number in range(5)]
-        doing(*touches, progress=lambda done, unit: seen.append(done))
+        doing(*touches, progress=lambda done, unit: reported.append(done))
     assert len(list(tmp_path.iterdir())) == 6
     assert (tmp_path / "log").read_text() == "once"
-    assert seen[-1] == 5
+    assert reported[-1] == 5
     assert multiprocessing.active_children() == []
 
 

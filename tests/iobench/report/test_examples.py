@@ -1,4 +1,4 @@
-"""An example report is drawn again with today's code."""
+"""The example report is drawn by today's code, and README has its figures."""
 
 import json
 import re
@@ -14,17 +14,17 @@ LADDER = ROOT / "reports/examples/ladder"
 
 
 def test_the_ladder_example_is_what_is_drawn_from_its_result(tmp_path: Path) -> None:
-    """The committed page is not older than the code."""
+    """The committed page is what today's code draws from the result."""
     copy = shutil.copytree(LADDER, tmp_path / "ladder")
     drawn = copy / "report.html"
     drawn.unlink()
     assert CliRunner().invoke(app, ["report", str(copy)]).exit_code == 0
-    again = "draw it again: iobench report reports/examples/ladder"
-    assert drawn.read_text() == (LADDER / "report.html").read_text(), again
+    advice = "draw it advice: iobench report reports/examples/ladder"
+    assert drawn.read_text() == (LADDER / "report.html").read_text(), advice
 
 
 def test_readme_gives_the_figures_of_the_ladder_example() -> None:
-    """Its figures are those of the example's verdict and first recommendation."""
+    """README has the figures of the example's verdict and of its first recommendation."""
     done = CliRunner().invoke(app, ["advise", str(LADDER), "--json"])
     content = json.loads(done.stdout)
     readme = " ".join((ROOT / "README.md").read_text().split())

@@ -1,4 +1,4 @@
-"""Trials and steps as CSV: what is written is what any reader of CSV gets."""
+"""The export of trials, steps and readings as CSV, which any reader of CSV understands."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ODD = 'a "b",\nc\r\nd;\té'
 
 
 def trial(**metrics: Any) -> Trial:
-    """One that is done."""
+    """Return a completed trial with these metrics."""
     params = {"loader": ODD, "data": "", "cache": "warm", "workers": 2, "batch_size": 1}
     return Trial("t/0", "loader", params, 0, "done", metrics)
 
 
 def saved(folder: Path, *trials: Trial) -> Path:
-    """A run's folder as it is while the run goes on."""
+    """Write the folder of a run that is still going on, which is returned."""
     folder.mkdir(exist_ok=True)
     result = replace(EMPTY, trials=trials)
     begin_log(folder, result)
@@ -42,12 +42,12 @@ def saved(folder: Path, *trials: Trial) -> Path:
 
 
 def rows(data: bytes) -> list[dict[str, str]]:
-    """As Python's own reader has them."""
+    """Parse CSV with Python's own reader."""
     return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
 
 
 def test_values_survive_the_quotes(tmp_path: Path) -> None:
-    """Line feeds, commas, quotes; lists as YAML; bytes that are no text as escapes."""
+    """Texts keep line feeds, commas and quotes; lists are YAML, and odd bytes are escaped."""
     changed = replace(trial(notes=["a", ODD], odd="\udcff"), reason=ODD)
     (row,) = rows(run_csv(saved(tmp_path, changed)))
     assert row["params.loader"] == ODD
@@ -66,7 +66,7 @@ def test_any_name_survives(tmp_path: Path, name: str) -> None:
 
 
 def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
-    """Although others of the column are missing."""
+    """Whole numbers have no decimals, also if other values of the column are missing."""
     other = replace(trial(), id="t/1", params={"file_bytes": 2**40})
     first, second = rows(run_csv(saved(tmp_path, trial(x=0.1), other)))
     assert (first["params.workers"], second["params.workers"]) == ("2", "")
@@ -75,7 +75,7 @@ def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
-    """Columns are in the same order."""
+    """The columns are those of ``trials.parquet``, in the same order."""
     cold = Cold("cold", "warm", 0.5)
     changed = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
     write_results(tmp_path, changed)
@@ -87,42 +87,39 @@ def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
 
 
 def test_series(tmp_path: Path) -> None:
-    """A row a step; the head alone where no loop was trained."""
+    """Each step is a row; a run without a training loop has the header only."""
     table_rows = rows(run_csv(saved(tmp_path, trial()), "series"))
-    assert [(row["trial"], row["step"], row["step_end_s"]) for row in table_rows] == [
-        ("t/0", "0", "0.5"),
-        ("t/0", "1", "1.5"),
-    ]
+    steps = [(row["trial"], row["step"], row["step_end_s"]) for row in table_rows]
+    assert steps == [("t/0", "0", "0.5"), ("t/0", "1", "1.5")]
     begin_log(tmp_path, EMPTY)
     assert run_csv(tmp_path, "series") == b'"trial","step","step_end_s","wait_s","compute_s"\n'
 
 
 def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
-    """What was not read is empty; a run without readings has the two columns of every one."""
+    """Missing readings are empty, and a run without readings has two columns."""
     folder = saved(tmp_path, trial())
     readings: dict[str, list[float | None]] = {"time_s": [0, 1], "cpu.user_share": [None, 0.5]}
-    directory = folder
-    begin_log(directory, EMPTY)
-    add_line(directory, trial_line(trial(), {}, readings))
+    begin_log(folder, EMPTY)
+    add_line(folder, trial_line(trial(), {}, readings))
     table_rows = rows(run_csv(folder, "samples"))
-    assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in table_rows] == [
-        ("t/0", "0", ""),
-        ("t/0", "1", "0.5"),
-    ]
-    begin_log(directory, EMPTY)
+    shares = [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in table_rows]
+    assert shares == [("t/0", "0", ""), ("t/0", "1", "0.5")]
+    begin_log(folder, EMPTY)
     assert run_csv(folder, "samples") == b'"trial","time_s"\n'
 
 
 def test_a_run_without_a_trial(tmp_path: Path) -> None:
-    """Has its columns."""
+    """The table of a run without trials has its columns."""
     data = run_csv(saved(tmp_path))
     columns = b'"id","kind","repeat","status","reason","started_s","seconds","time_zero_s"\n'
     assert data == columns
 
 
 class TestCommand:
+    """``iobench export``."""
+
     def test_stdout_and_file_are_the_same(self, tmp_path: Path) -> None:
-        """Both have identical bytes."""
+        """The bytes of the output and of a file are the same."""
         folder, file = saved(tmp_path / "run", trial()), tmp_path / "out.csv"
         done = iobench("export", folder)
         assert done.code == 0, done.err
@@ -141,14 +138,14 @@ class TestCommand:
         assert list(tmp_path.iterdir()) == []
 
     def test_no_folder(self, tmp_path: Path) -> None:
-        """Is named."""
+        """The error says that there is no folder for the file."""
         folder = saved(tmp_path / "run", trial())
         done = iobench("export", folder, "--output", tmp_path / "none" / "out.csv")
         assert done.code == 2
         assert "no folder" in done.complaints[0]
 
     def test_a_folder_in_the_way(self, tmp_path: Path) -> None:
-        """Nothing is left beside it."""
+        """The error leaves no file beside the folder."""
         (tmp_path / "out.csv").mkdir()
         with pytest.raises(StoreError, match="cannot write"):
             write_file(tmp_path / "out.csv", b"")

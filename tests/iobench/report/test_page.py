@@ -1,4 +1,4 @@
-"""The page of a run: complete, escaped, without script, the same every time."""
+"""The page of a run is complete, escaped, without scripts, and the same every time."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ HOSTILE = "<img src=x onerror=alert(1)> & 'quoted' {{ 7 * 7 }}"
 
 
 def page(result: Result) -> str:
-    """As text."""
+    """Return the HTML of the page with plain spaces."""
     return render(result).decode().replace("\u00a0", " ")
 
 
 def front(text: str) -> str:
-    """What stands before the appendix, without markup."""
+    """Return the text before the appendix, without markup."""
     body = text[text.index("<main>") : text.index('id="appendix"')]
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body))
 
 
 def test_the_first_screen_answers_the_four_questions() -> None:
-    """What is slow, what to change, what that gains, how many accelerators are fed."""
+    """It says what is slow, what to change, what that gains, and how many accelerators are fed."""
     first_screen = front(page(run(ONE_WORKER)))
     assert "The loop gets 44 % of what the emulated device can consume." in first_screen
     assert "bottleneck" in first_screen
@@ -54,12 +54,12 @@ def test_the_first_screen_answers_the_four_questions() -> None:
 
 def test_the_table_of_accelerators_says_how_each_row_came_about() -> None:
     """Rows that were divided are marked as computed, and so is a prediction."""
-    message = unescape(front(page(run(ONE_WORKER))))
-    assert "this loop, now 0.73 0.36 0.13 computed from the loop's rate" in message
-    assert "computed from a predicted rate" in message
-    assert "computed from its rate alone" in message
-    assert "Computed: samples/s divided by the rate of one device." in message
-    assert "Measured:" not in message
+    first_screen = unescape(front(page(run(ONE_WORKER))))
+    assert "this loop, now 0.73 0.36 0.13 computed from the loop's rate" in first_screen
+    assert "computed from a predicted rate" in first_screen
+    assert "computed from its rate alone" in first_screen
+    assert "Computed: samples/s divided by the rate of one device." in first_screen
+    assert "Measured:" not in first_screen
 
 
 def test_the_pass_mark_of_mlperf_storage_stands_beside_its_own_workloads_alone() -> None:
@@ -79,13 +79,13 @@ def test_the_pass_mark_of_mlperf_storage_stands_beside_its_own_workloads_alone()
 
 @pytest.mark.parametrize("name", ["torch-iterable", "tf-data"])
 def test_a_ladder_is_recommended_where_the_loader_has_its_rungs(name: str) -> None:
-    """Not for tf.data, which takes no samples from memory."""
+    """It is not recommended for tf.data, which reads no samples from memory."""
     page_text = page(run(loop("synthetic", 900, loader=name), loop("warm", 300, loader=name)))
     assert ("iobench ladder CONFIG" in page_text) == (name == "torch-iterable")
 
 
-def test_nothing_to_change_is_said_in_words() -> None:
-    """Where the device is the limit."""
+def test_a_page_without_a_recommendation() -> None:
+    """The page says so if the device is the limit, and lists settings without effect."""
     first_screen = front(page(run(SLOW_DEVICE)))
     assert "The device is the limit" in first_screen
     assert "None of the measured changes would make the loop faster." in first_screen
@@ -93,7 +93,7 @@ def test_nothing_to_change_is_said_in_words() -> None:
 
 
 def test_qualifications_are_those_of_the_loop() -> None:
-    """Its store runs on this machine; another loop's store does not matter."""
+    """A store on this machine is named only if the loop reads from it."""
     stores: dict[str, Any] = {"environment": {"stores": {"data": {"kind": "own-server"}}}}
     assert "the store runs on this machine" in front(page(run(FAR_STORE, **stores)))
     assert "the store runs on this machine" not in front(page(run(ONE_WORKER, **stores)))
@@ -102,12 +102,12 @@ def test_qualifications_are_those_of_the_loop() -> None:
 
 @pytest.mark.parametrize("trials", [ONE_WORKER, FAR_STORE, DECODE_BOUND, SLOW_DEVICE])
 def test_the_page_before_the_appendix_is_short(trials: list[Trial]) -> None:
-    """It has at most 2,500 words."""
+    """The text before the appendix has fewer than 2,500 words."""
     assert len(front(page(run(trials))).split()) < 2500
 
 
 def test_every_kind_of_trial_has_its_place() -> None:
-    """An old run with disks, layouts, stores, loaders and loops, its series included."""
+    """The page of an old run shows disks, layouts, stores, loaders and loops with their series."""
     result = summarised(read(OLD))
     text = render(result, *read_tables(OLD)).decode()
     for part in ("findings", "loops", "predictions", "cold", "trials", "machine", "config"):
@@ -118,7 +118,7 @@ def test_every_kind_of_trial_has_its_place() -> None:
 
 
 def test_no_script_and_no_address() -> None:
-    """Nothing is loaded, nothing runs."""
+    """The page loads nothing and runs no script."""
     text = page(run(ONE_WORKER))
     assert "<script" not in text
     assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
@@ -136,12 +136,12 @@ def test_names_are_text() -> None:
 
 
 def test_names_that_are_no_utf8_do_not_stop_a_page() -> None:
-    """Lone surrogates, as Linux gives them."""
+    """A name may have lone surrogates, as file names on Linux can."""
     assert render(replace(run(ONE_WORKER), name="bad \udcff"))
 
 
 def test_the_raw_result_is_in_the_page() -> None:
-    """As it was saved, for whoever gets the file."""
+    """The page contains the saved result for readers who have only the page."""
     result = summarised(run(ONE_WORKER))
     (packed,) = re.findall(r"data:application/gzip;base64,([^\"]+)", page(result))
     content = json.loads(gzip.decompress(base64.b64decode(packed)))
@@ -159,15 +159,14 @@ def test_charts_have_text_alternatives() -> None:
     text = render(summarised(read(OLD)), *read_tables(OLD)).decode()
     drawings = re.findall(r"<svg[^>]*>", text)
     assert drawings
-    assert all(
-        'role="img"' in drawing and re.search(r'aria-label="[^"]+"', drawing)
-        for drawing in drawings
-    )
+    for drawing in drawings:
+        assert 'role="img"' in drawing
+        assert re.search(r'aria-label="[^"]+"', drawing)
     assert '<th scope="row">' in text
 
 
 def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
-    """On one axis of time; a long series is thinned, its outliers kept."""
+    """Readings and steps share one axis of time; a long series is thinned, its outliers kept."""
     trials = [*loop("synthetic", 2000), *loop("warm", 900)]
     trial_id = trials[6].id
     rows = 5000
@@ -199,7 +198,7 @@ def test_the_legend_names_the_gpu_and_the_disk_of_a_curve() -> None:
 
 
 def test_no_line_is_drawn_where_the_loop_made_no_steps() -> None:
-    """Such as during a replay: the curves of steps have two parts each."""
+    """A pause, such as a replay, divides each curve of steps into two lines."""
     trials = loop("warm", 90, repeats=1)
     times = [1.0, 2.0, 3.0, 14.0, 15.0, 16.0]
     steps = {"step_end_s": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "wait_s": [0.5] * 6}
@@ -215,13 +214,13 @@ def test_a_run_without_trials_has_a_page() -> None:
 
 
 def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
-    """The first screen begins with the sum; the tables have each host, and who has no result."""
+    """The first screen begins with the sum; the tables have all hosts, also failed ones."""
     parts = (on_hosts(GETS, (1.0, 0.5, 1.5)), on_hosts(loader(900, 2), (1.0, 1.0, None)))
     result = replace(run(*parts), hosts=tuple(HostFacts(host) for host in range(3)))
     text = unescape(page(summarised(result)))
     assert "2 of 3 hosts together get 1,800 samples/s; the slowest, host 0, gets 900" in front(text)
-    section = text[text.index('id="together"') :]
-    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", section[: section.index("</details>")]))
+    section = text[text.index('id="together"') :].partition("</details>")[0]
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", section))
     assert "Loaders" in plain
     assert "2 of 3" in plain
     assert re.search(r"90(\.0)? \(89\.\d to 90\.\d\) MB/s", plain), plain
@@ -232,7 +231,7 @@ def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
 
 
 def test_the_sum_by_the_number_of_hosts_is_drawn() -> None:
-    """If several numbers were measured; else there is no curve."""
+    """There is a curve only if several numbers of hosts were measured."""
     parts = on_hosts(GETS, (1.0, 1.0)), fewer(GETS, (1.5,))
     several_hosts = replace(run(*parts), hosts=(HostFacts(0), HostFacts(1)))
     assert "Sum over hosts by the number of hosts" in page(summarised(several_hosts))
@@ -242,5 +241,5 @@ def test_the_sum_by_the_number_of_hosts_is_drawn() -> None:
 
 
 def test_one_host_has_no_such_section() -> None:
-    """Its report is as before."""
+    """The page of a single host has no section about hosts."""
     assert 'id="together"' not in page(run(GETS))

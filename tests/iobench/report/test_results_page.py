@@ -1,4 +1,4 @@
-"""docs/results.md names every column that a run has, and none that no run has."""
+"""docs/results.md documents every column that a run has, and no other column."""
 
 from __future__ import annotations
 
@@ -25,38 +25,53 @@ GOLDEN = ROOT / "tests" / "golden" / "run-schema-1"
 
 
 OF_SOME_MACHINES = {
-    *("metrics.errors.*", "metrics.shuffle_buffer_bytes", "metrics.gpu_utilisation_share"),
-    *("metrics.disk_read_mb_per_s", "metrics.network_received_mb_per_s"),
+    # A store that fails
+    "metrics.errors.*",
+    # Streams of torch with a shuffle buffer
+    "metrics.shuffle_buffer_bytes",
+    # A GPU, a disk and a network
+    "metrics.gpu_utilisation_share",
+    "metrics.disk_read_mb_per_s",
+    "metrics.network_received_mb_per_s",
+    # A trial that is suspended
     "metrics.stood_still_s",
-    *("metrics.samples_per_s_low", "metrics.samples_per_s_high", "metrics.warm_share"),
+    # An endless loader, whose rate is known within bounds only
+    "metrics.samples_per_s_low",
+    "metrics.samples_per_s_high",
+    # Data that are larger than the memory
+    "metrics.warm_share",
+    # A loader that yields partial batches
     "metrics.dropped_samples",
-    *("metrics.ceiling_samples_per_s", "metrics.ceiling_samples_per_s_low"),
-    *("metrics.ceiling_samples_per_s_high", "metrics.loss_share", "metrics.loss_share_low"),
-    *("metrics.loss_share_high", "metrics.replay_batches", "metrics.replay_steps"),
+    # A watched loop with a replay
+    "metrics.ceiling_samples_per_s",
+    "metrics.ceiling_samples_per_s_low",
+    "metrics.ceiling_samples_per_s_high",
+    "metrics.loss_share",
+    "metrics.loss_share_low",
+    "metrics.loss_share_high",
+    "metrics.replay_batches",
+    "metrics.replay_steps",
     "metrics.replay_left_out",
 }
-"""Errors need a store that fails, shuffle buffers torch, standing still somebody who stops it,
-bounds of a rate an endless loader, dropped samples a loader that gives partial batches, a share of
-warm data a memory that is smaller than the data, a ceiling and a loss a watched loop with a replay,
-the rest a GPU, a disk and a network."""
+"""Documented columns that neither run has, with what would bring them."""
 
 
 def patterns(title: str) -> list[str]:
-    """Columns of a section's table; ``...`` stands for other quantiles, ``*`` for any name."""
+    """Return the documented columns of a section, with ``*`` for other quantiles and names."""
     section = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
     cells = re.findall(r"^\| (`.+?) \|", section, re.M)
-    actual = []
+    columns = []
     for cell in cells:
         names = re.findall(r"`([\w.*]+)`", cell)
         if "..." in cell:
             names = [f"{names[0].rpartition('_p')[0]}_p*"]
-        actual += names
-    return actual
+        columns += names
+    return columns
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
-    """A run of what the golden one lacks: writes, what requests and processes cost, two devices."""
+    """Return the folder of a run with columns that the golden run lacks, such as of writes."""
     pytest.importorskip("torch")
     columns_folder = tmp_path_factory.mktemp("columns")
     disk = {
@@ -115,7 +130,7 @@ def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
 
 
 def test_references_are_on_the_page(folder: Path) -> None:
-    """What a result keeps of files, and of how its shards were made."""
+    """The page has every key under which a result keeps references."""
     kept = read(folder).references
     assert set(kept) == {"limits", "prices", "making", "fingerprints", "planned"}
     assert kept["making"]["shards@disk"]["reencoded"] > 0
@@ -130,7 +145,7 @@ def test_series_have_their_columns() -> None:
 
 
 def test_the_line_for_pandas_works(folder: Path) -> None:
-    """As it stands on the page, and what follows it."""
+    """The Python code of the page runs on the table of a run."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     first = re.sub(r'"reports/[^"]+/trials.parquet"', "path", blocks[0])
     names: dict[str, Any] = {"pandas": pd, "path": folder / "trials.parquet"}

@@ -1,4 +1,4 @@
-"""Traces: they follow the format, and tell what the run has stored."""
+"""Traces follow the Trace Event Format and show what a run has stored."""
 
 from __future__ import annotations
 
@@ -51,14 +51,13 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "run-schema-1"
 PARAMS = {"group": "mine", "input": "warm", "batch_size": 4, "workers": 2}
 
 
-def trained(repeat: int = 0, **changed: Any) -> Trial:
-    """A loop whose two steps count, after one that does not."""
+def training_trial_of(repeat: int = 0, **changed: Any) -> Trial:
+    """Return a training trial whose two counted steps follow one that does not count."""
     spec = TrialSpec("train", PARAMS, repeat)
     metrics = {"time_to_first_batch_s": 0.5, "left_out": 1, "steps": 2}
     trial = Trial(spec.id, spec.kind, PARAMS, repeat, "done", metrics)
-    return replace(
-        trial, **{"started_s": ZERO_S - 5, "seconds": 9.0, "time_zero_s": ZERO_S, **changed}
-    )
+    times = {"started_s": ZERO_S - 5, "seconds": 9.0, "time_zero_s": ZERO_S}
+    return replace(trial, **{**times, **changed})
 
 
 SERIES = {
@@ -89,7 +88,7 @@ def saved(
     series: Mapping[str, Sequence[float]] = SERIES,
     spans: Sequence[Span] = SPANS,
 ) -> Path:
-    """A run's folder as it is while the run goes on."""
+    """Write the folder of a run that is still going on, which is returned."""
     folder.mkdir(exist_ok=True)
     begin_log(folder, EMPTY)
     for trial in trials:
@@ -98,57 +97,58 @@ def saved(
 
 
 def traced(folder: Path) -> dict[str, Any]:
-    """The trace of a folder; it follows the format."""
+    """Return the trace of a folder, and check that it follows the format."""
     content: dict[str, Any] = json.loads(run_trace(folder).encoded())
     assert problems(content) == []
     return content
 
 
 def events(content: Mapping[str, Any], phase: str = "X", **fields: Any) -> list[dict[str, Any]]:
-    """The events of a phase with these fields."""
+    """Return the events of a phase that have these fields."""
     expected = {"ph": phase, **fields}
     return [event for event in content["traceEvents"] if expected.items() <= event.items()]
 
 
 def tracks(content: Mapping[str, Any]) -> dict[str, int]:
-    """The numbers of threads by name."""
-    return {
-        event["args"]["name"]: event["tid"] for event in events(content, "M", name="thread_name")
-    }
+    """Return the numbers of the threads by their names."""
+    named = events(content, "M", name="thread_name")
+    return {event["args"]["name"]: event["tid"] for event in named}
 
 
 def moments(slices: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
-    """Begin and end of slices, in seconds after the loop began, to the microsecond."""
+    """Return begin and end of slices, in seconds since the loop began, rounded to microseconds."""
     zero_us = (ZERO_S - BASE_S) * 1e6
-    begins_us = [event["ts"] - zero_us for event in slices]
-    lengths_us = [event.get("dur", 0.0) for event in slices]
-    return [
-        (round(begin_us / 1e6, 6), round((begin_us + length_us) / 1e6, 6))
-        for begin_us, length_us in zip(begins_us, lengths_us, strict=True)
-    ]
+    begins_and_ends_s = []
+    for event in slices:
+        begin_us = event["ts"] - zero_us
+        end_us = begin_us + event.get("dur", 0.0)
+        begins_and_ends_s.append((round(begin_us / 1e6, 6), round(end_us / 1e6, 6)))
+    return begins_and_ends_s
 
 
 def test_steps_waits_and_work_are_where_they_were(tmp_path: Path) -> None:
-    """A step ends at its time; its wait is at its beginning; the first one does not count."""
-    content = traced(saved(tmp_path, trained()))
+    """A step ends at its time, its wait is at its beginning, and the first step does not count."""
+    content = traced(saved(tmp_path, training_trial_of()))
     steps = tracks(content)["steps"]
     slices = events(content, tid=steps)
-    assert [(e["name"], e["cat"]) for e in slices] == [
-        ("wait for the first batch", "not counted"),
-        ("1 step before the rate", "not counted"),
-        *[("step", "step"), ("wait", "wait"), ("work", "work")] * 2,
+    not_counted, first_step, second_step = slices[:2], slices[2:5], slices[5:]
+    assert [e["name"] for e in not_counted] == [
+        "wait for the first batch",
+        "1 step before the rate",
     ]
-    assert moments(slices) == [
-        *[(0, 0.5), (0.5, 1)],
-        *[(1, 2), (1, 1.25), (1.25, 2)],
-        *[(2, 3), (2, 2.5), (2.5, 3)],
-    ]
+    assert {e["cat"] for e in not_counted} == {"not counted"}
+    assert moments(not_counted) == [(0, 0.5), (0.5, 1)]
+    for step in (first_step, second_step):
+        assert [e["name"] for e in step] == ["step", "wait", "work"]
+        assert [e["cat"] for e in step] == ["step", "wait", "work"]
+    assert moments(first_step) == [(1, 2), (1, 1.25), (1.25, 2)]
+    assert moments(second_step) == [(2, 3), (2, 2.5), (2.5, 3)]
     assert events(content, name="step", tid=steps)[1]["args"] == {"step": 1, "compute_s": 0.5}
 
 
 def test_a_track_for_each_worker_rank_and_the_epochs(tmp_path: Path) -> None:
-    """Tracks are in the order of their numbers; the trial has a track with its preparation."""
-    content = traced(saved(tmp_path, trained()))
+    """Tracks are in the order of their numbers, and the trial has a track with its preparation."""
+    content = traced(saved(tmp_path, training_trial_of()))
     named = tracks(content)
     assert [*named] == ["trial", "epochs", "steps", "rank 0", "worker 2", "worker 10"]
     assert moments(events(content, tid=named["trial"])) == [(-5, 4)]
@@ -163,27 +163,26 @@ def test_a_track_for_each_worker_rank_and_the_epochs(tmp_path: Path) -> None:
 
 
 def test_readings_are_counters(tmp_path: Path) -> None:
-    """One for each column, named with its unit; values that were not read are left out."""
-    content = traced(saved(tmp_path, trained()))
-    counters = [(e["name"], e["args"]) for e in events(content, "C")]
-    assert sorted(counters, key=str) == sorted(
-        [
-            ("cpu user", {"share": 0.5}),
-            *[("disk read", {"bytes_per_s": value}) for value in (1e6, 2e6)],
-            *[("gpu 0 sm clock", {"mhz": value}) for value in (1000, 1100)],
-            *[("warm celsius", {"value": value}) for value in (40, 41)],
-        ],
-        key=str,
-    )
+    """Each column is a counter with its unit; values that were not read are left out."""
+    content = traced(saved(tmp_path, training_trial_of()))
+    values: dict[str, list[dict[str, float]]] = {}
+    for event in events(content, "C"):
+        values.setdefault(event["name"], []).append(event["args"])
+    assert values == {
+        "cpu user": [{"share": 0.5}],
+        "disk read": [{"bytes_per_s": 1e6}, {"bytes_per_s": 2e6}],
+        "gpu 0 sm clock": [{"mhz": 1000}, {"mhz": 1100}],
+        "warm celsius": [{"value": 40}, {"value": 41}],
+    }
     clock = events(content, "C", name="gpu 0 sm clock")
     assert moments(clock) == [(-1, -1), (1, 1)]
 
 
 def test_each_repeat_is_a_process_with_its_name(tmp_path: Path) -> None:
-    """Also one that failed, with the reason; one that never began is left out."""
-    failed = trained(1, status="failed", reason="no memory")
-    never = trained(2, status="skipped", started_s=0.0, time_zero_s=0.0)
-    content = traced(saved(tmp_path, trained(), failed, never))
+    """A failed trial has its reason, and a trial that never began is left out."""
+    failed = training_trial_of(1, status="failed", reason="no memory")
+    never = training_trial_of(2, status="skipped", started_s=0.0, time_zero_s=0.0)
+    content = traced(saved(tmp_path, training_trial_of(), failed, never))
     names = [e["args"]["name"] for e in events(content, "M", name="process_name")]
     assert names == ["warm: train mine warm batch=4 #1", "warm: train mine warm batch=4 #2"]
     reasons = [e["args"].get("reason") for e in events(content, cat="trial")]
@@ -191,8 +190,8 @@ def test_each_repeat_is_a_process_with_its_name(tmp_path: Path) -> None:
 
 
 def test_times_count_from_the_base_that_torch_takes(tmp_path: Path) -> None:
-    """The begin of an interval of 7,889,238 s since 1970, in nanoseconds."""
-    content = traced(saved(tmp_path, trained()))
+    """The base is the begin of an interval of 7,889,238 s since 1970, in nanoseconds."""
+    content = traced(saved(tmp_path, training_trial_of()))
     assert content["baseTimeNanoseconds"] == BASE_S * 10**9
     assert 0 <= content["traceEvents"][-1]["ts"] < 7_889_238e6
 
@@ -201,18 +200,18 @@ class TestBalance:
     """The waits in a trace add up to those of the result."""
 
     def waits_s(self, content: Mapping[str, Any]) -> float:
-        """The sum of all waits that count."""
+        """Return the sum of all waits that count, in seconds."""
         return sum(float(event["dur"]) for event in events(content, cat="wait")) / 1e6
 
-    def wanted_s(self, trial: Trial) -> float:
-        """What the result says."""
+    def expected_s(self, trial: Trial) -> float:
+        """Return the waiting of the result, in seconds."""
         return float(trial.metrics["wait_share"] * trial.metrics["seconds"])
 
     @pytest.mark.parametrize("source", ["warm", "synthetic"])
     def test_of_a_training_loop(
         self, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Three epochs with their starts; and steps of a batch that is already there."""
+        """This holds for three epochs with their starts, and for steps on a resident batch."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(SlowLoader))
         monkeypatch.setattr(training_trial, "CONSUMERS", Only(SlowConsumer))
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1}
@@ -220,10 +219,10 @@ class TestBalance:
         clock = VirtualClock(100.0)
         context = Context({}, clock, lambda done, unit: None)
         outcome = training_trial.run(TrialSpec("train", params), context)
-        trial = trained(params=params, metrics=outcome.metrics)
+        trial = training_trial_of(params=params, metrics=outcome.metrics)
         content = traced(saved(tmp_path, trial, series=outcome.series, spans=outcome.spans))
         steps = len(outcome.series["wait_s"])
-        assert self.waits_s(content) == pytest.approx(self.wanted_s(trial), abs=steps * 1.25e-7)
+        assert self.waits_s(content) == pytest.approx(self.expected_s(trial), abs=steps * 1.25e-7)
         epochs = events(content, cat="epoch")
         if source == "synthetic":
             assert epochs == []
@@ -233,12 +232,14 @@ class TestBalance:
         assert moments(epochs) == [(0, ends_s[0]), (ends_s[0], ends_s[1]), (ends_s[1], ends_s[2])]
 
     def test_of_a_watched_loop(self, tmp_path: Path) -> None:
-        """Also the waits for the ends of epochs, in no step; validation is in no wait."""
+        """Waits for the ends of epochs are in no step, and validation is in no wait."""
+        validation_in_last_step = epoch(0, 28.0, 2, loader=1)
         records: list[Record] = [
             *epoch(0, 10.0, 3),
-            *((0, 1, at, at + 1.5, end, 4.0) for at, end in ((22.5, 26.0), (26.0, 40.5))),
+            (0, 1, 22.5, 24.0, 26.0, 4.0),
+            (0, 1, 26.0, 27.5, 40.5, 4.0),
             (0, 1, 40.5, 41.0, 41.0, -1),
-            *epoch(0, 28.0, 2, loader=1),  # within the last step
+            *validation_in_last_step,
         ]
         settings = WatchSettings("", "n", EMPTY.started, 2.0, [])
         loaders = [WatchedLoader("training"), WatchedLoader("validation")]
@@ -248,13 +249,13 @@ class TestBalance:
         first, second = sorted({event["pid"] for event in content["traceEvents"]})
         for process, trial in zip((first, second), read(tmp_path).trials, strict=True):
             own = {"traceEvents": events(content, pid=process)}
-            assert self.waits_s(own) == pytest.approx(self.wanted_s(trial), abs=1e-6)
+            assert self.waits_s(own) == pytest.approx(self.expected_s(trial), abs=1e-6)
         steps = events(content, pid=first, name="step")
         zero_us = events(content, pid=first, name="wait for the first batch")[0]["ts"]
-        spans = [((e["ts"] - zero_us) / 1e6 + 10, e["dur"] / 1e6) for e in steps]
-        assert spans == [
-            pytest.approx(span, abs=1e-6) for span in ((14, 4), (18, 4), (22.5, 3.5), (26, 14.5))
-        ]
+        begins_s = [(event["ts"] - zero_us) / 1e6 + 10 for event in steps]
+        lengths_s = [event["dur"] / 1e6 for event in steps]
+        assert begins_s == pytest.approx([14, 18, 22.5, 26], abs=1e-6)
+        assert lengths_s == pytest.approx([4, 4, 3.5, 14.5], abs=1e-6)
         assert steps[-1]["args"]["other_loaders_s"] == pytest.approx(8.5)
         ends = [e["name"] for e in events(content, pid=first) if e["name"].startswith("end of")]
         assert ends == ["end of epoch 0", "end of epoch 1"]
@@ -270,7 +271,7 @@ class TestBalance:
 def test_slices_nest_whatever_their_lengths(
     zero_s: float, steps: list[tuple[float, float]], begin_s: float
 ) -> None:
-    """Rounded ends of neighbours never overlap, also where steps are shorter than the grid."""
+    """Rounded neighbours never overlap, also if steps are shorter than the rounding step."""
     lengths_s = [length_s for length_s, _ in steps]
     ends_s = pd.Series(lengths_s).cumsum()
     series = {
@@ -278,10 +279,10 @@ def test_slices_nest_whatever_their_lengths(
         "time_s": (begin_s + ends_s).tolist(),
         "wait_s": [length_s * share for length_s, share in steps],
     }
-    table = pd.DataFrame(series).assign(trial=trained().id)
+    table = pd.DataFrame(series).assign(trial=training_trial_of().id)
     batches = zip(ends_s.tolist(), lengths_s, strict=True)
     spans = [Span("worker 0", "batch", end_s - length_s, length_s) for end_s, length_s in batches]
-    trial = trained(started_s=zero_s, time_zero_s=zero_s)
+    trial = training_trial_of(started_s=zero_s, time_zero_s=zero_s)
     run = SavedRun(replace(EMPTY, trials=(trial,)), table, pd.DataFrame(), {trial.id: spans})
     trace = trace_of([run])
     content = {"traceEvents": [*trace.events], "displayTimeUnit": "ms"}
@@ -291,9 +292,9 @@ def test_slices_nest_whatever_their_lengths(
 
 
 def test_neighbours_that_overlap_by_their_rounding_are_cut(tmp_path: Path) -> None:
-    """The second one begins when the first one has ended, and ends as it did."""
+    """The second slice begins when the first one ends, and keeps its end."""
     spans = [Span("worker 0", "batch", 0.0, 1.0), Span("worker 0", "batch", 1.0 - 1e-7, 1.0)]
-    content = traced(saved(tmp_path, trained(), spans=spans))
+    content = traced(saved(tmp_path, training_trial_of(), spans=spans))
     first, second = events(content, cat="batch")
     assert first["ts"] + first["dur"] == second["ts"]
     assert moments([first, second]) == [(0, 1), (1, 2)]
@@ -304,29 +305,29 @@ def test_a_watched_job_of_several_processes_is_one_trace(tmp_path: Path) -> None
     for rank in (10, 2):
         params = {"loader": "mine", "rank": rank, "world_size": 11}
         spec = TrialSpec("watch", params)
-        saved(tmp_path / f"rank-{rank}", trained(id=spec.id, kind="watch", params=params))
+        saved(tmp_path / f"rank-{rank}", training_trial_of(id=spec.id, kind="watch", params=params))
     content = traced(tmp_path)
     names = [e["args"]["name"] for e in events(content, "M", name="process_name")]
     assert names == ["rank 2: your loop over mine #1", "rank 10: your loop over mine #1"]
 
 
 def test_spans_are_stored_with_the_run(tmp_path: Path) -> None:
-    """In the log, in the table at the end, and in the log of a run that goes on with it."""
-    folder = saved(tmp_path, trained())
-    assert read_spans(folder) == {trained().id: SPANS}
-    result = replace(EMPTY, trials=(trained(),))
+    """Spans are in the log, in the final table, and in the log of a resumed run."""
+    folder = saved(tmp_path, training_trial_of())
+    assert read_spans(folder) == {training_trial_of().id: SPANS}
+    result = replace(EMPTY, trials=(training_trial_of(),))
     write_results(folder, result)
     (folder / "trials.jsonl").unlink()
-    assert read_spans(folder) == {trained().id: SPANS}
+    assert read_spans(folder) == {training_trial_of().id: SPANS}
     before = traced(folder)
     begin_log(folder, result)
     (folder / "spans.parquet").unlink()
-    assert read_spans(folder) == {trained().id: SPANS}
+    assert read_spans(folder) == {training_trial_of().id: SPANS}
     assert traced(folder) == before
 
 
 def test_a_run_of_an_earlier_version_says_what_it_lacks() -> None:
-    """Its steps begin with their trials, and neither batches nor readings are stored."""
+    """Steps begin with their trials, and neither batches nor readings are stored."""
     content = traced(GOLDEN)
     assert events(content, name="step")
     lacking = "\n".join(run_trace(GOLDEN).lacking)
@@ -335,28 +336,30 @@ def test_a_run_of_an_earlier_version_says_what_it_lacks() -> None:
     assert content["otherData"]["lacking"] == run_trace(GOLDEN).lacking
 
 
-def test_what_is_lacking_is_told_with_the_number_of_trials(tmp_path: Path) -> None:
-    """Of the loops of other frameworks, whose workers are not seen; nothing where nothing lacks."""
-    complete = saved(tmp_path / "complete", trained())
+def test_the_note_has_the_number_of_incomplete_trials(tmp_path: Path) -> None:
+    """Workers of other frameworks are not seen; a complete trace lacks nothing."""
+    complete = saved(tmp_path / "complete", training_trial_of())
     assert run_trace(complete).lacking == []
-    without = saved(tmp_path / "without", trained(), trained(1), spans=[])
+    without = saved(tmp_path / "without", training_trial_of(), training_trial_of(1), spans=[])
     (gap,) = run_trace(without).lacking
     assert gap.startswith("2 trials: no batches of workers: only torch-map")
 
 
 @pytest.mark.slow
 class TestCommand:
+    """``iobench export --trace``."""
+
     def test_says_what_it_wrote(self, tmp_path: Path) -> None:
-        """How to open it, and what it lacks."""
-        folder, file = saved(tmp_path / "run", trained(), spans=[]), tmp_path / "x.json"
+        """The output says how to open the trace, and stderr says what it lacks."""
+        folder, file = saved(tmp_path / "run", training_trial_of(), spans=[]), tmp_path / "x.json"
         done = iobench("export", folder, "--trace", file, code=0)
         count = len(trace_format.read(file)["traceEvents"])
         assert done.out == f"{file}: 1 trial, {count} events; open it in https://ui.perfetto.dev\n"
         assert "1 trial: no batches of workers" in done.err
 
     def test_compressed(self, tmp_path: Path) -> None:
-        """The content is the same, and the bytes are the same each time."""
-        folder, file = saved(tmp_path / "run", trained()), tmp_path / "x.json.gz"
+        """The content is that of the plain file, and two exports have equal bytes."""
+        folder, file = saved(tmp_path / "run", training_trial_of()), tmp_path / "x.json.gz"
         iobench("export", folder, "--trace", file, code=0)
         first = file.read_bytes()
         iobench("export", folder, "--trace", file, code=0)
@@ -365,14 +368,14 @@ class TestCommand:
 
     @pytest.mark.parametrize("other", [["--series"], ["--samples"], ["--output", "x.csv"]])
     def test_goes_with_no_other_option(self, tmp_path: Path, other: list[str]) -> None:
-        """It writes a file of its own; nothing is written."""
-        folder, file = saved(tmp_path / "run", trained()), tmp_path / "x.json"
+        """The option is refused beside other outputs, and no file is written."""
+        folder, file = saved(tmp_path / "run", training_trial_of()), tmp_path / "x.json"
         done = iobench("export", folder, "--trace", file, *other, code=2)
         assert "--trace writes its own file" in done.complaints[0]
         assert not file.exists()
 
     def test_no_run(self, tmp_path: Path) -> None:
-        """One line, and the file of before stays."""
+        """The error is one line, and an existing file stays."""
         file = tmp_path / "x.json"
         file.write_text("before")
         done = iobench("export", tmp_path, "--trace", file, code=2)
@@ -381,7 +384,7 @@ class TestCommand:
         assert file.read_text() == "before"
 
     def test_no_folder(self, tmp_path: Path) -> None:
-        """Is named."""
-        folder = saved(tmp_path / "run", trained())
+        """The error says that there is no folder for the file."""
+        folder = saved(tmp_path / "run", training_trial_of())
         done = iobench("export", folder, "--trace", tmp_path / "none" / "x.json", code=2)
         assert "no folder" in done.complaints[0]

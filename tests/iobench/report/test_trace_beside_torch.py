@@ -1,4 +1,4 @@
-"""A trace of a watched loop and one of torch.profiler fit on one timeline."""
+"""A trace of a watched loop and one of torch.profiler share one timeline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ profiler.export_chrome_trace(sys.argv[2])
 iobench.finish()
 """
 SLACK_US = 1_000.0
-"""The profiler reads a clock of its own, which it compares with the system's."""
+"""The allowed difference: the profiler's own clock is only compared with the system's."""
 
 
 def test_both_have_one_base_and_one_clock(tmp_path: Path) -> None:
@@ -38,14 +38,13 @@ def test_both_have_one_base_and_one_clock(tmp_path: Path) -> None:
     theirs: dict[str, Any] = json.loads(file.read_text())
     ours: dict[str, Any] = json.loads(run_trace(run).encoded())
     assert ours["baseTimeNanoseconds"] == theirs["baseTimeNanoseconds"]
-    recorded = {
-        event["name"]: event
-        for event in theirs["traceEvents"]
-        if event["name"].startswith("work ") and event.get("cat") == "user_annotation"
-    }
+    recorded = {}
+    for event in theirs["traceEvents"]:
+        if event["name"].startswith("work ") and event.get("cat") == "user_annotation":
+            recorded[event["name"]] = event
     work = [event for event in ours["traceEvents"] if event["name"] == "work"]
     assert len(recorded) == 30
-    # The first step does not count, so that ours begin with the second.
+    # The first step does not count, so that our trace begins with the second one.
     assert len(work) == 29
     for number, own in enumerate(work, start=1):
         their = recorded[f"work {number}"]

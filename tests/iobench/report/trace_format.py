@@ -1,7 +1,7 @@
-"""The Trace Event Format, field by field, as far as iobench writes it.
+"""The rules of the Trace Event Format, field by field, as far as iobench writes it.
 
-From "Trace Event Format" of the Chromium project: the JSON object format, and events of the phases
-``X`` (complete), ``C`` (counter) and ``M`` (metadata).
+The source is "Trace Event Format" of the Chromium project: the JSON object format, and events of
+the phases ``X`` (complete), ``C`` (counter) and ``M`` (metadata).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ Event = Mapping[str, Any]
 
 _Fields = dict[str, type | tuple[type, ...]]
 
+_NUMBER = (int, float)
 _REQUIRED: dict[str, _Fields] = {
-    "X": {"name": str, "cat": str, "ts": (int, float), "dur": (int, float), "pid": int, "tid": int},
-    "C": {"name": str, "ts": (int, float), "pid": int, "args": dict},
+    "X": {"name": str, "cat": str, "ts": _NUMBER, "dur": _NUMBER, "pid": int, "tid": int},
+    "C": {"name": str, "ts": _NUMBER, "pid": int, "args": dict},
     "M": {"name": str, "pid": int, "args": dict},
 }
 _OPTIONAL: dict[str, _Fields] = {
@@ -39,7 +40,7 @@ _MOST_PROCESSES_OF_LINUX = 4_194_304
 
 
 def read(file: Path) -> dict[str, Any]:
-    """The JSON object in a file, which may be compressed."""
+    """Read the JSON object of a trace, which may be compressed."""
     data = file.read_bytes()
     if file.suffix == ".gz":
         data = gzip.decompress(data)
@@ -48,12 +49,12 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def problems(content: Mapping[str, Any]) -> list[str]:
-    """Everything in which a trace does not follow the format; empty if it does."""
+    """Return every violation of the format, as a sentence each."""
     violations = list(_of_the_object(content))
     events = content.get("traceEvents", [])
     for number, event in enumerate(events):
         violations += [f"event {number}: {problem}" for problem in _of_an_event(event)]
-    if not violations:  # the rest needs the fields
+    if not violations:  # The other checks need the fields.
         violations += _of_the_order(events)
         violations += _of_names(events)
         violations += _of_nesting(events)
@@ -61,6 +62,7 @@ def problems(content: Mapping[str, Any]) -> list[str]:
 
 
 def _of_the_object(content: Mapping[str, Any]) -> Iterator[str]:
+    """Check the fields of the whole trace."""
     if not isinstance(content.get("traceEvents"), list):
         yield "traceEvents is no list"
     if content.get("displayTimeUnit") not in ("ms", "ns"):
@@ -70,6 +72,7 @@ def _of_the_object(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_an_event(event: Event) -> Iterator[str]:
+    """Check the fields of one event."""
     phase = event.get("ph")
     if phase not in _REQUIRED:
         yield f"phase {phase!r}"
@@ -98,10 +101,12 @@ def _of_an_event(event: Event) -> Iterator[str]:
 
 
 def _is_number(value: object) -> bool:
+    """Return whether a value is a finite number, and no truth value."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _of_the_order(events: Sequence[Event]) -> Iterator[str]:
+    """Check that events are sorted by time, and that a counter has one value at a time."""
     times = [event["ts"] for event in events if event["ph"] != "M"]
     if times != sorted(times):
         yield "events are not sorted by ts"
@@ -115,7 +120,7 @@ def _of_the_order(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _of_names(events: Sequence[Event]) -> Iterator[str]:
-    """Every process and thread has one name; no number is that of a process of Linux."""
+    """Check that every process and thread has one name and a number of its own."""
     processes = [event["pid"] for event in events if event["name"] == "process_name"]
     threads = [(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"]
     if len(set(processes)) < len(processes) or len(set(threads)) < len(threads):
@@ -131,7 +136,7 @@ def _of_names(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _of_nesting(events: Sequence[Event]) -> Iterator[str]:
-    """Two slices of a thread nest or do not overlap, in exact arithmetic and in nanoseconds."""
+    """Check that two slices of a thread nest or do not overlap, in whole nanoseconds."""
     open_ends: dict[int, list[Fraction]] = {}
     for event in events:
         if event["ph"] != "X":

@@ -1,4 +1,4 @@
-"""The words beside a figure."""
+"""The badge beside a figure: what the page cache held."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iobench.results.trial import Cold
 
 
 def cold(ratio: float | None = 1.0, **more: Any) -> Cold:
-    """A trial that was shown cold."""
+    """Return the label of a trial that was proved cold."""
     return Cold("cold", "cold", 0.0, ratio, **more)
 
 
@@ -57,22 +57,20 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
     ],
 )
 def test_a_badge_says_what_was_shown(repeats: list[Cold], message: str) -> None:
-    """With the share that came from storage, the least of all repeats."""
+    """The badge has the smallest share of all repeats that came from storage."""
     assert badge(repeats) == message
 
 
 def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
-    """A terminal and a row of a table have such a line."""
+    """The badge of one trial has its reason, and says if the data may stay in memory."""
     assert trial_badge(None) == ""
-    assert (
-        trial_badge(WARMED) == "cold requested, not proved: 50 % of the pages were resident before"
-    )
+    assert trial_badge(WARMED) == f"cold requested, not proved: {WARMED.why}"
     assert trial_badge(cold(cache_resident=True)) == "cold 100 %, cache-resident"
     assert trial_badge(Cold("", "not applicable", cache_resident=True)) == ""
 
 
 def test_one_repeat_decides_for_all() -> None:
-    """One that was not proved cold, with its reason; one whose data may stay in memory."""
+    """The badge is that of the repeat with the least proof, with its reason."""
     assert badge_with_reason([cold(), WARMED]) == f"cold requested, not proved: {WARMED.why}"
     assert badge_with_reason([cold(), cold(cache_resident=True)]) == "cold 100 %, cache-resident"
     assert badge_with_reason([cold(), cold(cache_resident=False)]) == "cold 100 %"
@@ -80,7 +78,7 @@ def test_one_repeat_decides_for_all() -> None:
 
 @given(st.floats(0.95, 1), st.floats(0.95, 1))
 def test_no_share_is_rounded_up(first_share: float, other: float) -> None:
-    """100 % is all of it, of every repeat."""
+    """A badge says 100 % only if all bytes of every repeat came from storage."""
     message = badge([cold(first_share), cold(other)])
     share = float(message.removeprefix("cold ").removesuffix(" %"))
     assert share <= 100 * min(first_share, other) + 1e-9

@@ -68,7 +68,7 @@ def test_a_change_has_its_sign(change: float, text: str) -> None:
     ],
 )
 def test_rates(per_s: float, unit: str, text: str) -> None:
-    """They have three digits, or are whole numbers from 100 on."""
+    """Rates have three digits, or are whole numbers from 100 on."""
     assert numbers.rate_with_unit(per_s, unit) == text
 
 
@@ -87,7 +87,7 @@ def test_rates(per_s: float, unit: str, text: str) -> None:
     ],
 )
 def test_sizes(size_bytes: int, exact: str, rounded: str) -> None:
-    """A setting has all its digits, a measured size has three. MB and MiB are not mixed up."""
+    """A setting has all its digits, and a measured size has three; MB is not written for MiB."""
     assert numbers.exact_size(size_bytes) == exact
     assert numbers.size(size_bytes) == rounded
 
@@ -106,7 +106,7 @@ def test_an_exact_size_can_be_computed_back(size_bytes: int) -> None:
     [(1.0, "1 s"), (0.0123, "12.3 ms"), (12.5e-6, "12.5 µs"), (0, "0 s"), (1234.0, "1,230 s")],
 )
 def test_measured_durations(seconds: float, text: str) -> None:
-    """The unit is at most a second."""
+    """The largest unit is a second."""
     assert numbers.duration(seconds) == text
 
 
@@ -115,7 +115,7 @@ def test_measured_durations(seconds: float, text: str) -> None:
     [(45.0, "45.0 s"), (700, "12 min"), (12_000, "3 h 20 min"), (3_600, "1 h"), (4e5, "5 days")],
 )
 def test_estimated_durations(seconds: float, text: str) -> None:
-    """They are rounded to minutes from 100 seconds on."""
+    """Durations are rounded to minutes from 100 seconds on."""
     assert numbers.rough_duration(seconds) == text
 
 

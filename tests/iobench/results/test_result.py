@@ -1,4 +1,4 @@
-"""``result.json``: what is written is what is read, and history stays readable."""
+"""``result.json``: a result is read as it was written, and older results stay readable."""
 
 from __future__ import annotations
 
@@ -27,11 +27,8 @@ from iobench.results.trial import Cold, HostPart, Trial, TrialSpec
 
 any_text = st.text(max_size=8)
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
-json_objects = st.dictionaries(
-    any_text,
-    st.none() | st.booleans() | numbers | any_text | st.lists(any_text, max_size=2),
-    max_size=4,
-)
+json_values = st.none() | st.booleans() | numbers | any_text | st.lists(any_text, max_size=2)
+json_objects = st.dictionaries(any_text, json_values, max_size=4)
 colds = st.none() | st.builds(
     Cold,
     asked=any_text,
@@ -41,7 +38,7 @@ colds = st.none() | st.builds(
     cache_resident=st.none() | st.booleans(),
     why=any_text,
 )
-made_trials = st.builds(
+drawn_trials = st.builds(
     Trial,
     id=any_text,
     kind=any_text,
@@ -54,17 +51,16 @@ made_trials = st.builds(
     started_s=st.floats(0, 2e9),
     seconds=st.floats(0, 1e6),
 )
+findings = st.builds(Finding, any_text, any_text, any_text, any_text)
 results = st.builds(
     Result,
     name=any_text,
     started=any_text,
     environment=json_objects,
     config=json_objects,
-    trials=st.lists(made_trials, max_size=3).map(tuple),
+    trials=st.lists(drawn_trials, max_size=3).map(tuple),
     summary=json_objects,
-    findings=st.lists(st.builds(Finding, any_text, any_text, any_text, any_text), max_size=2).map(
-        tuple
-    ),
+    findings=st.lists(findings, max_size=2).map(tuple),
     forecast=json_objects,
     rates=any_text,
 )
@@ -72,7 +68,7 @@ EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 
 
 @given(results)
-def test_what_is_written_is_read(result: Result) -> None:
+def test_a_written_result_is_read_as_it_was(result: Result) -> None:
     """Every field survives JSON, and the bytes are the same again."""
     data = result.to_json()
     parsed = Result.from_json(data, "result.json")
@@ -80,9 +76,9 @@ def test_what_is_written_is_read(result: Result) -> None:
     assert parsed.to_json() == data
 
 
-@given(results, made_trials)
+@given(results, drawn_trials)
 def test_a_trial_more(result: Result, trial: Trial) -> None:
-    """Comes last and leaves the others and the given result as they were."""
+    """The new trial comes last, and the given result stays as it was."""
     before = tuple(result.trials)
     extended = result.with_trial(trial)
     assert tuple(extended.trials) == (*before, trial)
@@ -90,15 +86,14 @@ def test_a_trial_more(result: Result, trial: Trial) -> None:
 
 
 def test_the_schema_comes_first() -> None:
-    """So that a person and a later version find it."""
-    assert list(json.loads(EMPTY.to_json())) == [
-        *("schema", "name", "started", "environment", "config", "trials", "summary", "findings"),
-        *("run_id", "forecast", "references"),
-    ]
+    """Readers and later versions find the schema at the beginning."""
+    first = ("schema", "name", "started", "environment", "config", "trials", "summary")
+    keys = [*first, "findings", "run_id", "forecast", "references"]
+    assert list(json.loads(EMPTY.to_json())) == keys
 
 
 def test_the_rule_of_rates_is_read_and_written() -> None:
-    """Results of earlier versions do not have it, and stay without it."""
+    """Results of earlier versions have no rule, and stay without it."""
     assert Result.from_json(EMPTY.to_json(), "result.json").rates == ""
     new = replace(EMPTY, rates=STEADY_STATE)
     assert json.loads(new.to_json())["rates"] == "steady-state"
@@ -106,16 +101,16 @@ def test_the_rule_of_rates_is_read_and_written() -> None:
 
 
 def test_several_hosts_are_read_and_written() -> None:
-    """Results of a single host do not have these keys, as those of earlier versions."""
-    assert "hosts" not in json.loads(EMPTY.with_trial(Trial("i", "k", {}, 0, "done")).to_json())
+    """A result of several hosts has their parts; one of a single host lacks these keys."""
+    single_host = EMPTY.with_trial(Trial("i", "k", {}, 0, "done"))
+    assert "hosts" not in json.loads(single_host.to_json())
     parts = [
         HostPart(0, "done", "", {"mb_per_s": 2.0}, Cold("cold", "cold"), (0.0, 0.25), 3.0),
         HostPart(1, "failed", "it gave no result"),
     ]
     trial = Trial("i", "k", {}, 0, "done", hosts=combine_host_parts(2, parts))
-    several_hosts = replace(
-        EMPTY, hosts=(HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3}))
-    )
+    facts = (HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3}))
+    several_hosts = replace(EMPTY, hosts=facts)
     saved = several_hosts.with_trial(trial)
     assert Result.from_json(saved.to_json(), "result.json") == saved
     line = read_log(b"".join([run_line(several_hosts), trial_line(trial, {}, {})]), "log")
@@ -123,7 +118,7 @@ def test_several_hosts_are_read_and_written() -> None:
 
 
 def test_figures_that_are_none_are_not_written() -> None:
-    """NaN is no JSON, and no figure."""
+    """A result with NaN is refused, since NaN is not JSON."""
     broken = EMPTY.with_trial(Trial("i", "k", {}, 0, "done", {"mb_per_s": float("nan")}))
     with pytest.raises(ValueError, match="not JSON compliant"):
         broken.to_json()
@@ -148,14 +143,14 @@ def test_figures_that_are_none_are_not_written() -> None:
         EMPTY.to_json().replace(b'"findings": []', b'"findings": [[]]'),
     ],
 )
-def test_what_is_no_result_is_refused(data: bytes) -> None:
-    """Torn, foreign or changed by hand: one error, which names the file."""
+def test_a_file_without_a_result_is_refused(data: bytes) -> None:
+    """Truncated, foreign and edited files raise one error, which names the file."""
     with pytest.raises(ResultError, match=r"result\.json"):
         Result.from_json(data, "result.json")
 
 
 def test_a_newer_result_is_refused_as_newer() -> None:
-    """It is not malformed; this version is old."""
+    """The error says that this version is too old for the schema."""
     content = {**json.loads(EMPTY.to_json()), "schema": SCHEMA + 1, "novelty": 1}
     with pytest.raises(SchemaTooNew):
         Result.from_json(json.dumps(content).encode(), "result.json")
@@ -176,6 +171,14 @@ def test_parts_that_a_later_version_added_are_left_aside(
 
 def test_schema_1_stays_readable() -> None:
     """A result of the first version is read."""
+    cold: dict[str, Any] = {
+        "asked": "cold",
+        "label": "warm",
+        "resident_before": 0.5,
+        "physical_ratio": None,
+        "cache_resident": True,
+        "why": "half",
+    }
     trial: dict[str, Any] = {
         "id": "disk/target=here/0",
         "kind": "disk",
@@ -183,25 +186,19 @@ def test_schema_1_stays_readable() -> None:
         "repeat": 0,
         "status": "done",
         "metrics": {"mb_per_s": 1500.0},
-        "cold": {
-            "asked": "cold",
-            "label": "warm",
-            "resident_before": 0.5,
-            "physical_ratio": None,
-            "cache_resident": True,
-            "why": "half",
-        },
+        "cold": cold,
         "reason": "",
         "started_s": 1.5,
         "seconds": 2.5,
     }
+    skipped = {**trial, "cold": None, "status": "skipped", "reason": "no"}
     content = {
         "schema": 1,
         "name": "old",
         "started": "2026-11-21T12:00:00+00:00",
         "environment": {"processors": 2},
         "config": {"repeats": 1},
-        "trials": [trial, {**trial, "cold": None, "status": "skipped", "reason": "no"}],
+        "trials": [trial, skipped],
         "summary": {"verdict": "v"},
         "findings": [{"code": "c", "severity": "info", "evidence": "e", "advice": "a"}],
     }
@@ -226,7 +223,7 @@ def test_schema_1_stays_readable() -> None:
     ],
 )
 def test_parts_that_are_something_else_are_refused(path: tuple[Any, ...], value: object) -> None:
-    """The key is named when the file is read."""
+    """The error names the key with the wrong value."""
     trial = Trial("a", "disk", {}, 0, "done")
     content = json.loads(Result("n", "2026-11-21T12:00:00+00:00", {}, {}, (trial,)).to_json())
     part = content
@@ -239,6 +236,6 @@ def test_parts_that_are_something_else_are_refused(path: tuple[Any, ...], value:
 
 
 def test_an_id_names_everything_that_is_measured() -> None:
-    """Kind, params in order, repeat."""
+    """An id has the kind, the params in order, and the repeat."""
     spec = TrialSpec("loader", {"loader": "raw", "workers": 2, "sizes": [1, 2]}, 3)
     assert spec.id == "loader/loader=raw,workers=2,sizes=1+2/3"

@@ -1,4 +1,4 @@
-"""Trials and series as tables that Parquet takes."""
+"""The tables of trials, series and readings that are written as Parquet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERIES = {"step_end_s": (0.1, 0.3), "wait_s": (0.0, 0.1), "compute_s": (0.1, 0.1
 
 
 def test_series_have_a_row_a_step() -> None:
-    """Of all trials in one table, whose columns are there without a row as well."""
+    """Steps of all trials are rows of one table, which has its columns without rows, too."""
     table = joined([series_table("a/0", SERIES), series_table("b/0", SERIES)])
     assert list(table.columns) == list(SERIES_COLUMNS)
     assert list(table["trial"]) == ["a/0", "a/0", "b/0", "b/0"]
@@ -28,7 +28,7 @@ def test_series_have_a_row_a_step() -> None:
 
 
 def test_samples_have_a_row_a_reading() -> None:
-    """What a sampler did not say is no number; columns of one trial are empty for the other."""
+    """A missing reading is NaN, as are the columns that only another trial has."""
     first = samples_table("a/0", {"time_s": [0.0, 0.5], "cpu.user_share": [None, 0.5]})
     second = samples_table("b\udcff/0", {"time_s": [0.0], "gpu.0_power_w": [250.0]})
     table = joined([first, second], SAMPLE_COLUMNS)
@@ -39,7 +39,7 @@ def test_samples_have_a_row_a_reading() -> None:
 
 
 def test_trials_of_several_hosts_have_their_sums() -> None:
-    """The raw result has the figures of each host."""
+    """The table has the sums, and only the raw result has the parts of each host."""
     parts = [HostPart(host, "done", metrics={"mb_per_s": 2.0}) for host in range(3)]
     table = trials_table([Trial("a", "disk", {}, 0, "done", hosts=combine_host_parts(3, parts))])
     assert list(table["hosts.sums.mb_per_s"]) == [6.0]

@@ -1,4 +1,4 @@
-"""Trials in words that a person can tell apart."""
+"""The texts that name trials, so that users can tell them apart."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ LOADER = {
     "augment": False,
     "seconds": 5.0,
 }
+LOADERS = {"loader": ["raw", "null"], "workers": [1, 2], "augment": [True, False]}
+LOOP = {"group": "one", "consumer": "paced", "images_per_s": 9, "loader": "raw"}
 EVERYTHING = {
     "repeats": 2,
     "disk": {"targets": [{"label": "here", "path": "."}], "layout_data": ["shards@disk"]},
     "object_store": {"targets": [{"label": "moto", "uri": "local"}]},
-    "loaders": [{"loader": ["raw", "null"], "workers": [1, 2], "augment": [True, False]}],
-    "training": [{"group": "one", "consumer": "paced", "images_per_s": 9, "loader": "raw"}],
+    "loaders": [LOADERS],
+    "training": [LOOP],
 }
 
 
@@ -97,18 +99,18 @@ EVERYTHING = {
     ],
 )
 def test_each_kind_has_its_words(kind: str, params: dict[str, object], text: str) -> None:
-    """What is measured and which repeat, counted from 1."""
+    """A text says what is measured, and which repeat it is, counted from 1."""
     assert point_words(TrialSpec(kind, params, 1)) == text
 
 
 def test_words_tell_trials_apart() -> None:
-    """No two trials of a config are called the same."""
+    """No two trials of a config have the same text."""
     specs = trials(BenchConfig.model_validate(EVERYTHING))
     assert len({point_words(spec) for spec in specs}) == len(specs) > 20
 
 
 def test_result_has_its_figures_and_its_label() -> None:
-    """Samples/s and MB/s where a trial has them, and what the cache held."""
+    """A text has samples/s and MB/s if a trial has them, and what the page cache held."""
     done = Trial("i", "loader", LOADER, 0, "done", {"samples_per_s": 1234.4, "mb_per_s": 12.34})
     assert result_words(done).endswith("#1: 1,234 samples/s, 12.3 MB/s")
     cold = Trial("i", "loader", LOADER, 0, "done", {"mb_per_s": 150}, Cold("cold", "cold"))
@@ -118,21 +120,21 @@ def test_result_has_its_figures_and_its_label() -> None:
 
 
 def test_a_rate_between_two_bounds_is_a_range() -> None:
-    """Where the bounds of an endless loader do not agree."""
+    """A range is shown if the bounds of an endless loader do not agree."""
     bounds = {"samples_per_s_low": 290.4, "samples_per_s_high": 1256.1}
     trial = Trial("i", "loader", LOADER, 0, "done", bounds)
     assert result_words(trial).endswith("#1: between 290 and 1,256 samples/s")
 
 
 def test_no_label_where_the_cache_has_no_part() -> None:
-    """``not applicable`` is not said."""
+    """The label ``not applicable`` is left out."""
     trial = Trial("i", "loader", LOADER, 0, "done", {"mb_per_s": 1}, Cold("", "not applicable"))
     assert result_words(trial).endswith(": 1 MB/s")
 
 
 @pytest.mark.parametrize("status", ["failed", "skipped"])
-def test_what_has_no_figure_has_a_reason(status: str) -> None:
-    """A failed or skipped trial says why, in one line that no terminal obeys."""
+def test_a_trial_without_a_figure_has_a_reason(status: str) -> None:
+    """A failed or skipped trial has its reason on one line without control characters."""
     trial = Trial("i", "loader", LOADER, 2, status, reason="no \x1b[2J\nway")  # type: ignore[arg-type]
     text = result_words(trial)
     assert text.startswith(f"{status} loader raw")
@@ -141,25 +143,25 @@ def test_what_has_no_figure_has_a_reason(status: str) -> None:
 
 @given(st.text())
 def test_names_of_others_are_shown_in_one_line(group: str) -> None:
-    """A group may be called anything."""
+    """The name of a group may have any characters."""
     text = params_words("train", {"group": group, "input": "warm", "batch_size": 1})
     assert len(text.splitlines()) == 1
     assert text.isprintable() or not group.isprintable()
 
 
 def ladder_text(trials: list[Trial]) -> str:
-    """The tables."""
+    """Return the tables of the ladders of these trials."""
     return "\n\n".join(ladder_table(ladder_entry(loop)) for loop in training_loops(trials))
 
 
 def test_a_table_a_loop() -> None:
-    """A row a rung, a question mark where a part cannot be told, and what was not measured."""
-    trials = [
-        trial
-        for source, rate in (("synthetic", 100), ("copy", 200 / 3), ("collate", 40))
-        for trial in loop(source, rate, metrics=GPU)
-    ]
-    other = [*loop("synthetic", 100, group="b", repeats=1), *loop("warm", 50, group="b", repeats=1)]
+    """Each rung has a row, a question mark stands for an uncertain part, and gaps are named."""
+    trials: list[Trial] = []
+    for source, rate in (("synthetic", 100), ("copy", 200 / 3), ("collate", 40)):
+        trials += loop(source, rate, metrics=GPU)
+    other: list[Trial] = []
+    for source, rate in (("synthetic", 100), ("warm", 50)):
+        other += loop(source, rate, group="b", repeats=1)
     first, second = ladder_text([*trials, *other]).split("\n\n")
     lines = first.splitlines()
     assert lines[0] == "g"
@@ -174,15 +176,15 @@ def test_a_table_a_loop() -> None:
     assert " ?" in second.splitlines()[3]
 
 
-def test_what_a_reader_must_not_miss() -> None:
-    """A part below 0 keeps its sign, an emulated device is called one."""
+def test_signs_and_emulated_devices_are_shown() -> None:
+    """A negative part keeps its sign, and an emulated device is marked."""
     first, *_, below, _ = ladder_text([*loop("synthetic", 50), *loop("warm", 200 / 3)]).splitlines()
     assert first == "g (emulated)"
     assert " -5 " in below
 
 
 def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
-    """The share that came from storage; what was not proved; data that may stay in memory."""
+    """The column has the share from storage, a missing proof, and data that stay in memory."""
     resident = replace(COLD, physical_ratio=0.98, cache_resident=True)
     for cold, message in (
         (resident, "cold 98 %, cache-resident"),
@@ -208,21 +210,21 @@ def test_a_range_of_durations(low_s: float, high_s: float, text: str) -> None:
 
 
 def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:
-    """Then follow the slowest host, the spread of starts, and host 0; a missing host is counted."""
+    """The slowest host, the spread of starts and host 0 follow; missing hosts are counted."""
     params: dict[str, Any] = {"store": "s3", "client": "boto3", "operation": "get"}
     params |= {"object_bytes": 1_000_000, "connections": 4}
-    parts = [
-        HostPart(host, "done", metrics={"mb_per_s": rate}, began_s=(0.0, 0.05), ended_s=3.0)
-        for host, rate in enumerate((30.0, 20.0))
-    ]
-    trial = Trial(
-        "a", "object", params, 0, "done", {"mb_per_s": 30.0}, hosts=combine_host_parts(2, parts)
-    )
+    parts = []
+    for host, rate in enumerate((30.0, 20.0)):
+        metrics = {"mb_per_s": rate}
+        parts.append(HostPart(host, "done", metrics=metrics, began_s=(0.0, 0.05), ended_s=3.0))
+    hosts = combine_host_parts(2, parts)
+    trial = Trial("a", "object", params, 0, "done", {"mb_per_s": 30.0}, hosts=hosts)
     assert result_words(trial) == (
         "store s3 boto3 get 1 MB x4 #1: 2 hosts together 50 MB/s, slowest host 1 with 20 MB/s, all "
         "started within 0.05 s, 30 MB/s on host 0"
     )
     missing = combine_host_parts(3, [*parts, HostPart(2, "failed", "gone")])
     assert "2 of 3 hosts together 50 MB/s" in result_words(replace(trial, hosts=missing))
-    one_host = replace(trial, params={**params, "hosts": 1}, hosts=combine_host_parts(1, parts[:1]))
+    first_host = combine_host_parts(1, parts[:1])
+    one_host = replace(trial, params={**params, "hosts": 1}, hosts=first_host)
     assert result_words(one_host) == "store s3 boto3 get 1 MB x4 on 1 host #1: 30 MB/s"

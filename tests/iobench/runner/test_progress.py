@@ -1,4 +1,4 @@
-"""What a person sees, on a clock that tests move."""
+"""The progress that a user sees, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SPEC = TrialSpec("train", PARAMS)
 
 
 def ended(status: Status = "done", reason: str = "") -> Trial:
-    """How ``SPEC`` came out."""
+    """Return a trial of ``SPEC`` with this status."""
     return Trial(SPEC.id, "train", PARAMS, 0, status, {"samples_per_s": 500.0}, reason=reason)
 
 
 class Timed:
-    """Lines on a clock of its own."""
+    """The lines of a run on a virtual clock."""
 
     def __init__(self, kinds: list[str], done: int = 0) -> None:
         self.clock = VirtualClock()
@@ -39,15 +39,18 @@ class Timed:
         self.lines.start(kinds, done)
 
     def took(self, seconds: float, trial: Trial) -> None:
+        """Run a trial that takes this time."""
         self.lines.begin(TrialSpec(trial.kind, trial.params))
         self.clock.sleep(seconds)
         self.lines.end(trial)
 
 
 class TestTimeLeft:
+    """The estimate of the remaining time."""
+
     @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=9), st.integers(0, 5))
     def test_the_rest_takes_as_long_as_what_was_seen(self, spans: list[float], kept: int) -> None:
-        """The mean of the trials so far for each that is left; unknown before the first."""
+        """Each remaining trial takes the mean so far; before the first, the time is unknown."""
         timed = Timed(["train"] * (20 - kept), kept)
         assert timed.lines.remaining_s() is None
         for span in spans:
@@ -56,7 +59,7 @@ class TestTimeLeft:
         assert timed.lines.remaining_s() == pytest.approx(mean_s * (20 - kept - len(spans)))
 
     def test_kinds_take_their_own_time(self) -> None:
-        """What is to come of a kind takes as long as that kind did; others the mean of all."""
+        """A trial takes the mean of its kind, or the mean of all if its kind is new."""
         timed = Timed(["disk", "disk", "train", "object"])
         timed.took(2.0, Trial("disk//0", "disk", DISK, 0, "done"))
         assert timed.lines.remaining_s() == 2.0 * 3
@@ -64,7 +67,7 @@ class TestTimeLeft:
         assert timed.lines.remaining_s() == 2.0 + (2.0 + 40.0) / 2
 
     def test_skipped_trials_do_not_shorten_the_rest(self) -> None:
-        """One that took no time says nothing of the others."""
+        """A trial that took no time is not in the mean."""
         timed = Timed(["train"] * 3)
         timed.took(60.0, ended())
         timed.took(0.0, ended("skipped"))
@@ -72,14 +75,17 @@ class TestTimeLeft:
 
 
 class TestLines:
+    """Progress as lines."""
+
     def test_a_line_for_each_trial(self) -> None:
-        """How many there are, then each with its number; a reason to skip is told once."""
+        """The first line has the number of trials; a reason to skip is shown once."""
         stream = io.StringIO()
         lines = Lines(stream, VirtualClock())
         lines.start(["train"] * 4, 1)
         lines.begin(SPEC)
         lines.progress(10, "samples")
-        for trial in (ended(), ended("failed", "it fell over"), *[ended("skipped", "none")] * 2):
+        skipped = ended("skipped", "none")
+        for trial in (ended(), ended("failed", "it fell over"), skipped, skipped):
             lines.begin(SPEC)
             lines.end(trial)
         lines.stop()
@@ -91,7 +97,7 @@ class TestLines:
         ]
 
     def test_a_log_gets_lines_on_stderr(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """stdout is for results, and there is a bar only on a terminal."""
+        """Output that is no terminal gets lines on stderr, since stdout is for results."""
         lines = choose()
         assert not isinstance(lines, Bar)
         lines.note("sharding")
@@ -99,10 +105,12 @@ class TestLines:
 
 
 class TestBar:
+    """Progress as a bar on a terminal."""
+
     def test_it_shows_everything_on_stderr(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Notes and results above it, rate and time left in it; no name is taken for markup."""
+        """Notes and results are above the bar with rate and time left; names are no markup."""
         monkeypatch.setenv("COLUMNS", "200")
         clock = VirtualClock()
         bar = Bar(clock)
@@ -125,5 +133,5 @@ class TestBar:
         assert "1,500 samples/s so far, 0:00:02 left" in err
 
     def test_it_stops_though_it_never_started(self) -> None:
-        """A run that fails early leaves the terminal alone."""
+        """A bar that was not started can be stopped."""
         Bar().stop()

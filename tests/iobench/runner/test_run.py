@@ -1,4 +1,4 @@
-"""A config into a result: whatever single trials do, the rest goes on and the report comes."""
+"""Whole runs: single trials may fail in any way, and the rest and the report are still made."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ NULL = loaders("null")
 def measured(
     values: Mapping[str, Any], folder: Path, stream: io.StringIO | None = None, **options: Any
 ) -> run.Run:
-    """Run a config, in this process but for its trials."""
+    """Run a config in this process, with each trial in a process of its own."""
     display = Lines(stream or io.StringIO())
     return run.run(BenchConfig.model_validate(values), folder, display, **options)
 
 
 def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
-    """Blocks of a MiB in ``folder``, in order, from the page cache: one point an operation."""
+    """Return settings of the disk probe with one point for each operation, on 1 MiB in memory."""
     return {
         "targets": [{"label": "here", "path": str(folder)}],
         "file_bytes": 2**20,
@@ -78,17 +78,17 @@ SMALL_OBJECTS: dict[str, Any] = {
 
 
 def by_loader(trials: Any) -> dict[str, Trial]:
-    """Trials by the loader that they tried."""
+    """Return the trials by the name of their loader."""
     return {trial.params["loader"]: trial for trial in trials}
 
 
 def _codes(result: Result) -> set[str]:
-    """Of its findings."""
+    """Return the codes of a result's findings."""
     return {finding.code for finding in result.findings}
 
 
 class Swapping(Lines):
-    """Does something after the first trial."""
+    """Progress that calls a function after the first repeat."""
 
     def __init__(self, stream: io.StringIO, between: Callable[[], None]) -> None:
         super().__init__(stream)
@@ -101,12 +101,12 @@ class Swapping(Lines):
 
 
 class Mixed:
-    """One run of all that may come of a trial."""
+    """One run with trials that end in every possible way."""
 
     def __init__(self, folder: Path, values: Mapping[str, Any]) -> None:
         stream = io.StringIO()
         self.run = measured(values, folder, stream)
-        self.said = stream.getvalue()
+        self.output = stream.getvalue()
         self.trials = by_loader(self.run.result.trials)
         self.page = (folder / "report.html").read_text()
 
@@ -115,7 +115,7 @@ class Mixed:
 def mixed(
     third_party: ThirdParty, tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]
 ) -> Mixed:
-    """Loaders that raise, die, yield nothing, hang, are missing; and between them, some that do."""
+    """Return a run of good loaders and of others that raise, die, yield nothing or hang."""
     names = ("odd-raising", "odd-steady", "odd-killed", "odd-empty", "odd-missing", "odd-hanging")
     grids = loaders(*names, "raw", "null", "mock", "torch-folder")
     values = {"name": "mixed", "repeats": 1, "data": small_data, "loaders": grids}
@@ -124,8 +124,10 @@ def mixed(
 
 
 class TestMixed:
+    """A run with trials that end in every possible way."""
+
     def test_each_trial_has_its_own_end(self, mixed: Mixed) -> None:
-        """What one does is nothing to the others."""
+        """The failure of a trial does not affect the others."""
         done = {name for name, trial in mixed.trials.items() if trial.status == "done"}
         failed = {name: t.reason for name, t in mixed.trials.items() if t.status == "failed"}
         assert done == {"odd-steady", "raw", "null", "mock"}
@@ -136,8 +138,8 @@ class TestMixed:
             "odd-hanging": "not done after 8 s (trial_timeout_s): killed",
         }
 
-    def test_what_is_missing_is_skipped(self, mixed: Mixed) -> None:
-        """The reason names what would bring it; data of another form is missing, too."""
+    def test_trials_that_lack_something_are_skipped(self, mixed: Mixed) -> None:
+        """The reason names what would bring it; a wrong form of data counts as missing."""
         skipped = {name: t.reason for name, t in mixed.trials.items() if t.status == "skipped"}
         assert skipped == {
             "odd-missing": "oddlib is not installed: pip install 'odd-loaders[oddlib]'",
@@ -145,57 +147,56 @@ class TestMixed:
         }
 
     def test_a_failed_trial_is_exit_code_1(self, mixed: Mixed) -> None:
-        """Though others are done."""
+        """The exit code is 1 although other trials are done."""
         assert mixed.run.exit_code == 1
 
     def test_everything_is_saved(self, mixed: Mixed) -> None:
-        """The result, its config, a row a trial, and the report."""
+        """The folder has the result, its config, a row for each trial, and the report."""
         folder = mixed.run.folder
         assert read(folder) == mixed.run.result
-        assert {path.name for path in folder.iterdir()} == {
-            *("config.yaml", "trials.jsonl", "result.json", "report.html"),
-            *("trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"),
-        }
+        tables = {"trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"}
+        names = {path.name for path in folder.iterdir()}
+        assert names == {"config.yaml", "trials.jsonl", "result.json", "report.html", *tables}
         rows = pd.read_parquet(folder / "trials.parquet")
         assert list(rows["id"]) == [trial.id for trial in mixed.run.result.trials]
         samples = [trial.metrics.get("samples") for trial in mixed.run.result.trials]
         assert [None if pd.isna(n) else n for n in rows["metrics.samples"]] == samples
 
     def test_the_machine_was_sampled_meanwhile(self, mixed: Mixed) -> None:
-        """For every trial that is done, on the clock of its loop."""
+        """Each completed trial has readings on the clock of its loop."""
         done = {trial.id: trial for trial in mixed.trials.values() if trial.status == "done"}
         readings = pd.read_parquet(mixed.run.folder / "samples.parquet")
         assert set(readings["trial"]) == set(done)
         assert {"cpu.user_share", "tree.processes", "page-cache.cached_bytes"} <= set(readings)
         for name, rows in readings.groupby("trial"):
-            # It began before the loop did, and ended after it.
+            # Sampling begins before the loop and ends after it.
             assert rows["time_s"].iloc[0] < 0 < rows["time_s"].iloc[-1]
             assert rows["time_s"].is_monotonic_increasing
             assert done[str(name)].metrics["sampling_core_share"] >= 0
 
     def test_the_report_lists_every_reason(self, mixed: Mixed) -> None:
-        """It has the verdict as well."""
+        """The report has the verdict and the reason of each failure."""
         assert str(mixed.run.result.summary["verdict"]) in mixed.page
         for reason in ("oddlib is not installed", "killed by SIGKILL", "the loader gave no batch"):
             assert reason in mixed.page
 
     def test_the_terminal_tells_each_end(self, mixed: Mixed) -> None:
-        """A line a trial, and nothing that a terminal would obey."""
-        assert mixed.said.count("/10  ") == 10
-        assert "10 trials" in mixed.said
-        assert "failed loader odd-empty" in mixed.said
-        assert "\x1b" not in mixed.said
+        """Each trial has a line without control characters."""
+        assert mixed.output.count("/10  ") == 10
+        assert "10 trials" in mixed.output
+        assert "failed loader odd-empty" in mixed.output
+        assert "\x1b" not in mixed.output
         assert "\x1b" not in mixed.run.counts.replace("\n", "")
 
     def test_the_counts_are_the_last_word(self, mixed: Mixed) -> None:
-        """They give the number of each outcome, with reasons."""
+        """The counts give the number of each outcome, with reasons."""
         lines = mixed.run.counts.splitlines()
         assert lines[0] == "4 trials done"
         assert "1 failed: the loader gave no batch" in lines
         assert len(lines) == 1 + 2 + 4
 
-    def test_what_was_read_has_a_label(self, mixed: Mixed) -> None:
-        """A trial with data says what the cache held; one without has none."""
+    def test_read_data_have_a_label(self, mixed: Mixed) -> None:
+        """A trial that read data has the label of its page cache, and one without data has none."""
         raw, null = mixed.trials["raw"], mixed.trials["null"]
         assert raw.cold is not None
         assert raw.cold.asked == "warm"
@@ -205,7 +206,7 @@ class TestMixed:
 
 
 class Watching(Lines):
-    """Looks at what is saved whenever a trial begins."""
+    """Progress that counts the saved trials whenever a trial begins."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(io.StringIO())
@@ -218,7 +219,7 @@ class Watching(Lines):
 
 
 def test_every_trial_is_saved_when_it_ends(configs: Configs, tmp_path: Path) -> None:
-    """When the next begins, those before it can be read."""
+    """When a trial begins, the earlier ones can be read."""
     watching = Watching(tmp_path / "run")
     config = BenchConfig.model_validate(configs.values(loaders=NULL, repeats=3))
     run.run(config, tmp_path / "run", watching)
@@ -226,7 +227,7 @@ def test_every_trial_is_saved_when_it_ends(configs: Configs, tmp_path: Path) -> 
 
 
 def test_sampling_can_be_left_out(configs: Configs, tmp_path: Path) -> None:
-    """Nothing is read, and nothing is said of it."""
+    """A run without samplers has no readings and no figures about sampling."""
     values = configs.values(loaders=NULL, sampling={"samplers": []})
     (trial,) = measured(values, tmp_path / "run").result.trials
     assert "sampling_core_share" not in trial.metrics
@@ -236,7 +237,7 @@ def test_sampling_can_be_left_out(configs: Configs, tmp_path: Path) -> None:
 def test_somebody_elses_sampler_is_read(
     third_party: ThirdParty, configs: Configs, tmp_path: Path
 ) -> None:
-    """By its entry point's name, into the table; what it says of itself is in the report."""
+    """A sampler of a third party is found by name, and its readings and notes are kept."""
     sampling = {"samplers": ["odd-count", "odd-missing"], "per_s": 10}
     measured(configs.values(loaders=NULL, sampling=sampling), tmp_path / "run")
     readings = pd.read_parquet(tmp_path / "run" / "samples.parquet")
@@ -248,7 +249,7 @@ def test_somebody_elses_sampler_is_read(
 def test_skipped_alone_is_nothing_run(
     third_party: ThirdParty, configs: Configs, tmp_path: Path
 ) -> None:
-    """The reason is said, there is a report, and a missing framework is looked for once."""
+    """A run whose trials are all skipped has a report, and looks for a framework once."""
     folder = tmp_path / "run"
     with pytest.raises(NothingRan, match="no trial could run: oddlib is not installed") as caught:
         measured(configs.values(loaders=loaders("odd-missing"), repeats=3), folder)
@@ -260,17 +261,19 @@ def test_skipped_alone_is_nothing_run(
 
 
 class TestResume:
+    """Runs that are resumed."""
+
     @pytest.fixture
     def values(self, third_party: ThirdParty, configs: Configs) -> dict[str, Any]:
-        """One loader that leaves a mark, and one that fails until it is mended."""
+        """Return a config with a loader that leaves a mark, and one that must be mended."""
         for mark in ("count", "mended"):
             (third_party.folder / mark).unlink(missing_ok=True)
         return configs.values(loaders=loaders("odd-counted", "odd-flaky"))
 
-    def test_what_is_done_is_kept_and_what_failed_is_tried_again(
+    def test_done_trials_are_kept_and_failed_ones_repeated(
         self, third_party: ThirdParty, values: dict[str, Any], tmp_path: Path
     ) -> None:
-        """Nothing is measured twice, and no trace of the failure is left."""
+        """No completed trial is measured twice, and a new result replaces the failure."""
         first = measured(values, tmp_path / "run")
         assert first.exit_code == 1
         third_party.mark("mended")
@@ -288,10 +291,10 @@ class TestResume:
         again = measured(values, tmp_path / "run", resume=True)
         assert again.result.trials == second.result.trials
 
-    def test_what_was_skipped_is_looked_for_again(
+    def test_skipped_trials_are_tried_again(
         self, third_party: ThirdParty, configs: Configs, tmp_path: Path
     ) -> None:
-        """It may have been installed since."""
+        """A skipped trial is tried again, since its framework may have been installed."""
         values = configs.values(loaders=loaders("odd-missing", "null"))
         measured(values, tmp_path / "run")
         stream = io.StringIO()
@@ -303,7 +306,7 @@ class TestResume:
     def test_stopped_while_a_file_is_written(
         self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
     ) -> None:
-        """What was there before is whole, and the run goes on from it."""
+        """Earlier files stay whole, and the run can be resumed."""
         folder, replace = tmp_path / "run", Path.replace
         training = {"loader": "mock", "consumer": "null", "steps": 4, "inputs": ["warm"]}
         values = configs.values(loaders=NULL, training=[training], repeats=2)
@@ -331,7 +334,7 @@ class TestResume:
     def test_shards_that_were_made_anew_are_not_mixed_in(
         self, configs: Configs, small_data: dict[str, Any], tmp_path: Path
     ) -> None:
-        """Under one name they would be repeats of one point; the same again are no others."""
+        """Other shards under the same name fail their trials; equal ones are accepted."""
         photos, shards = tmp_path / "photos", tmp_path / "shards"
         draw_tree(photos, images=4, classes=2)
 
@@ -352,11 +355,11 @@ class TestResume:
         assert measured(values, tmp_path / "run", resume=True).exit_code == 0
 
     def test_bounds_may_change(self, configs: Configs, tmp_path: Path) -> None:
-        """A trial may be given more time, and a run more money: what is measured is the same."""
+        """The limits of time and cost may change, since they do not affect the figures."""
         values = configs.values(loaders=NULL)
         first = measured(values, tmp_path / "run")
-        more = {**values, "trial_timeout_s": 900.0, "cost_limit_usd": 50}
-        again = measured(more, tmp_path / "run", resume=True)
+        other_limits = {**values, "trial_timeout_s": 900.0, "cost_limit_usd": 50}
+        again = measured(other_limits, tmp_path / "run", resume=True)
         assert again.result.trials == first.result.trials
         assert again.result.config["trial_timeout_s"] == 900.0
         assert "cost_limit_usd: 50.0" in (tmp_path / "run" / "config.yaml").read_text()
@@ -364,7 +367,7 @@ class TestResume:
     def test_keys_that_were_added_since_are_no_change(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """A run of an earlier version had their defaults."""
+        """Keys that an earlier version lacked have their default values."""
         values = configs.values(loaders=NULL)
         first = measured(values, tmp_path / "run")
         path = tmp_path / "run" / "result.json"
@@ -380,7 +383,7 @@ class TestResume:
     def test_a_run_is_not_overwritten(
         self, third_party: ThirdParty, values: dict[str, Any], configs: Configs, tmp_path: Path
     ) -> None:
-        """Neither without --resume, nor by another config with it; nothing changes."""
+        """Neither a new run nor a resumed one with another config changes the folder."""
         folder = tmp_path / "run"
         values = {**values, "loaders": NULL}
         measured(values, folder)
@@ -394,7 +397,7 @@ class TestResume:
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
     def test_a_run_at_work_is_not_gone_on_with(self, configs: Configs, tmp_path: Path) -> None:
-        """Two would disturb each other's figures, and each replace what the other has saved."""
+        """A second process may not resume a run that is still going on."""
         values, folder = configs.values(loaders=NULL), tmp_path / "run"
         refused: list[str] = []
 
@@ -412,7 +415,7 @@ class TestResume:
 def test_trials_run_in_random_order_and_are_listed_in_that_of_the_config(
     configs: Configs, tmp_path: Path
 ) -> None:
-    """Readers get each point with its repeats; ``started_s`` and the log tell when each ran."""
+    """Each point is listed with its repeats; ``started_s`` and the log have the real order."""
     values = configs.values(loaders=loaders("null", "mock"), repeats=3, order_seed=3)
     done = measured(values, tmp_path / "run").result.trials
     listed = [(trial.params["loader"], trial.repeat) for trial in done]
@@ -423,11 +426,11 @@ def test_trials_run_in_random_order_and_are_listed_in_that_of_the_config(
     assert planned != [trial.id for trial in sorted(done, key=lambda trial: trial.repeat)]
 
 
-@pytest.mark.parametrize(("gain", "tried"), [(1.0, {2, 3}), (None, {2, 3, 4})])
+@pytest.mark.parametrize(("gain", "measured_counts"), [(1.0, {2, 3}), (None, {2, 3, 4})])
 def test_more_workers_are_tried_while_they_are_worth_it(
-    tmp_path: Path, gain: float | None, tried: set[int]
+    tmp_path: Path, gain: float | None, measured_counts: set[int]
 ) -> None:
-    """Three workers give half as much again as two, where twice as much is asked: four are left."""
+    """Four workers are left out if three bring less over two than ``more_workers_gain``."""
     point = {"loader": "mock", "item_s": 0.002, "batch_size": 8, "seconds": 0.2}
     grid = {**point, "workers": [2, 3, 4]}
     values = {"repeats": 2, "loaders": [grid], "more_workers_gain": gain}
@@ -436,23 +439,23 @@ def test_more_workers_are_tried_while_they_are_worth_it(
     by_status: dict[str, set[int]] = {"done": set(), "skipped": set()}
     for trial in done.result.trials:
         by_status[trial.status].add(trial.params["workers"])
-    assert by_status == {"done": tried, "skipped": {2, 3, 4} - tried}
+    assert by_status == {"done": measured_counts, "skipped": {2, 3, 4} - measured_counts}
     assert ("more are not tried" in done.counts) == (gain is not None)
 
 
 class Beside(Lines):
-    """Does something before each trial but the first."""
+    """Progress that calls a function before each trial but the first."""
 
     def __init__(self, stream: io.StringIO, between: Callable[[], None]) -> None:
         super().__init__(stream)
-        self.between: Callable[[], None] | None = None
-        self.then = between
+        self.between = between
+        self.has_begun = False
 
     def begin(self, spec: TrialSpec) -> None:
-        """Do it."""
-        if self.between is not None:
+        """Call the function, then begin the trial."""
+        if self.has_begun:
             self.between()
-        self.between = self.then
+        self.has_begun = True
         super().begin(spec)
 
 
@@ -460,7 +463,7 @@ class TestTwoRunsAtOnce:
     """Runs with folders of their own share a disk or a bucket, as those of two hosts do."""
 
     def test_on_one_disk(self, configs: Configs, tmp_path: Path) -> None:
-        """The first run to end keeps the files of the other; each removes its own."""
+        """The first run to end keeps the other's files, and each removes its own."""
         target = tmp_path / "disk"
         target.mkdir()
         values = configs.values(disk=warm_disk(target, operations="read"), repeats=2)
@@ -482,7 +485,7 @@ class TestTwoRunsAtOnce:
         assert list(target.iterdir()) == []
 
     def test_on_one_bucket(self, configs: Configs, tmp_path: Path) -> None:
-        """The first run to end keeps the objects of the other; each removes its own."""
+        """The first run to end keeps the other's objects, and each removes its own."""
         objects = MemoryS3()
         with signed_in(), FaultProxy(objects.answer) as proxy:
             options = StoreOptions(endpoint_url=proxy.url)
@@ -506,10 +509,10 @@ class TestTwoRunsAtOnce:
             assert len(kept[0]) > 2
             assert [info.key for info in store.list()] == ["p/mine"]
 
-    def test_what_a_killed_run_left_is_removed_when_it_goes_on(
+    def test_files_of_a_killed_run_are_removed_on_resuming(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """Also if it was killed in its first trial, and its run_id stays the same."""
+        """This holds if its first trial was killed, and its run_id stays the same."""
         target, folder = tmp_path / "disk", tmp_path / "run"
         target.mkdir()
         values = configs.values(disk=warm_disk(target, operations="read"))
@@ -522,15 +525,14 @@ class TestTwoRunsAtOnce:
             (target / f".iobench-probe-{name}" / "write-of-a-killed-trial").touch()
         done = measured(values, folder, resume=True)
         assert (done.exit_code, done.result.run_id) == (0, run_id)
-        assert [path.name for path in target.iterdir()] == [
-            ".iobench-probe-20200101T000000Z-01234567"
-        ]
+        names = [path.name for path in target.iterdir()]
+        assert names == [".iobench-probe-20200101T000000Z-01234567"]
         assert measured(values, tmp_path / "another").result.run_id != run_id
 
     def test_a_run_of_an_older_version_gets_a_run_id(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """When it goes on; one that was changed by hand, which might name any folder, does not."""
+        """A missing run_id is made when the run is resumed; an edited one is refused."""
         values, folder = configs.values(loaders=NULL), tmp_path / "run"
         measured(values, folder)
         saved = json.loads((folder / "result.json").read_text())
@@ -543,10 +545,10 @@ class TestTwoRunsAtOnce:
 
 
 class TestBadPlaces:
-    """What trials need cannot be had; what needs nothing is measured all the same."""
+    """Trials whose data or storage is not available fail, and other trials are measured."""
 
     def test_a_folder_that_may_not_be_written(self, configs: Configs) -> None:
-        """It is there, and refuses: the request is wrong, nothing is measured."""
+        """A run whose folder refuses to be written is a wrong request."""
         with pytest.raises(ConfigError, match="cannot write in /proc/self") as caught:
             measured(configs.values(loaders=NULL), Path("/proc/self"))
         assert caught.value.exit_code == 2
@@ -554,7 +556,7 @@ class TestBadPlaces:
     def test_an_error_of_a_library_is_one_trials_own(
         self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whatever making the data raises, what needs none is measured."""
+        """Any error of the data fails their trials, and trials without data are measured."""
 
         def broken(self: object, name: str) -> None:
             raise LookupError(f"nobody knows {name}")
@@ -569,7 +571,7 @@ class TestBadPlaces:
     def test_a_process_that_cannot_be_started(
         self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """One failed fork fails one trial; the next one is measured, and --resume does the rest."""
+        """A failed fork fails one trial; the next one is measured, and resuming does the rest."""
         popen = subprocess.Popen
 
         def first_fails(*settings: Any, **options: Any) -> Any:
@@ -591,7 +593,7 @@ class TestBadPlaces:
         assert measured(values, tmp_path / "run", resume=True).exit_code == 0
 
     def test_data_that_cannot_be_made(self, configs: Configs, tmp_path: Path) -> None:
-        """Their folder is a file: each trial of them fails with the reason, once tried."""
+        """Trials fail with the reason if the folder of their data cannot be made."""
         wall = tmp_path / "wall"
         wall.touch()
         values = configs.values(loaders=loaders("raw", "null"), repeats=2)
@@ -603,7 +605,7 @@ class TestBadPlaces:
         assert "Not a directory" in trials["raw"].reason
 
     def test_shards_that_are_not_there(self, configs: Configs, tmp_path: Path) -> None:
-        """The place is named, and nothing is begun; a run that reads none of them goes on."""
+        """The run is refused with the location, unless no trial reads the shards."""
         values = configs.values(loaders=loaders("raw", "null"))
         values["data"] = {**values["data"], "shards": str(tmp_path / "nowhere")}
         with pytest.raises(ConfigError, match=r"data\.shards: .*nowhere"):
@@ -614,20 +616,12 @@ class TestBadPlaces:
     def test_a_store_that_answers_503(
         self, configs: Configs, bucket: str, s3_server: MotoServer, tmp_path: Path
     ) -> None:
-        """Each trial fails for itself, the rest is measured, and a line tells what may be left."""
+        """Each trial on the store fails, the rest is measured, and a note says what may be left."""
         rules = [Rule(Match(), Status(503, "SlowDown", "Please reduce your request rate."))]
         stream = io.StringIO()
         with FaultProxy(s3_server.url, rules=rules) as proxy:
             target = {"uri": f"s3://{bucket}/p", "store": {"endpoint_url": proxy.url}}
-            store = {
-                "targets": [target],
-                "clients": "boto3",
-                "operations": "get",
-                "object_bytes": 1000,
-                "connections": 1,
-                "at_object_bytes": 1000,
-                "at_connections": 1,
-            }
+            store = {**SMALL_OBJECTS, "targets": [target]}
             values = configs.values(repeats=2, object_store=store, loaders=NULL)
             done = measured(values, tmp_path / "run", stream)
         assert done.exit_code == 1
@@ -636,21 +630,17 @@ class TestBadPlaces:
         assert reasons == {f"{message}: {OVERLOADED}"}
         assert [t.status for t in done.result.trials] == ["failed", "failed", "done", "done"]
         prefix = f"s3://{bucket}/p/iobench-probe/{done.result.run_id}/"
-        left = f"objects may be left below {prefix}: {message}"
-        assert left in stream.getvalue().splitlines()
+        note = f"objects may be left below {prefix}: {message}"
+        assert note in stream.getvalue().splitlines()
 
     def test_a_bucket_that_is_not_there(
         self, configs: Configs, tmp_path: Path, s3_server: MotoServer, bucket: str
     ) -> None:
-        """Copies cannot go there: failed, with the bucket's name."""
+        """Trials fail with the bucket's name if copies cannot go there."""
         values = configs.values(loaders=loaders("raw", data=["shards@s3"]) + NULL)
-        values["data"] = {
-            **values["data"],
-            "bucket": {
-                "uri": f"s3://{bucket}-missing/x",
-                "store": {"endpoint_url": s3_server.url, "max_attempts": 1},
-            },
-        }
+        store = {"endpoint_url": s3_server.url, "max_attempts": 1}
+        missing = {"uri": f"s3://{bucket}-missing/x", "store": store}
+        values["data"] = {**values["data"], "bucket": missing}
         done = measured(values, tmp_path / "run")
         assert done.exit_code == 1
         trials = by_loader(done.result.trials)
@@ -660,18 +650,12 @@ class TestBadPlaces:
     def test_shards_on_a_store_are_copied_in_the_format_that_is_read(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """RecordIO stays where it is if all trials read TFRecord."""
+        """RecordIO is not copied if all trials read TFRecord."""
         shards = tmp_path / "shards"
         draw_tree(tmp_path / "photos", images=20, classes=2, seed=0)
-        dataprep.shard(
-            dataprep.ShardConfig.model_validate(
-                {
-                    "source": str(tmp_path / "photos"),
-                    "output": str(shards),
-                    "format": ("tfrecord", "recordio"),
-                }
-            )
-        )
+        config: dict[str, Any] = {"source": str(tmp_path / "photos"), "output": str(shards)}
+        config["format"] = ("tfrecord", "recordio")
+        dataprep.shard(dataprep.ShardConfig.model_validate(config))
         objects = MemoryS3()
         objects.fill("bucket", shards)
         with signed_in(), FaultProxy(objects.answer) as proxy:
@@ -692,7 +676,7 @@ class TestBadPlaces:
         assert "/recordio/train-00000" not in paths
 
     def test_an_own_server_holds_copies(self, configs: Configs, tmp_path: Path) -> None:
-        """``local``: started for the run, with credentials of its own, gone with it."""
+        """A server is started for the run, with credentials of its own."""
         values = configs.values(loaders=loaders("raw", data=["shards@s3", "files@s3"]))
         done = measured(values, tmp_path / "run")
         assert [trial.status for trial in done.result.trials] == ["done", "done"], done.counts
@@ -700,8 +684,10 @@ class TestBadPlaces:
 
 
 class TestTraining:
+    """Training loops on an emulated device."""
+
     def test_a_paced_loop_end_to_end(self, configs: Configs, tmp_path: Path) -> None:
-        """Every input of a group is measured, its steps kept, and the verdict is of it."""
+        """Every input is measured with its steps, and the verdict is about the loop."""
         group = {
             "group": "paced & raw",
             "consumer": "paced",
@@ -721,19 +707,19 @@ class TestTraining:
         assert "the emulated device can consume" in done.result.summary["verdict"]
         series = pd.read_parquet(tmp_path / "run" / "series.parquet")
         assert set(series["trial"]) == {trial.id for trial in done.result.trials}
-        assert list(series.columns) == [
-            *("trial", "step", "step_end_s", "wait_s", "compute_s", "time_s", "epoch")
-        ]
+        columns = ["trial", "step", "step_end_s", "wait_s", "compute_s", "time_s", "epoch"]
+        assert list(series.columns) == columns
         # 40 images are too few for a steady state, so that at least three whole epochs count.
         steps = series.groupby("trial").size()
-        assert {steps[t.id] for t in done.result.trials if t.params["input"] == "synthetic"} == {8}
+        resident = [t.id for t in done.result.trials if t.params["input"] == "synthetic"]
+        assert [steps[trial_id] for trial_id in resident] == [8]
         epochs = series.groupby(["trial", "epoch"]).size()
         assert len(epochs) == 2 * 3
         assert set(epochs) == {10}
         assert "paced &amp; raw" in (tmp_path / "run" / "report.html").read_text()
 
     def test_too_few_images_fail_with_what_to_do(self, configs: Configs, tmp_path: Path) -> None:
-        """40 images are no batch of 64."""
+        """The reason says how to get a full batch if there are fewer images."""
         group = {"consumer": "paced", "images_per_s": 2000, "loader": "raw", "batch_size": 64}
         done = measured(configs.values(training=[group], loaders=NULL), tmp_path / "run")
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
@@ -744,7 +730,7 @@ class TestTraining:
 def test_targets_are_described_where_they_are(
     configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``~`` is the home, as it is for trials; a target may be called ``data``."""
+    """``~`` is the home as for trials, and a target may be called ``data``."""
     monkeypatch.setenv("HOME", "/proc/self")
     disk = {"targets": [{"label": "home", "path": "~"}, {"label": "data", "path": "/proc"}]}
     config = BenchConfig.model_validate(configs.values(disk=disk))
@@ -756,12 +742,11 @@ def test_targets_are_described_where_they_are(
 def test_a_clock_that_is_set_back_breaks_no_duration(
     configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An hour back at every look: when is wrong then, how long is not."""
+    """If the clock goes back an hour at every look, durations are still right."""
     hours = iter(range(1000, 0, -1))
     monkeypatch.setattr("iobench.runner.trial_runner.time.time", lambda: next(hours) * 3600.0)
-    (trial, other) = measured(
-        configs.values(loaders=loaders("null", "mock")), tmp_path / "run"
-    ).result.trials
+    values = configs.values(loaders=loaders("null", "mock"))
+    trial, other = measured(values, tmp_path / "run").result.trials
     assert abs(other.started_s - trial.started_s) >= 3600
     assert 0 < trial.seconds < 600
     assert 0 < other.seconds < 600
@@ -771,7 +756,7 @@ def test_a_clock_that_is_set_back_breaks_no_duration(
 def test_stores_are_described_as_their_endpoints_are(
     configs: Configs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run's own server, one that is named, and Amazon's where nothing is said."""
+    """The stores are the run's own server, one with an endpoint, and Amazon's by default."""
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     options = {"endpoint_url": "http://store-of-jane:9000"}
@@ -780,9 +765,8 @@ def test_stores_are_described_as_their_endpoints_are(
         {"label": "lab", "uri": "s3://bucket-of-jane", "store": options},
         {"label": "cloud", "uri": "s3://bucket-of-jane/prefix"},
     ]
-    values = configs.values(
-        object_store={"targets": targets}, loaders=loaders("raw", data="shards@s3")
-    )
+    grid = loaders("raw", data="shards@s3")
+    values = configs.values(object_store={"targets": targets}, loaders=grid)
     config = BenchConfig.model_validate(values)
     environment = run.new_result(config, trials(config)).environment["stores"]
     kinds = {label: store["kind"] for label, store in environment.items()}
@@ -798,7 +782,7 @@ def test_stores_are_described_as_their_endpoints_are(
 def test_data_that_lie_on_a_store_are_described_where_they_lie(
     configs: Configs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bucket for copies is not described: no network is before the run's own server."""
+    """The store of the data is described, and not the one for copies."""
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     values = configs.values(loaders=loaders("raw", data="shards@s3"))
@@ -812,9 +796,9 @@ def test_data_that_lie_on_a_store_are_described_where_they_lie(
 def test_nobody_is_named_in_a_whole_result(
     configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planted credentials, users and hosts are nowhere in what a run writes.
+    """The files of a run have no credentials, users or hosts of the environment.
 
-    The config is kept as it was given, for it is what the run can be done again with.
+    The config is kept as it was given, so that the run can be repeated.
     """
     planted = {
         "USER": "jane-planted",
@@ -837,14 +821,14 @@ def test_nobody_is_named_in_a_whole_result(
     own = {str(Path.home()), socket.gethostname(), str(tmp_path)} - {"/"}
     text = json.dumps(content)
     assert [name for name in planted.values() if name in text] == []
-    # Words alone: a host may be called as a word in some sentence is.
+    # Only separate words are compared: a host's name may also be a part of another word.
     assert not own & set(re.split(r"[\s\",:;()\[\]{}]+", text))
     page = (folder / "report.html").read_text()
     assert [name for name in planted.values() if name in page] == []
 
 
 def test_environment_is_kept_without_names(mixed: Mixed) -> None:
-    """What the figures depend on stands beside them."""
+    """The result has the environment on which its figures depend."""
     content = json.loads((mixed.run.folder / "result.json").read_bytes())
     assert content["environment"]["targets"]["data"]["file_system"] != "unknown"
     assert content["environment"]["memory_bytes"] > 0
@@ -852,17 +836,17 @@ def test_environment_is_kept_without_names(mixed: Mixed) -> None:
 
 
 class TestDownloads:
-    """Trials of access ``file``: whatever comes of them, the copy is gone."""
+    """Trials with access ``file`` remove their copy, however they end."""
 
     def values(self, configs: Configs, name: str = "raw", **settings: Any) -> dict[str, Any]:
-        """One that reads a copy of what lies on the run's own S3 server."""
+        """Return a config whose loader reads a copy of data on the run's own S3 server."""
         changes = {"data": "shards@s3", "access": "file", "batch_size": 4, **settings}
         return configs.values(loaders=loaders(name, **changes))
 
     def test_the_copy_is_gone_when_the_trial_is_done(
         self, configs: Configs, tmp_path: Path
     ) -> None:
-        """The report has the table of modes."""
+        """The copy is removed, and the report has the table of access modes."""
         done = measured(self.values(configs, epochs=2), tmp_path / "run")
         (trial,) = done.result.trials
         assert trial.status == "done", trial.reason
@@ -876,15 +860,13 @@ class TestDownloads:
     def test_the_copy_is_gone_when_the_trial_has_failed(
         self, third_party: ThirdParty, configs: Configs, tmp_path: Path, name: str, message: str
     ) -> None:
-        """In good order, or without a word; it was there before."""
+        """The copy is removed after an error and after a kill."""
         done = measured(self.values(configs, f"odd-{name}"), tmp_path / "run")
         (trial,) = done.result.trials
         assert trial.status == "failed"
         assert message in trial.reason
-        assert (third_party.folder / "copied").read_text().split("/")[-2:] == [
-            ".scratch",
-            "download",
-        ]
+        copy = Path((third_party.folder / "copied").read_text())
+        assert copy.parts[-2:] == (".scratch", "download")
         assert not (tmp_path / "run" / ".scratch").exists()
 
     def test_the_copy_is_gone_after_an_interrupt(
@@ -893,7 +875,7 @@ class TestDownloads:
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Ctrl-C reaches the process that waits, while the trial reads its copy."""
+        """Ctrl-C while the trial reads its copy ends the run and removes the copy."""
 
         def interrupted(self: Lines, done: float, unit: str) -> None:
             assert (tmp_path / "run" / ".scratch" / "download" / "labels.json").exists()

@@ -1,4 +1,4 @@
-"""RUN_DIR: each file whole or as it was, whatever it is that stops a run."""
+"""The folder of a run: each file is whole or as it was before, whatever stops the run."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ RUN = "20261121T120000Z-0123abcd"
 SERIES = {"step_end_s": [1.0, 2.0], "wait_s": [0.5, 0.5], "compute_s": [0.25, 0.25]}
 
 
-def begun(config: BenchConfig = CONFIG) -> Result:
-    """A run without a trial."""
+def new_run(config: BenchConfig = CONFIG) -> Result:
+    """Return the result of a run without trials."""
     content = config.model_dump(mode="json")
     return Result("small", "2026-11-21T12:00:00+00:00", {}, content, run_id=RUN, rates=STEADY_STATE)
 
 
 def trial(name: str = "a", **metrics: Any) -> Trial:
-    """A loader trial that is done."""
+    """Return a completed trial of a loader."""
     params = {"loader": name, "data": "", "cache": "warm", "workers": 0, "batch_size": 1}
     metrics = {"samples_per_s": 5.0, **metrics}
     return Trial(f"loader/{name}/0", "loader", params, 0, "done", metrics)
@@ -59,89 +59,91 @@ def trial(name: str = "a", **metrics: Any) -> Trial:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Path:
-    """An empty run's."""
+    """Return the folder of a run without trials."""
     directory = tmp_path / "a" / "b"
     directory.mkdir(parents=True)
-    assert open_run(directory, CONFIG, begun().environment, resume=False) is None
+    assert open_run(directory, CONFIG, new_run().environment, resume=False) is None
     return directory
 
 
 class TestOpen:
+    """Opening the folder of a new or of a resumed run."""
+
     def test_a_new_run_keeps_its_config(self, opened: Path) -> None:
         """The stored file is the config as ``load`` reads it."""
         assert load(opened / "config.yaml", {}) == CONFIG
 
     def test_resume_gives_the_result(self, opened: Path) -> None:
-        """The result is the one that was saved."""
-        saved = begun().with_trial(trial())
+        """A resumed run gets the result that was saved."""
+        saved = new_run().with_trial(trial())
         begin_log(opened, saved)
-        assert open_run(opened, CONFIG, begun().environment, resume=True) == saved
+        assert open_run(opened, CONFIG, new_run().environment, resume=True) == saved
 
     def test_rates_of_the_former_rule_are_not_continued(self, opened: Path) -> None:
         """A run of an earlier version cannot be resumed, since its rates mean something else."""
-        begin_log(opened, replace(begun().with_trial(trial()), rates=""))
+        begin_log(opened, replace(new_run().with_trial(trial()), rates=""))
         with pytest.raises(RunConflict, match="rates of an earlier version"):
-            open_run(opened, CONFIG, begun().environment, resume=True)
+            open_run(opened, CONFIG, new_run().environment, resume=True)
 
     def test_a_damaged_result_is_refused_before_anything_is_measured(self, opened: Path) -> None:
-        """Its summary would fail hours later."""
-        saved = begun().with_trial(replace(trial(), params={**trial().params, "workers": [[]]}))
+        """A damaged trial is an error at once, since the summary would fail hours later."""
+        saved = new_run().with_trial(replace(trial(), params={**trial().params, "workers": [[]]}))
         begin_log(opened, saved)
         with pytest.raises(ResultError, match=re.escape(str(opened))):
-            open_run(opened, CONFIG, begun().environment, resume=True)
+            open_run(opened, CONFIG, new_run().environment, resume=True)
 
     def test_a_damaged_environment_is_no_crash(self, opened: Path) -> None:
-        """A run with a damaged environment is resumed."""
-        begin_log(opened, replace(begun(), environment={"targets": ["x"]}))
+        """A damaged environment is an error that names the folder."""
+        begin_log(opened, replace(new_run(), environment={"targets": ["x"]}))
         with pytest.raises(ResultError, match=re.escape(str(opened))):
             open_run(opened, CONFIG, {"targets": {}}, resume=True)
 
     def test_conflicts_name_what_differs(self, opened: Path) -> None:
-        """The dotted keys, whatever --resume says."""
-        begin_log(opened, begun())
+        """The error has the dotted keys that differ, with and without ``--resume``."""
+        begin_log(opened, new_run())
         other = load(None, {"repeats": 2, "data.images": 50})
         for resume in (True, False):
             with pytest.raises(RunConflict, match=r"data\.images, name, repeats differ"):
-                open_run(opened, other, begun().environment, resume=resume)
+                open_run(opened, other, new_run().environment, resume=resume)
 
     def test_a_run_is_continued_on_as_many_hosts(self, opened: Path) -> None:
-        """Figures of other numbers of hosts are not those of one point."""
-        begin_log(opened, replace(begun(), hosts=[HostFacts(0), HostFacts(1), HostFacts(2)]))
+        """A run is resumed on the same number of hosts only."""
+        begin_log(opened, replace(new_run(), hosts=[HostFacts(0), HostFacts(1), HostFacts(2)]))
         with pytest.raises(RunConflict, match="holds a run on 3 hosts, but this run is on 1"):
-            open_run(opened, CONFIG, begun().environment, resume=True)
-        assert open_run(opened, CONFIG, begun().environment, resume=True, hosts=3) is not None
+            open_run(opened, CONFIG, new_run().environment, resume=True)
+        assert open_run(opened, CONFIG, new_run().environment, resume=True, hosts=3) is not None
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
-        """Is a wrong request."""
+        """A folder that cannot be made is a wrong request."""
         (tmp_path / "file").touch()
         with pytest.raises(ConfigError, match="cannot write in"):
             run_lock(tmp_path / "file" / "run").__enter__()
 
 
 class TestLog:
-    """A line for each trial, at once, so that it survives what kills the run."""
+    """Each trial is logged at once, so that it survives what kills the run."""
 
     def test_a_stopped_run_is_what_was_logged(self, opened: Path) -> None:
-        """Trials, steps and readings; also to a run that goes on, without those it repeats."""
+        """The log has trials, steps and readings; resuming drops those that are repeated."""
         readings: dict[str, list[float | None]] = {"time_s": [0, 0.5], "cpu.x": [None, math.nan]}
-        begin_log(opened, begun())
+        begin_log(opened, new_run())
         add_line(opened, trial_line(trial("a"), SERIES, readings))
         add_line(opened, trial_line(trial("b"), SERIES, {}))
-        assert read(opened) == replace(begun(), trials=(trial("a"), trial("b")))
+        assert read(opened) == replace(new_run(), trials=(trial("a"), trial("b")))
         series, samples = read_tables(opened)
         assert list(series["trial"]) == ["loader/a/0"] * 2 + ["loader/b/0"] * 2
         assert list(series["step"]) == [0, 1, 0, 1]
         assert list(series["wait_s"]) == [0.5] * 4
         assert list(samples["time_s"]) == [0.0, 0.5]
-        begin_log(opened, begun().with_trial(trial("b")))
+        begin_log(opened, new_run().with_trial(trial("b")))
         assert read(opened).trials == (trial("b"),)
         assert list(read_tables(opened)[0]["step"]) == [0, 1]
 
     def test_a_finished_run_goes_on(self, opened: Path) -> None:
-        """Also one of an earlier version, which has tables and no log."""
-        begin_log(opened, begun())
+        """A finished run is resumed with its tables, also one of a version without a log."""
+        begin_log(opened, new_run())
         add_line(opened, trial_line(trial(), SERIES, {"time_s": [0.5]}))
-        write_results(opened, begun().with_trial(trial()))
+        write_results(opened, new_run().with_trial(trial()))
         tables = read_tables(opened)
         (opened / LOG).unlink()
         begin_log(opened, read(opened))
@@ -150,41 +152,40 @@ class TestLog:
             pd.testing.assert_frame_equal(before, after)
 
     def test_a_trial_counts_as_it_came_out_last(self, opened: Path) -> None:
-        """It failed, and was done the next time."""
-        begin_log(opened, begun())
+        """A trial that failed and was then done counts as done."""
+        begin_log(opened, new_run())
         for status in ("failed", "done"):
             add_line(opened, trial_line(replace(trial(), status=status), SERIES, {}))
         assert [trial.status for trial in read(opened).trials] == ["done"]
         assert len(read_tables(opened)[0]) == 2
 
     def test_half_a_line_is_not_there(self, opened: Path) -> None:
-        """A run that was killed while it wrote; one that goes on writes behind the whole lines."""
-        begin_log(opened, begun())
-        line = trial_line(trial("whole"), SERIES, {})
-        add_line(opened, line)
+        """A line that a kill cut off is ignored, and a resumed run writes after the whole lines."""
+        begin_log(opened, new_run())
+        add_line(opened, trial_line(trial("first"), SERIES, {}))
         add_line(opened, trial_line(trial("half"), SERIES, {})[:-20])
-        assert [trial.id for trial in read(opened).trials] == ["loader/whole/0"]
+        assert [trial.id for trial in read(opened).trials] == ["loader/first/0"]
         begin_log(opened, read(opened))
         add_line(opened, trial_line(trial("next"), SERIES, {}))
         assert [trial.id for trial in read(opened).trials][1:] == ["loader/next/0"]
 
     def test_the_run_itself_may_change(self, opened: Path) -> None:
-        """What is learnt of its data while it runs."""
-        begin_log(opened, begun())
+        """The log may hold facts about the data that are found while the run lasts."""
+        begin_log(opened, new_run())
         add_line(opened, trial_line(trial(), {}, {}))
-        changed = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
+        changed = replace(new_run(), references={"fingerprints": {"shards@disk": "x"}})
         add_line(opened, run_line(changed))
         assert read(opened) == changed.with_trial(trial())
 
     @pytest.mark.parametrize("log", [b"", b"{}\n", b"[]\n", b"half\n", b'{"trial": 1}\n'])
     def test_no_log(self, opened: Path, log: bytes) -> None:
-        """Is told by its name."""
+        """The error names a file that is not a log."""
         (opened / LOG).write_bytes(log)
         with pytest.raises(ResultError, match=r"trials\.jsonl: not the (log|result) of a run"):
             read(opened)
 
     def test_a_full_disk(self, opened: Path) -> None:
-        """The error says which file."""
+        """The error says which file could not be written."""
         (opened / LOG).symlink_to("/dev/full")
         with pytest.raises(StoreError, match=r"trials\.jsonl: No space left on device"):
             add_line(opened, trial_line(trial(), SERIES, {}))
@@ -193,51 +194,52 @@ class TestLog:
         "name", ["result.json", "series.parquet", "samples.parquet", "spans.parquet"]
     )
     def test_files_are_whole_or_as_they_were(self, opened: Path, name: str) -> None:
-        """A disk that is full leaves what was saved before, and the error says which file."""
-        begin_log(opened, begun())
+        """A full disk leaves what was saved before, and the error says which file failed."""
+        begin_log(opened, new_run())
         add_line(opened, trial_line(trial(), SERIES, {"time_s": [0.0]}))
-        write_results(opened, begun().with_trial(trial()))
+        write_results(opened, new_run().with_trial(trial()))
         before = (opened / name).read_bytes()
         (opened / f"{name}.partial").symlink_to("/dev/full")
         with pytest.raises(StoreError, match=f"{name}: No space left on device"):
-            write_results(opened, begun())
+            write_results(opened, new_run())
         assert (opened / name).read_bytes() == before
 
 
+TARGET: dict[str, Any] = {
+    "file_system": "ext4",
+    "kind": "nvme",
+    "device": {"model": "SSD", "queue": {"read_ahead_kb": 128}},
+    "total_bytes": 10,
+    "free_bytes": 9,
+}
 HERE: dict[str, Any] = {
     "processor": "fast",
     "machine": {"vendor": "Amazon EC2", "instance_type": "m5.large"},
     "gpus": [{"name": "NVIDIA H200", "pcie.link.gen.max": "5", "pcie.link.gen.current": "5"}],
     "disks": [{"kind": "nvme", "count": 2}],
     "libraries": {"numpy": "2.4.1"},
-    "targets": {
-        "here": {
-            "file_system": "ext4",
-            "kind": "nvme",
-            "device": {"model": "SSD", "queue": {"read_ahead_kb": 128}},
-            "total_bytes": 10,
-            "free_bytes": 9,
-        }
-    },
+    "targets": {"here": TARGET},
 }
 
 
 def changed(changes: dict[str, Any], base: Any = HERE) -> dict[str, Any]:
-    """A copy with other values deep inside; ``...`` takes a key away."""
-    results: dict[str, Any] = copy.deepcopy(base)
+    """Return a copy with other values at these paths; ``...`` removes a key."""
+    environment: dict[str, Any] = copy.deepcopy(base)
     for path, value in changes.items():
         *above, last = path.split("/")
-        inner: Any = results
+        inner: Any = environment
         for key in above:
             inner = inner[int(key)] if isinstance(inner, list) else inner[key]
         if value is ...:
             del inner[last]
         else:
             inner[last] = value
-    return results
+    return environment
 
 
 class TestAnotherMachine:
+    """Resuming a run on another machine."""
+
     @pytest.mark.parametrize(
         "changes",
         [
@@ -250,17 +252,17 @@ class TestAnotherMachine:
         ],
         ids=["room", "other-disks", "resting-gpu", "no-answer", "older-version", "newer-version"],
     )
-    def test_what_passes_or_is_not_told_is_no_other_machine(
+    def test_changing_or_missing_facts_are_no_other_machine(
         self, opened: Path, changes: dict[str, Any]
     ) -> None:
-        """Room on a disk, a GPU that rests, a service that does not answer, an older version."""
-        begin_log(opened, replace(begun(), environment=HERE))
+        """Changing and missing facts do not make it another machine, such as free space."""
+        begin_log(opened, replace(new_run(), environment=HERE))
         assert open_run(opened, CONFIG, changed(changes), resume=True) is not None
-        begin_log(opened, replace(begun(), environment=changed(changes)))
+        begin_log(opened, replace(new_run(), environment=changed(changes)))
         assert open_run(opened, CONFIG, HERE, resume=True) is not None
 
     @pytest.mark.parametrize(
-        ("changes", "named"),
+        ("changes", "key"),
         [
             ({"processor": "slow"}, "processor"),
             ({"machine/instance_type": "m5.xlarge"}, "machine.instance_type"),
@@ -275,23 +277,24 @@ class TestAnotherMachine:
         ],
     )
     def test_figures_of_two_machines_have_no_median(
-        self, opened: Path, changes: dict[str, Any], named: str
+        self, opened: Path, changes: dict[str, Any], key: str
     ) -> None:
-        """What differs is named."""
-        begin_log(opened, replace(begun(), environment=HERE))
-        with pytest.raises(RunConflict, match=rf"\({re.escape(named)} differ\)"):
+        """The run is refused on another machine, and the error names the difference."""
+        begin_log(opened, replace(new_run(), environment=HERE))
+        with pytest.raises(RunConflict, match=rf"\({re.escape(key)} differ\)"):
             open_run(opened, CONFIG, changed(changes), resume=True)
 
 
 class TestFinish:
+    """The files that are written at the end of a run."""
+
     def test_rows_hold_what_columns_cannot(self, opened: Path) -> None:
-        """Lists, mappings, odd names and mixed types all have a place in the table."""
-        result = begun()
-        every: tuple[dict[str, Any], ...] = (
-            {"notes": ["a", "b"], "errors": {"503": 2}, "emulated": True, "x": 1},
-            {"notes": [], "errors": {}, "device": "\udcff", "x": 2.5},
-        )
-        for number, metrics in enumerate(every):
+        """The table takes lists, mappings, odd names and mixed types."""
+        result = new_run()
+        first: dict[str, Any]
+        first = {"notes": ["a", "b"], "errors": {"503": 2}, "emulated": True, "x": 1}
+        second: dict[str, Any] = {"notes": [], "errors": {}, "device": "\udcff", "x": 2.5}
+        for number, metrics in enumerate((first, second)):
             result = result.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
         write_results(opened, result)
         rows = pd.read_parquet(opened / "trials.parquet").set_index("id")
@@ -303,16 +306,16 @@ class TestFinish:
         assert read(opened).trials[1].reason == "\udcff"
 
     def test_a_run_without_a_trial_has_its_files(self, opened: Path) -> None:
-        """It has empty tables and a page."""
-        write_results(opened, begun())
+        """A run without trials has empty tables and a page."""
+        write_results(opened, new_run())
         for name in ("trials", "series"):
             assert len(pd.read_parquet(opened / f"{name}.parquet")) == 0
         assert b"</html>" in (opened / "report.html").read_bytes()
 
     def test_it_is_drawn_again_as_it_was(self, opened: Path) -> None:
-        """The page is drawn from files alone and leaves no trace in the others."""
-        result = begun().with_trial(trial("<script>"))
-        begin_log(opened, begun())
+        """The page is drawn from the files alone and does not change the others."""
+        result = new_run().with_trial(trial("<script>"))
+        begin_log(opened, new_run())
         add_line(opened, trial_line(result.trials[0], SERIES, {}))
         write_results(opened, summarised(result))
         before = {path.name: path.read_bytes() for path in opened.iterdir()}
@@ -321,15 +324,15 @@ class TestFinish:
         assert {path.name: path.read_bytes() for path in opened.iterdir()} == before
 
     def test_a_run_that_was_killed_has_a_verdict(self, opened: Path) -> None:
-        """Nobody was left to sum it up: what draws it does."""
-        begin_log(opened, begun().with_trial(trial("raw")))
+        """Drawing the page of a killed run computes its summary."""
+        begin_log(opened, new_run().with_trial(trial("raw")))
         redraw(opened)
         assert "Nothing could be measured" not in (opened / "report.html").read_text()
         assert "no verdict" not in (opened / "report.html").read_text()
 
     def test_half_a_table(self, opened: Path) -> None:
         """A damaged table of a run without a log is an error that names the file."""
-        write_results(opened, begun())
+        write_results(opened, new_run())
         (opened / "series.parquet").write_bytes(b"PAR1 half")
         with pytest.raises(ResultError, match=r"series\.parquet cannot be read"):
             redraw(opened)
@@ -337,7 +340,7 @@ class TestFinish:
 
 @pytest.mark.parametrize("function", [read, redraw])
 def test_no_run(tmp_path: Path, function: Callable[[Path], object]) -> None:
-    """The folder is named, and nothing is written into it."""
+    """The error names the folder, into which nothing is written."""
     with pytest.raises(ResultError, match="no run in"):
         function(tmp_path / "nowhere")
     with pytest.raises(ResultError, match="no run in"):
@@ -347,7 +350,7 @@ def test_no_run(tmp_path: Path, function: Callable[[Path], object]) -> None:
 
 @given(st.text(max_size=30))
 def test_default_folder_is_one_plain_name(name: str) -> None:
-    """Below reports/, whatever a run is called."""
+    """The folder has one plain name below ``reports/`` for any name of a run."""
     folder = default_folder(name)
     assert folder.parts[0] == "reports"
     assert len(folder.parts) == 2
@@ -366,7 +369,7 @@ class TestScratch:
     """A folder for what a trial leaves on a disk."""
 
     def test_it_is_empty_and_then_gone(self, tmp_path: Path) -> None:
-        """This holds even if an earlier process left a folder in its place."""
+        """The folder is empty at its begin even if an earlier process left one."""
         (tmp_path / ".scratch" / "download").mkdir(parents=True)
         with scratch_folder(tmp_path) as folder:
             assert folder.is_absolute()
@@ -379,7 +382,7 @@ class TestScratch:
     def test_it_is_gone_after_a_failure_too(
         self, tmp_path: Path, error: type[BaseException]
     ) -> None:
-        """It is removed after Ctrl-C as well."""
+        """The folder is removed after an error and after Ctrl-C."""
 
         def fail() -> None:
             with scratch_folder(tmp_path) as folder:
@@ -391,48 +394,47 @@ class TestScratch:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_run_that_was_killed_left_it_and_resume_removes_it(self, tmp_path: Path) -> None:
-        """Nobody else would."""
-        directory = tmp_path
-        open_run(directory, CONFIG, {}, resume=False)
-        begin_log(directory, begun())
+        """A resumed run removes the scratch folder of the killed one."""
+        open_run(tmp_path, CONFIG, {}, resume=False)
+        begin_log(tmp_path, new_run())
         (tmp_path / ".scratch").mkdir()
         (tmp_path / ".scratch" / "shard").touch()
         assert open_run(tmp_path, CONFIG, {}, resume=True) is not None
         assert not (tmp_path / ".scratch").exists()
 
-    def test_a_folder_that_cannot_be_made_is_said(self, tmp_path: Path) -> None:
-        """The error says where it was to be."""
+    def test_a_folder_that_cannot_be_made_is_an_error(self, tmp_path: Path) -> None:
+        """The error names the folder."""
         (tmp_path / ".scratch").touch()
         with pytest.raises(FileExistsError, match=r"\.scratch"):
             scratch_folder(tmp_path).__enter__()
 
 
 def test_a_second_is_kept_out_until_the_first_has_ended(tmp_path: Path) -> None:
-    """By its name, and with the exit code of a wrong request; no file is left."""
+    """The error has the folder and exit code 2, and no lock file is left."""
     folder = tmp_path / "a" / "run"
     with run_lock(folder):
         with pytest.raises(RunConflict, match=r"another run uses .*/a/run:") as caught:
             run_lock(folder).__enter__()
         with run_lock(tmp_path / "a" / "other"):
-            """Another folder is another run's."""
+            pass  # Another folder belongs to another run.
     assert caught.value.exit_code == 2
     with run_lock(folder):
         assert not list(folder.iterdir())
 
 
 def test_an_error_within_lets_go(tmp_path: Path) -> None:
-    """Whatever a run meets, it can be resumed."""
+    """An interrupt releases the lock, so that the run can be resumed."""
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt), run_lock(tmp_path):
             raise KeyboardInterrupt
 
 
 def test_no_locks_there_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some file systems of the network have none: runs go on without."""
+    """Runs work without a lock on file systems that have none."""
 
     def refused(descriptor: int, how: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refused)
     with run_lock(tmp_path), run_lock(tmp_path):
-        """Both."""
+        pass

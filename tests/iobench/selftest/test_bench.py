@@ -22,7 +22,6 @@ from iobench.cli.main import app
 from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
 from iobench.results.trial import Trial
-from iobench.selftest import delay_bench
 from iobench.selftest.delay_bench import DelayBench, bench, injected, measure_ladders
 from iobench.selftest.delays import INPUTS, RUNGS, Delays, Plan, cases
 from iobench.selftest.known_rates import NotRun
@@ -42,16 +41,16 @@ TINY = Plan(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DelayBench]:
-    """Data and a store for all tests of this module."""
+def delay_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DelayBench]:
+    """Yield data and a store for all tests of this module."""
     pytest.importorskip("torch")
-    with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as found:
-        yield found
+    with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as delay_bench:
+        yield delay_bench
 
 
-def per_sample(made: DelayBench, case: Delays) -> dict[str, float]:
-    """Measure the seconds per sample of every rung."""
-    trials = {rung: made.run(case, rung, 0) for rung in INPUTS}
+def per_sample(delay_bench: DelayBench, case: Delays) -> dict[str, float]:
+    """Return the seconds per sample of every rung."""
+    trials = {rung: delay_bench.run(case, rung, 0) for rung in INPUTS}
     return {rung: 1 / trial.metrics["samples_per_s"] for rung, trial in trials.items()}
 
 
@@ -63,53 +62,55 @@ def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None
     pytest.importorskip("torch")
     run = DelayBench.run
 
-    def mocked(made: DelayBench, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
+    def mocked(
+        delay_bench: DelayBench, case: Delays, source: str, repeat: int, **changed: Any
+    ) -> Trial:
         if changed:
             changed |= {"loader": "mock", "item_s": sum(case.values()) - case.get("copy", 0.0)}
-        return run(made, case, source, repeat, **changed)
+        return run(delay_bench, case, source, repeat, **changed)
 
     monkeypatch.setattr(DelayBench, "run", mocked)
-    found = injected(lambda note: None, Plan(rounds=2), VirtualClock())
-    assert found.ok
-    assert len(found.ladder) == 4 + 2 * 6
-    for row in found.ladder:
+    result = injected(lambda note: None, Plan(rounds=2), VirtualClock())
+    assert result.ok
+    assert len(result.ladder) == 4 + 2 * 6
+    for row in result.ladder:
         assert (row.error, row.stray) == pytest.approx((0, 0), abs=1e-6)
     names = ["device", *RUNGS, "copy and decode"]
-    assert [row.case for row in found.prefetch] == names
-    assert [row.error for row in found.prefetch] == pytest.approx([0] * len(names), abs=1e-6)
-    assert {row.slowest for row in found.prefetch} == {"workers", "copy and device"}
+    assert [row.case for row in result.prefetch] == names
+    assert [row.error for row in result.prefetch] == pytest.approx([0] * len(names), abs=1e-6)
+    assert {row.slowest for row in result.prefetch} == {"workers", "copy and device"}
 
 
 @settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(case=st.fixed_dictionaries(dict.fromkeys(RUNGS, st.floats(0, 5))))
-def test_parts_of_the_ladder_are_the_delays(made: DelayBench, case: Delays) -> None:
+def test_parts_of_the_ladder_are_the_delays(delay_bench: DelayBench, case: Delays) -> None:
     """A rung takes as long as the one above it plus its own delay."""
-    found = per_sample(made, case)
+    sample_s = per_sample(delay_bench, case)
     above_s = TINY.device_s / TINY.batch_size
     by_rung = {RUNGS[stage]: seconds for stage, seconds in case.items()}
     for rung in INPUTS:
         above_s += by_rung.get(rung, 0.0)
-        assert found[rung] == pytest.approx(above_s, rel=1e-6)
+        assert sample_s[rung] == pytest.approx(above_s, rel=1e-6)
 
 
 def test_a_delay_that_is_not_injected_is_not_found(
-    made: DelayBench, monkeypatch: pytest.MonkeyPatch
+    delay_bench: DelayBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the store does not wait, no delay is measured."""
-    monkeypatch.setattr(made.proxy, "sleep", lambda seconds: None)
-    found = per_sample(made, {"fetch": 0.150})
-    assert found["store"] == pytest.approx(found["warm"])
+    monkeypatch.setattr(delay_bench.proxy, "sleep", lambda seconds: None)
+    sample_s = per_sample(delay_bench, {"fetch": 0.150})
+    assert sample_s["store"] == pytest.approx(sample_s["warm"])
 
 
 def test_the_environment_stays_as_it_was(tmp_path: Path) -> None:
     """Credentials for the store are set only while it runs."""
     pytest.importorskip("torch")
     before = dict(os.environ)
-    with bench(TINY, VirtualClock(), tmp_path) as found:
+    with bench(TINY, VirtualClock(), tmp_path) as delay_bench:
         assert os.environ["AWS_ACCESS_KEY_ID"] == "testing"
-        found.run({}, "copy", 0)
+        delay_bench.run({}, "copy", 0)
     assert dict(os.environ) == before
 
 
@@ -125,11 +126,11 @@ class Slowing(VirtualClock):
 
 @pytest.mark.parametrize(("clock", "rounds"), [(VirtualClock(), 2), (Slowing(), 4)])
 def test_rounds_that_differ_are_followed_by_more(
-    made: DelayBench, clock: VirtualClock, rounds: int
+    delay_bench: DelayBench, clock: VirtualClock, rounds: int
 ) -> None:
     """Cases whose rounds differ get as many more rounds as the plan allows."""
     plan = replace(TINY, delays={"copy": 0.050}, more_rounds=2)
-    results = measure_ladders(replace(made, plan=plan, clock=clock), lambda note: None)
+    results = measure_ladders(replace(delay_bench, plan=plan, clock=clock), lambda note: None)
     repeats = [trial.repeat for trial in results["copy"].trials]
     assert repeats == [number for number in range(rounds) for _ in INPUTS]
 
@@ -140,17 +141,17 @@ def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -
     def missing(name: str) -> None:
         raise Unavailable(f"{name} is not installed")
 
-    monkeypatch.setattr(delay_bench, "need_framework", missing)
-    found = injected(pytest.fail, TINY, VirtualClock())
-    assert found.ok
-    assert found == selftest.Injected(not_run=[NotRun("delays", "torch is not installed")])
+    monkeypatch.setattr("iobench.selftest.delay_bench.need_framework", missing)
+    result = injected(pytest.fail, TINY, VirtualClock())
+    assert result.ok
+    assert result == selftest.Injected(not_run=[NotRun("delays", "torch is not installed")])
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows and verdicts as JSON, on a real clock; the exit code says whether all are right.
+    """Rows and verdicts are JSON, and the exit code says whether all are right.
 
-    Delays of a few milliseconds are lost in what a busy machine adds: which rows are right is
-    left open.
+    The clock is real. Delays of a few milliseconds are lost in what a busy machine adds: which
+    rows are right is left open.
     """
     pytest.importorskip("torch")
     monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
@@ -178,7 +179,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its exit code is 130."""
+    """The exit code is 130."""
 
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt

@@ -32,14 +32,15 @@ from iobench.trials.samples_in_flight import sample_flow
 
 DELAYS: Delays = {"copy": 0.04, "augment": 0.05, "decode": 0.064, "fetch": 0.125}
 WITHOUT = {rung: 0.001 * location for location, rung in enumerate(INPUTS[1:])}
-IDEAL = dict.fromkeys(INPUTS, 0.010)  # a device of 20 ms a batch, and no other work
+# The device takes 20 ms for a batch of two, and there is no other work.
+IDEAL = dict.fromkeys(INPUTS, 0.010)
 STAGES = tuple(RUNGS)
 seconds = st.floats(0.001, 1)
 delays_of_any_length = st.fixed_dictionaries(dict.fromkeys(STAGES, seconds))
 
 
 def rows(case: Delays, findings: Sequence[str], **changed: float) -> dict[Stage, Recovered]:
-    """Rows by stage, of a ladder with every delay on its rung, changed by ``changed``."""
+    """Return rows by stage: each delay is on its rung, and ``changed`` adds seconds to rungs."""
     parts = dict(WITHOUT)
     for stage, delay_s in case.items():
         parts[RUNGS[stage]] += delay_s
@@ -49,20 +50,20 @@ def rows(case: Delays, findings: Sequence[str], **changed: float) -> dict[Stage,
 
 
 def alone(stage: Stage, **changed: float) -> Recovered:
-    """The row of a stage that alone is slowed and is named."""
+    """Return the row of a stage that alone is slowed and is named."""
     return rows({stage: DELAYS[stage]}, [CODES[stage]], **changed)[stage]
 
 
 class TestCases:
     def test_nothing_each_stage_and_every_pair(self) -> None:
-        """Eleven cases, each with the delays of its own stages."""
-        found = cases(DELAYS)
-        assert [name_of(case) for case in found] == [
+        """There are eleven cases, each with the delays of its own stages."""
+        all_cases = cases(DELAYS)
+        assert [name_of(case) for case in all_cases] == [
             *("nothing", "copy", "augment", "decode", "fetch"),
             *("copy and augment", "copy and decode", "copy and fetch"),
             *("augment and decode", "augment and fetch", "decode and fetch"),
         ]
-        assert all(DELAYS.items() >= case.items() for case in found)
+        assert all(DELAYS.items() >= case.items() for case in all_cases)
 
     def test_rungs_are_the_ladders(self) -> None:
         """All rungs except ``cold`` are measured, and every stage has a rung."""
@@ -94,9 +95,9 @@ class TestRecovered:
     def test_a_tenth_is_the_limit(self, stage: Stage, rung: str, share: float) -> None:
         """The limit holds for the error on its own rung and for changes of other rungs."""
         row = alone(stage, **{rung: share * DELAYS[stage]})
-        found = row.error if rung == row.rung else row.stray
-        assert found == pytest.approx(share, abs=1e-9)
-        assert row.ok == (abs(found) <= 0.1)
+        error = row.error if rung == row.rung else row.stray
+        assert error == pytest.approx(share, abs=1e-9)
+        assert row.ok == (abs(error) <= 0.1)
         if rung != row.rung and abs(share) > 0.01:
             assert row.elsewhere.rung == rung
 
@@ -113,7 +114,9 @@ class TestRecovered:
             (["slow-store"], [False, True]),
         ],
     )
-    def test_of_a_pair_both_are_named(self, findings: Sequence[str], named: list[bool]) -> None:
+    def test_both_delays_of_a_pair_are_named(
+        self, findings: Sequence[str], named: list[bool]
+    ) -> None:
         """Each stage has a row, and the larger delay must be the primary finding."""
         both = rows({"copy": 0.04, "fetch": 0.125}, findings)
         assert [row.ok for row in both.values()] == named
@@ -126,8 +129,9 @@ class TestExpected:
         """Workers share the preparation; the training process copies and computes alone."""
         plan = Plan(batch_size=batch, workers=workers)
         slowest, found_s = expected_step(plan, case, 0.020, IDEAL)
+        prepared_s = case["fetch"] + case["decode"] + case["augment"]
         sides = {
-            "workers": batch * (case["fetch"] + case["decode"] + case["augment"]) / workers,
+            "workers": batch * prepared_s / workers,
             "copy and device": batch * case["copy"] + 0.020,
         }
         assert found_s == pytest.approx(max(sides.values()))
@@ -151,9 +155,14 @@ STEP = Prefetched("device", 2, "copy and device", 0.1, 0.1023, 0.023, True)
 FOUND = Injected({"synthetic": 0.01, "copy": 0.0101}, [FETCH], [STEP], 0.5)
 
 
-def said(delays: Injected) -> list[str]:
-    """Lines of the text."""
+def lines_of(delays: Injected) -> list[str]:
+    """Return the lines of the text."""
     return "\n".join(selftest.text(delays)).split("\n")
+
+
+def cells(line: str) -> list[str]:
+    """Return the cells of a line of a table."""
+    return [cell.strip() for cell in line.split("|")[1:-1]]
 
 
 class TestOutput:
@@ -183,27 +192,27 @@ class TestOutput:
 
     def test_tables(self) -> None:
         """Each table is aligned and has a heading."""
-        lines = said(FOUND)
+        lines = lines_of(FOUND)
         assert lines[1] == "delays without prefetch, and the rungs on which the ladder finds them:"
-        assert [cell.strip() for cell in lines[5].split("|")[1:-1]] == [
+        assert cells(lines[5]) == [
             *("fetch (and decode)", "store", "125.0", "125.00", "+0.0 %"),
             *("copy +0.0 %", "slow-store, primary", "yes"),
         ]
         assert len({len(line) for line in lines[3:6]}) == 1
         assert lines[7] == "without any delay, ms per sample: synthetic 10.00, copy 10.10"
         assert lines[9].startswith("delays with prefetch, 2 workers: ")
-        cells = [cell.strip() for cell in lines[13].split("|")[1:-1]]
-        assert cells == ["device", "copy and device", "100.0", "102.3", "+2.3 %", "yes"]
+        step = ["device", "copy and device", "100.0", "102.3", "+2.3 %", "yes"]
+        assert cells(lines[13]) == step
 
-    def test_what_was_not_named_says_what_was(self) -> None:
+    def test_an_unnamed_delay_shows_the_findings(self) -> None:
         """The line shows the findings instead."""
-        for findings, shown in (
+        for findings, named in (
             (["input-high", "slow-copy"], "input-high, slow-copy"),
             ([], "not"),
         ):
             row = replace(FETCH, named=False, ok=False, findings=findings)
-            line = said(Injected(ladder=[row]))[5]
-            assert f"not named: {shown}" in line
+            line = lines_of(Injected(ladder=[row]))[5]
+            assert f"not named: {named}" in line
             assert "WRONG" in line
 
     @pytest.mark.parametrize(
@@ -212,13 +221,15 @@ class TestOutput:
     def test_a_busy_machine_may_be_why(self, ok: bool, share: float, hinted: bool) -> None:
         """There is a hint only if a figure is wrong and other programs were busy."""
         delays = replace(FOUND, prefetch=[replace(STEP, ok=ok)], others_busy_share=share)
-        lines = said(delays)
-        assert f"other programs took {round(share * 100)} % of the processors meanwhile" in lines
+        percent = round(share * 100)
+        lines = lines_of(delays)
+        assert f"other programs took {percent} % of the processors meanwhile" in lines
         assert any("more --rounds" in line for line in lines) is hinted
 
     def test_json_rows(self) -> None:
         """Rows have the names that docs/selftest.md lists."""
-        assert asdict(FOUND)["ladder"][0] == {
+        row = asdict(FOUND)["ladder"][0]
+        assert row == {
             "case": "decode and fetch",
             "stage": "fetch",
             "rung": "store",

@@ -1,4 +1,4 @@
-"""Loaders behind a link whose bandwidth and latency are known."""
+"""Loaders behind a link of known bandwidth and latency get the rate of the link."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from iobench.servers.fault_proxy import FaultProxy, Match, RateLimit, Rule
 NO_LATENCY = Link(bytes_per_s=8e6)
 SAMPLE_BYTES = 240_000
 EPOCH_BYTES = 16_000_000
-"""What crosses the link in an epoch: more than the samples, since gaps are read too."""
+"""The link carries this in an epoch: it is more than the samples, since gaps are read too."""
 
 
 @pytest.fixture
 def store() -> Iterator[MemoryStore]:
-    """A store that has sent three epochs."""
+    """Yield a store that has sent three epochs."""
     location = Location("s3://selftest", "shards")
     proxy = FaultProxy("http://127.0.0.1:1")
     for _ in range(3):
@@ -35,16 +35,18 @@ def store() -> Iterator[MemoryStore]:
 
 
 def whole_epochs(samples_per_s: float) -> dict[str, Any]:
-    """Metrics of a trial of three whole epochs of 60 samples."""
+    """Return the metrics of a trial of three whole epochs of 60 samples."""
+    epoch = {"samples": 60, "seconds": 60 / samples_per_s}
+    mb_per_s = samples_per_s * SAMPLE_BYTES / 1e6
     return {
         "rate_rule": "epochs",
         "samples": 180,
         "samples_per_s": samples_per_s,
-        "mb_per_s": samples_per_s * SAMPLE_BYTES / 1e6,
+        "mb_per_s": mb_per_s,
         "first_batch_listing_s": 0.25,
         "first_batch_worker_start_s": 0.05,
         "first_batch_fetch_s": 2.1,
-        "epochs": [{"samples": 60, "seconds": 60 / samples_per_s}] * 3,
+        "epochs": [epoch] * 3,
     }
 
 
@@ -103,9 +105,9 @@ def test_without_torch_its_loader_is_not_run(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 class TestRaw:
-    """One reader on a virtual clock that only the link and its latency move."""
+    """One reader runs on a virtual clock that only the link and its latency move."""
 
-    # The proxy makes up for the first 10 ms of a pause: little beside half a second.
+    # The proxy makes up for the first 10 ms of a pause, which is little beside half a second.
     PLAN = LinkPlan(latency_s=0.5, raw_threads=0)
 
     @pytest.fixture(autouse=True)

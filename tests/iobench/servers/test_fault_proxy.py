@@ -1,4 +1,4 @@
-"""The fault proxy: requests without rules, each fault as a client sees it, and stopping."""
+"""The fault proxy forwards, disturbs requests by its rules, and stops."""
 
 from __future__ import annotations
 
@@ -47,6 +47,14 @@ class Received(NamedTuple):
     body: bytes
 
 
+SPECIAL = {
+    "/chunked": ({"Transfer-Encoding": "chunked"}, b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"),
+    "/until-close": ({"Connection": "close"}, CONTENT),
+    "/cut": ({"Content-Length": "10", "Connection": "close"}, b"abc"),
+}
+"""These paths have headers and a body of their own."""
+
+
 class Server(ThreadingHTTPServer):
     """A server that answers by the path and records requests."""
 
@@ -68,30 +76,26 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
         if self.path == "/early":
-            self.close_connection = True  # without reading the body
+            self.close_connection = True  # The body is not read.
         elif self.path != "/no-answer":
             received = Received(
                 self.requestline, list(self.headers.items()), self.rfile.read(length)
             )
             self.server.received.append(received)
-        match self.path:
-            case "/no-answer":
-                self.close_connection = True
-            case "/chunked":
-                self.answer({"Transfer-Encoding": "chunked"}, b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
-            case "/until-close":
-                self.answer({"Connection": "close"}, CONTENT)
-            case "/cut":
-                self.answer({"Content-Length": "10", "Connection": "close"}, b"abc")
-            case "/204" | "/304":
-                self.answer({}, b"", int(self.path[1:]))
-            case _:
-                headers = {"Content-Length": str(len(CONTENT)), "ETag": '"content"'}
-                self.answer(headers, b"" if self.command == "HEAD" else CONTENT)
+        if self.path == "/no-answer":
+            self.close_connection = True
+        elif self.path in ("/204", "/304"):
+            self.answer({}, b"", int(self.path[1:]))
+        elif self.path in SPECIAL:
+            self.answer(*SPECIAL[self.path])
+        else:
+            headers = {"Content-Length": str(len(CONTENT)), "ETag": '"content"'}
+            self.answer(headers, b"" if self.command == "HEAD" else CONTENT)
 
     do_HEAD = do_PUT = do_GET  # noqa: N815
 
     def answer(self, headers: dict[str, str], body: bytes, status: int = 200) -> None:
+        """Send a whole answer."""
         self.send_response_only(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -101,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that records requests."""
+    """Yield a server that records requests."""
     with Server() as running:
         threading.Thread(target=running.serve_forever, args=(0.02,)).start()
         yield running
@@ -110,14 +114,14 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def proxy(server: Server) -> Iterator[FaultProxy]:
-    """A proxy without rules in front of it."""
+    """Yield a proxy without rules in front of the server."""
     with FaultProxy(server.url) as running:
         yield running
 
 
 @pytest.fixture
 def client(proxy: FaultProxy) -> Iterator[http.client.HTTPConnection]:
-    """One connection to the proxy."""
+    """Yield one connection to the proxy."""
     with closing(http.client.HTTPConnection(urlsplit(proxy.url).netloc)) as connection:
         yield connection
 
@@ -379,7 +383,8 @@ class TestRules:
             Rule(Match("GET", "/a", times=1), Delay(0)),
             Rule(Match("GET", skip=1), Delay(0.0, "response")),
         ]
-        for _ in range(2):  # counts begin anew
+        for _ in range(2):
+            # New rules begin their counts anew.
             proxy.replace_rules(rules)
             for path in ("/b", "/a", "/a"):
                 ask(proxy, path=path)

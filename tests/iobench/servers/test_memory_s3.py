@@ -21,20 +21,20 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def objects() -> MemoryS3:
-    """An empty store."""
+    """Yield an empty store."""
     return MemoryS3()
 
 
 @pytest.fixture
 def url(objects: MemoryS3) -> Iterator[str]:
-    """The address of the store."""
+    """Yield the address of the store."""
     with signed_in(), FaultProxy(objects.answer) as proxy:
         yield proxy.url
 
 
 @pytest.fixture
 def store(url: str) -> S3Store:
-    """dataprep's store at that address."""
+    """Yield dataprep's store at that address."""
     return S3Store("s3://b/below", StoreOptions(endpoint_url=url))
 
 

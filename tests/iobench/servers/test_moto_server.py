@@ -1,4 +1,4 @@
-"""moto's server in a process of its own."""
+"""moto's server runs in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loaders and consumers that let time pass on a clock that stands still otherwise."""
+"""Loaders and consumers whose work advances a virtual clock."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Only:
         self._kind = kind
 
     def load(self, name: str) -> type:
-        """That class."""
+        """Return that class."""
         return self._kind
 
     def origin(self, name: str) -> str:
-        """This package."""
+        """Return no package, which stands for this one."""
         return ""
 
 
 class SlowLoader:
-    """``batches`` an epoch; opening takes ``START_S``, each batch ``WAIT_S``."""
+    """A loader that takes ``START_S`` to open and ``WAIT_S`` for each of ``batches`` batches."""
 
     framework: Framework = "none"
     reads: str | None = None
@@ -53,7 +53,7 @@ class SlowLoader:
         self.closed = False
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Batches of ``SAMPLES`` samples."""
+        """Yield batches of ``SAMPLES`` samples."""
         self.epochs.append(number)
         self.clock.sleep(self.restart_s if number else START_S)
         for index in range(self.batches):
@@ -62,23 +62,23 @@ class SlowLoader:
             yield Batch(None, None, self.last_samples if last else SAMPLES)
 
     def close(self) -> None:
-        """Remember."""
+        """Note that the loader is closed."""
         self.closed = True
 
 
 class TellingLoader(SlowLoader):
-    """Tells that opening was listing, and half of the first wait reading."""
+    """A loader whose start is listing, and half of whose first wait is fetching."""
 
     parts: FirstBatch | None = FirstBatch(listing_s=START_S, fetch_s=WAIT_S / 2)
 
     def first_batch(self) -> FirstBatch | None:
-        """Before it is closed."""
+        """Return the parts of the first batch, before the loader is closed."""
         assert not self.closed
         return self.parts
 
 
 class SlowConsumer:
-    """Hands each step over at once; the device is done ``STEP_S`` later, seen by ``finish``."""
+    """A consumer whose steps take ``STEP_S`` each."""
 
     framework: Framework = "none"
     emulated = False
@@ -94,16 +94,16 @@ class SlowConsumer:
         self.warm = False
 
     def synthetic(self) -> Batch:
-        """A batch of the configured size."""
+        """Return a batch of the configured size."""
         return Batch(None, None, self.settings.batch_size)
 
     def warm_up(self) -> None:
-        """Takes long, and is in no figure."""
+        """Take 100 s, which belong to no figure."""
         self.clock.sleep(100)
         self.warm = True
 
     def step(self, batch: Batch) -> None:
-        """Compute, now or later."""
+        """Compute a step now, or hand it over to the device."""
         assert self.warm
         self.steps += 1
         if self.asynchronous:
@@ -112,23 +112,23 @@ class SlowConsumer:
             self.clock.sleep(STEP_S)
 
     def finish(self) -> None:
-        """Wait for what was handed over."""
+        """Wait for the steps that were handed over."""
         self.clock.sleep(self.pending * STEP_S)
         self.pending = 0
 
     def compute_s(self) -> Sequence[float]:
-        """``STEP_S`` for each step."""
+        """Return ``STEP_S`` for each step."""
         return [STEP_S] * self.steps
 
 
 class AsynchronousConsumer(SlowConsumer):
-    """Its device computes behind the loop's back."""
+    """A consumer whose steps return at once, and are computed by ``finish``."""
 
     asynchronous = True
 
 
 def looped(batches: int, last_samples: int = SAMPLES) -> tuple[SlowLoader, VirtualClock]:
-    """A loader with so many batches an epoch, and its clock."""
+    """Return a loader with this number of batches in an epoch, and its clock."""
     clock = VirtualClock()
     loader = SlowLoader(None, LoaderSettings(batch_size=SAMPLES), clock)
     loader.batches, loader.last_samples = batches, last_samples
@@ -136,7 +136,7 @@ def looped(batches: int, last_samples: int = SAMPLES) -> tuple[SlowLoader, Virtu
 
 
 def warm(kind: type[SlowConsumer], clock: Clock) -> SlowConsumer:
-    """A consumer that is ready."""
+    """Return a consumer that has warmed up."""
     consumer = kind(ConsumerSettings(batch_size=SAMPLES), clock)
     consumer.warm_up()
     return consumer

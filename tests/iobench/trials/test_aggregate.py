@@ -1,4 +1,4 @@
-"""Several loops as one: epochs, ranks, processes."""
+"""Several loops are combined into one: those of epochs, of ranks and of processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from tests.iobench.trials.fakes import SAMPLES, STEP_S, WAIT_S, SlowConsumer, lo
 def loop(
     wait_s: Sequence[float], step_s: Sequence[float], compute_s: Sequence[float], **changes: Any
 ) -> LoopTimings:
-    """A loop of 10 samples a step, requested at 100 s, whose steps count from 110 s."""
+    """Return a loop of 10 samples a step, requested at 100 s, whose steps count from 110 s.
+
+    The lists have the seconds of each step.
+    """
     times = LoopTimings(
         requested_s=100.0,
         time_to_first_batch_s=2.0,
@@ -42,33 +45,20 @@ def loop(
 
 
 def assert_same(times: LoopTimings, other: LoopTimings) -> None:
-    """Both are equal, up to the last bits of sums."""
+    """Check that two loops have equal timings, up to rounding."""
     for field in fields(LoopTimings):
         expected = getattr(other, field.name)
         assert getattr(times, field.name) == pytest.approx(expected), field.name
 
 
 def test_steps_that_count_are_added_up() -> None:
-    """The first batch is that of the first epoch; steps that begin epochs keep their places."""
-    first = loop(
-        [2, 1], [3, 2], [1, 1], epoch_first_steps=(0,), arrived_samples=20, arrived_bytes=800
-    )
-    second = loop(
-        [4],
-        [5],
-        [1],
-        epoch_first_steps=(0,),
-        arrived_samples=10,
-        arrived_bytes=400,
-        dropped_samples=3,
-    )
-    total = combine_epochs([first, second])
-    assert (total.samples, total.all_samples, total.dropped_samples, total.seconds) == (
-        30,
-        50,
-        3,
-        10.0,
-    )
+    """The first batch is that of the first epoch, and steps that begin epochs keep their places."""
+    first = loop([2, 1], [3, 2], [1, 1], arrived_samples=20, arrived_bytes=800)
+    second = loop([4], [5], [1], arrived_samples=10, arrived_bytes=400, dropped_samples=3)
+    epochs = [replace(times, epoch_first_steps=(0,)) for times in (first, second)]
+    total = combine_epochs(epochs)
+    assert (total.samples, total.all_samples) == (30, 50)
+    assert (total.dropped_samples, total.seconds) == (3, 10.0)
     assert total.wait_s.tolist() == [2, 1, 4]
     assert total.epoch_first_steps == (0, 2)
     assert total.epoch_starts_s.tolist() == [2, 4]
@@ -80,7 +70,7 @@ def test_steps_that_count_are_added_up() -> None:
 
 
 def test_a_loop_that_does_not_count_has_no_balance() -> None:
-    """Nor have epochs of which one does not count."""
+    """Epochs have no balance, either, if one of them does not count."""
     times = loop([1], [1], [1])
     assert times.balance is None
     assert combine_epochs([times, replace(times, arrived_samples=10)]).balance is None
@@ -91,10 +81,10 @@ def test_rates_and_shares_lie_within_those_of_the_epochs(
     drawn: list[tuple[int, float]],
 ) -> None:
     """Epochs are weighted by their time."""
-    times = [
-        loop([step_s / 2] * steps, [step_s] * steps, [step_s / 2] * steps)
-        for steps, step_s in drawn
-    ]
+    times = []
+    for steps, step_s in drawn:
+        halves_s = [step_s / 2] * steps
+        times.append(loop(halves_s, [step_s] * steps, halves_s))
     total = combine_epochs(times)
     assert total.au_mlperf == pytest.approx(0.5)
     rates = [epoch.samples_per_s for epoch in times]
@@ -102,24 +92,18 @@ def test_rates_and_shares_lie_within_those_of_the_epochs(
     assert total.step_s.sum() == pytest.approx(total.seconds)
 
 
-# Three steps of 4 s each, in step; the slow rank is requested and begins a second later.
+# Two ranks take three steps of 4 s each. The slow one is requested and begins a second later.
 EVEN = loop([1, 1, 1], [4, 4, 4], [3, 3, 3], arrived_samples=30, arrived_bytes=900)
-SLOW = replace(
-    loop([1, 3, 2], [4, 4, 4], [3, 1, 2], arrived_samples=28, arrived_bytes=840),
-    requested_s=101.0,
-    begun_s=111.0,
-)
+SLOW = loop([1, 3, 2], [4, 4, 4], [3, 1, 2], arrived_samples=28, arrived_bytes=840)
+SLOW = replace(SLOW, requested_s=101.0, begun_s=111.0)
 
 
 def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
-    """From the first that begins to the last that ends; a step waits and computes as the last."""
+    """The loop runs from the first begin to the last end; each step takes the last rank's times."""
     total = combine_ranks([EVEN, SLOW])
     assert (total.samples, total.all_samples, total.seconds) == (60, 80, 13.0)
-    assert (total.requested_s, total.begun_s, total.time_to_first_batch_s) == (
-        100.0,
-        110.0,
-        3.0,
-    )
+    assert (total.requested_s, total.begun_s) == (100.0, 110.0)
+    assert total.time_to_first_batch_s == 3.0
     assert total.step_s.tolist() == [5.0, 4.0, 4.0]
     assert total.wait_s.tolist() == [1.0, 3.0, 2.0]
     assert total.compute_s.tolist() == [3.0, 1.0, 2.0]
@@ -128,7 +112,7 @@ def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
 
 
 def test_utilisation_is_the_mean_of_the_ranks() -> None:
-    """As DLIO has it; the slowest rank stands beside it."""
+    """DLIO does the same; the slowest rank stands beside the mean."""
     total = combine_ranks([EVEN, SLOW])
     assert EVEN.au_mlperf == 0.75
     assert SLOW.au_mlperf == 0.5
@@ -139,13 +123,13 @@ def test_utilisation_is_the_mean_of_the_ranks() -> None:
 
 
 def test_a_wait_is_no_longer_than_its_step() -> None:
-    """A rank that is ahead waits in the time of the step before, which costs nobody anything."""
+    """A rank that is ahead waits during the step before, which costs no time."""
     ahead = replace(EVEN, wait_s=np.array([6.0, 1.0, 1.0]))
     assert combine_ranks([ahead, EVEN]).wait_s.tolist() == [4.0, 1.0, 1.0]
 
 
 def test_one_rank_is_the_loop_itself() -> None:
-    """Its times come back the same from the JSON that a rank sends."""
+    """The times are the same after the rank has sent them as JSON."""
     loader, clock = looped(8)
     clock.sleep(1000)
     rule = FixedSteps(2, 6, SAMPLES)
@@ -160,7 +144,7 @@ def test_one_rank_is_the_loop_itself() -> None:
 
 
 def test_each_rank_has_its_means() -> None:
-    """Each has those of its own time, and the waits of the slowest beyond the mean are a share."""
+    """Means are over the rank's own time; the slowest rank's waits beyond the mean are a share."""
     metrics = dict(rank_metrics([[EVEN], [SLOW]], combine_ranks([EVEN, SLOW])))
     assert metrics.pop("rank_uneven_share") == pytest.approx((0 + 1 + 0.5) / 13)
     assert metrics == {
@@ -177,7 +161,7 @@ def test_each_rank_has_its_means() -> None:
 
 
 def test_nothing_took_any_time() -> None:
-    """On a clock that stood still no share is divided by 0."""
+    """No share is divided by 0 on a clock that stood still."""
     still = loop([0], [0], [0])
     total = combine_ranks([still, still])
     assert (total.au_mlperf, total.samples_per_s) == (0, 0)
@@ -185,7 +169,7 @@ def test_nothing_took_any_time() -> None:
 
 
 def test_ranks_that_compute_unevenly_still_compute() -> None:
-    """A rank that is held up makes the other wait in its next step: that is no want of data."""
+    """A wait for a slower rank is not a wait for data."""
     first = loop([0, 0, 0], [4, 4, 4], [2, 6, 4])
     second = loop([0.01, 0, 0.01], [4, 4, 4], [6, 2, 4])
     assert combine_ranks([first, second]).compute_s.tolist() == [4.0, 4.0, 4.0]
@@ -194,7 +178,7 @@ def test_ranks_that_compute_unevenly_still_compute() -> None:
 def process(
     requested_s: float, begun_s: float, steps: Sequence[float], samples: int = 10, **changes: Any
 ) -> list[LoopTimings]:
-    """The one epoch of a process, whose batches have so many samples."""
+    """Return the only epoch of a process with steps of these seconds."""
     times = LoopTimings(
         requested_s=requested_s,
         time_to_first_batch_s=begun_s / 2,
@@ -211,7 +195,7 @@ def process(
 
 
 def test_rates_of_processes_add_up() -> None:
-    """Two that take a batch of 10 in half a second and in one."""
+    """Batches of 10 in 0.5 s and in 1 s are 30 samples/s."""
     total, rates = combine_processes([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
     assert rates == pytest.approx([20.0, 10.0])
     assert total.samples_per_s == pytest.approx(30.0)
@@ -220,19 +204,19 @@ def test_rates_of_processes_add_up() -> None:
 
 
 def test_processes_keep_their_balance() -> None:
-    """What arrived is counted over the time that all have in common."""
+    """Arrived samples are counted over the time that all processes have in common."""
     counts = {"arrived_samples": 44, "arrived_bytes": 44_000}
-    total, _ = combine_processes(
-        [process(0, 0, [1.0] * 4, **counts), process(0, 1, [1.0] * 4, **counts)]
-    )
+    first = process(0, 0, [1.0] * 4, **counts)
+    second = process(0, 1, [1.0] * 4, **counts)
+    total, _ = combine_processes([first, second])
     assert total.seconds == 3.0
     assert total.samples == 60
     assert total.balance == pytest.approx(1.1)
     assert total.arrived_bytes == 1_000 * 66
 
 
-def test_what_one_did_alone_does_not_count() -> None:
-    """The first was faster until the second came, and after it had gone."""
+def test_only_the_time_of_both_processes_counts() -> None:
+    """Only the time in which both processes measured counts."""
     alone = process(0, 0, [0.1] * 10 + [1.0] * 4 + [0.1] * 10)
     beside = process(0.5, 0.5 + 0.5, [1.0] * 4)
     total, rates = combine_processes([alone, beside])
@@ -242,7 +226,7 @@ def test_what_one_did_alone_does_not_count() -> None:
 
 
 def test_the_time_between_epochs_counts_for_no_process() -> None:
-    """The steps of a process are where its epochs were, not one after the other."""
+    """The steps of a process are placed in its epochs, which have gaps between them."""
     (first,) = process(0, 0, [1.0] * 4)
     (second,) = process(0, 6, [1.0] * 4)
     _, rates = combine_processes([[first, second], process(0, 0, [1.0] * 10)])
@@ -250,7 +234,7 @@ def test_the_time_between_epochs_counts_for_no_process() -> None:
 
 
 def test_bursts_count_with_the_waits_between_them() -> None:
-    """Workers hand their batches over together: the short steps alone would be a rate of 2,000."""
+    """Workers hand their batches over together, so short steps alone would be too fast."""
     bursts = [0.995, 0.005] * 5
     _, rates = combine_processes([process(0, 0, bursts), process(0, 0.5, bursts)])
     assert rates == pytest.approx([20.0, 20.0], rel=0.12)
@@ -258,7 +242,7 @@ def test_bursts_count_with_the_waits_between_them() -> None:
 
 @pytest.mark.parametrize("begun_s", [5, 0.8])
 def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
-    """One had ended before the other counted, or was there for a small part."""
+    """The processes must measure together for most of the time."""
     with pytest.raises(TrialFailed, match="set more seconds"):
         combine_processes([process(0, 0, [0.1] * 10), process(0, begun_s, [0.1] * 10)])
 
@@ -268,7 +252,7 @@ def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
     step_s=st.floats(0.01, 0.5),
 )
 def test_steady_processes_keep_their_rates(begun: list[float], step_s: float) -> None:
-    """Whenever each began, as long as they overlap."""
+    """Rates do not depend on when each process began."""
     steps = round(8 / step_s)
     total, rates = combine_processes([process(0, begun_s, [step_s] * steps) for begun_s in begun])
     assert rates == pytest.approx([10 / step_s] * len(begun))

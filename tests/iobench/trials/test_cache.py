@@ -1,4 +1,4 @@
-"""The page cache around the epochs of a loop."""
+"""The page cache is prepared and judged for each epoch of a loop."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ REMOTE = Location("s3://bucket/out", "shards")
 
 
 class Memory:
-    """A page cache of one file, and what storage gave so far."""
+    """A page cache of one file, with the bytes that came from storage so far."""
 
     def __init__(self) -> None:
         self.resident, self.physical = 1.0, 0
         self.done: list[str] = []
 
     def evict(self, paths: object, drop: str = "when-needed") -> None:
-        """All of it."""
+        """Evict the whole file."""
         self.done.append(f"evict {drop}")
         self.resident = 0.0
 
     def warm(self, paths: object) -> None:
-        """All of it, which storage gives."""
+        """Read the whole file."""
         self.done.append("warm")
         self.read()
 
     def read(self, share: float = 1.0) -> None:
-        """By a loader."""
+        """Read a share of the file as a loader would."""
         self.physical += int(BYTES * max(0.0, share - self.resident))
         self.resident = max(share, self.resident)
 
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
-    """Every way to it replaced."""
+    """Return a simulated page cache, which replaces the real one."""
     fake_memory = Memory()
     monkeypatch.setattr(page_cache, "evict", fake_memory.evict)
     monkeypatch.setattr(page_cache, "warm", fake_memory.warm)
@@ -68,59 +68,58 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
 
 def cache(
     tmp_path: Path,
-    asked: str,
+    requested: str,
     *,
     every: bool = True,
     trial: LoaderTrial = TRIAL,
     location: Location | None = None,
 ) -> EpochCache:
-    """Over one file of ten samples, or a remote location."""
+    """Return the cache of epochs over a file of ten samples, or over a remote location."""
     (tmp_path / "shard").write_bytes(bytes(BYTES))
     files = () if location else (tmp_path / "shard",)
     location = location or Location(str(tmp_path), "shards")
-    return EpochCache(
-        trial, asked, location, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
-    )
+    data = DataSummary(SAMPLES, BYTES, 2, files)
+    return EpochCache(trial, requested, location, data, before_every_epoch=every)
 
 
 def epochs(of: EpochCache, memory: Memory, count: int = 3) -> list[tuple[str, str, float | None]]:
-    """What was asked of each, what it is called, and which share came from storage."""
-    actual = []
+    """Return the requested state, the label and the share from storage of each epoch."""
+    labels = []
     for _ in range(count):
         of.prepare()
         memory.read()
         cold = of.judge_epoch(SAMPLES)
         assert cold is not None
-        actual.append((cold.asked, cold.label, cold.physical_ratio))
-    return actual
+        labels.append((cold.asked, cold.label, cold.physical_ratio))
+    return labels
 
 
 def label(of: EpochCache) -> str:
-    """Of all epochs so far."""
+    """Return the label of all epochs so far."""
     verdict = of.verdict()
     assert verdict is not None
     return verdict.label
 
 
 @pytest.mark.parametrize(
-    ("read", "samples", "found"),
+    ("read", "samples", "expected"),
     [(1.0, 10, ("cold", 1.0)), (0.5, 10, ("warm", 0.5)), (0.5, 5, ("cold", 1.0))],
 )
 def test_cold_is_what_came_from_storage(
-    tmp_path: Path, memory: Memory, read: float, samples: int, found: tuple[str, float]
+    tmp_path: Path, memory: Memory, read: float, samples: int, expected: tuple[str, float]
 ) -> None:
-    """Physical bytes are held against those of the samples that were read."""
+    """Physical bytes are compared with those of the samples that were read."""
     of = cache(tmp_path, "cold")
     of.prepare()
     memory.read(read)
     cold = of.judge_epoch(samples)
     assert cold is not None
-    assert (cold.label, cold.physical_ratio) == found
+    assert (cold.label, cold.physical_ratio) == expected
     assert cold.resident_before == 0.0
 
 
 def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What libraries are read from storage is left out, except where data exceed the memory."""
+    """Libraries that are read from storage do not count unless the data exceed the memory."""
     for requested, ratio in (("cold", 1.0), ("warm", 0.0)):
         of = cache(tmp_path, requested)
         of.prepare()
@@ -139,20 +138,21 @@ def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.Mo
 
 
 def test_loops_in_other_processes_tell_their_bytes(tmp_path: Path, memory: Memory) -> None:
-    """Those of all ranks together are held against the samples of all; what is unknown stays so."""
+    """The bytes of all ranks are added, and the sum is unknown if one is."""
     of = cache(tmp_path, "cold")
     of.prepare()
     memory.resident = 1.0
-    actual = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
-    assert [entry and entry.physical_ratio for entry in actual] == [1.0, 0.5, None]
-    assert [entry and entry.label for entry in actual][:2] == ["cold", "warm"]
+    half = BYTES // 2
+    colds = [of.judge_epoch(10, counts) for counts in ([half, half], [half], [1, None])]
+    assert [cold and cold.physical_ratio for cold in colds] == [1.0, 0.5, None]
+    assert [cold and cold.label for cold in colds][:2] == ["cold", "warm"]
 
 
 @pytest.mark.parametrize(("access", "resident"), [("direct", None), ("file", True)])
 def test_a_store_is_left_alone(
     tmp_path: Path, memory: Memory, access: str, resident: bool | None
 ) -> None:
-    """Its cache cannot be seen; a copy of it on a disk may stay in memory."""
+    """The cache of a store is unknown; a copy of its data on a disk may stay in memory."""
     trial = TRIAL.model_copy(update={"access": access})
     of = cache(tmp_path, "store", trial=trial, location=REMOTE)
     assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
@@ -163,7 +163,7 @@ def test_a_store_is_left_alone(
 
 
 def test_every_epoch_begins_cold(tmp_path: Path, memory: Memory) -> None:
-    """Evicted before each, as told, with the bytes of that epoch alone."""
+    """Data are evicted before each epoch as requested, and only that epoch's bytes count."""
     of = cache(tmp_path, "cold", trial=TRIAL.model_copy(update={"drop_caches": "always"}))
     assert epochs(of, memory) == [("cold", "cold", 1.0)] * 3
     assert memory.done == ["evict always"] * 3
@@ -181,7 +181,7 @@ def test_workers_that_have_mapped_files_must_end(
     mapped: float | None,
     must_end: bool,
 ) -> None:
-    """``prepare`` says so if more than 1 % of the pages stayed, or if that is unknown."""
+    """``prepare`` requires it if more than 1 % of the pages stayed, or if that is unknown."""
     monkeypatch.setattr(page_cache, "residency", lambda paths: mapped)
     assert cache(tmp_path, "cold").prepare() == must_end
     assert not cache(tmp_path, "warm").prepare()
@@ -191,32 +191,30 @@ def test_workers_that_have_mapped_files_must_end(
 
 
 def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> None:
-    """The residencies are those that rank 0 has seen; bytes are those of all ranks."""
+    """The residency is that which rank 0 has seen, and bytes are those of all ranks."""
     of = cache(tmp_path, "cold")
     ranks = [
         [RankCacheEpoch(BYTES // 2, 0.0, 1.0), RankCacheEpoch(0, 1.0, 1.0)],
         [RankCacheEpoch(BYTES // 2, None, None), RankCacheEpoch(0, None, None)],
     ]
     of.judge_shared_epochs(shared_epochs(ranks, [SAMPLES, SAMPLES]))
-    assert [(cold.label, cold.resident_before) for cold in of.judged] == [
-        ("cold", 0.0),
-        ("warm", 1.0),
-    ]
+    judgements = [(cold.label, cold.resident_before) for cold in of.judged]
+    assert judgements == [("cold", 0.0), ("warm", 1.0)]
 
 
 class Turns:
-    """A barrier that notes when it is reached."""
+    """A barrier that notes each wait."""
 
     def __init__(self, done: list[str]) -> None:
         self._done = done
 
     def wait(self) -> None:
-        """Return at once."""
+        """Note the wait and return."""
         self._done.append("wait")
 
 
 def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory: Memory) -> None:
-    """Every rank counts its own bytes; rank 0 adds the residencies."""
+    """Each rank counts its own bytes, and rank 0 adds the residency."""
     shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
     for shared_cache in shared:
         memory.done.clear()
@@ -232,7 +230,7 @@ def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory:
 
 
 def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
-    """Later ones find what it left behind; what does not stay is cold again."""
+    """Later epochs find the pages of the first one, unless these do not stay."""
     of = cache(tmp_path, "cold", every=False)
     assert epochs(of, memory) == [("cold", "cold", 1.0), *[(NOT_PREPARED, "warm", 0.0)] * 2]
     assert memory.done == ["evict when-needed"]
@@ -249,7 +247,7 @@ def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
 
 
 def test_warm_epochs_are_filled_as_they_are_evicted(tmp_path: Path, memory: Memory) -> None:
-    """Before each, or before the first; one that lost its pages is not quite warm."""
+    """Pages are read before each epoch or before the first; an epoch that lost pages says so."""
     assert epochs(cache(tmp_path, "warm"), memory) == [("warm", "warm", 0.0)] * 3
     assert memory.done == ["warm"] * 3
     of = cache(tmp_path, "warm", every=False)
@@ -263,23 +261,23 @@ def test_warm_epochs_are_filled_as_they_are_evicted(tmp_path: Path, memory: Memo
 
 
 def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: Memory) -> None:
-    """Its rest as an epoch; without a rest nothing is added."""
+    """The rest of a trial is judged like an epoch."""
     of = cache(tmp_path, "cold", every=False)
     epochs(of, memory, 1)
     of.prepare()
-    actual = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
-    assert [entry and entry.label for entry in actual] == ["cold", FIRST_EPOCH_COLD]
+    colds = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
+    assert [cold and cold.label for cold in colds] == ["cold", FIRST_EPOCH_COLD]
 
 
 def test_a_trial_without_data_has_no_verdict() -> None:
-    """There is nothing to prepare."""
+    """A trial without data prepares nothing and has no label."""
     of = EpochCache(TRIAL, "warm", None, None, before_every_epoch=True)
     of.prepare()
     assert (of.judge_trial(10), of.evicts) == (None, False)
 
 
 def test_epochs_of_a_real_file(tmp_path: Path) -> None:
-    """The kernel's own counts: every epoch from storage, or the first alone."""
+    """By the kernel's counts, every epoch or the first one alone comes from storage."""
     path = tmp_path / "shard"
     path.write_bytes(os.urandom(4 * 2**20))
     if file_system(tmp_path) in IN_MEMORY or page_cache.residency([path]) is None:
@@ -287,9 +285,8 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
     data = DataSummary(SAMPLES, path.stat().st_size, 2, (path,))
     labels = {}
     for every in (True, False):
-        of = EpochCache(
-            TRIAL, "cold", Location(str(tmp_path), "shards"), data, before_every_epoch=every
-        )
+        location = Location(str(tmp_path), "shards")
+        of = EpochCache(TRIAL, "cold", location, data, before_every_epoch=every)
         colds = []
         for _ in range(2):
             of.prepare()
@@ -305,13 +302,13 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
 
 
 class Worker(NamedTuple):
-    """A process that has read so many bytes; one that has read none has ended."""
+    """A process that has read this number of bytes, or has ended if the number is 0."""
 
     read: int
     error: Exception | None = None
 
     def io_counters(self) -> SimpleNamespace:
-        """As psutil tells them."""
+        """Return the counters of the process as psutil does."""
         if self.error is not None:
             raise self.error
         if not self.read:
@@ -320,18 +317,18 @@ class Worker(NamedTuple):
 
 
 class Parent(Worker):
-    """A process whose workers are others at each look."""
+    """A process whose workers differ at each look."""
 
     looks: ClassVar[list[list[Worker]]]
 
     def children(self, recursive: bool) -> list[Worker]:
-        """Those of the next look."""
+        """Return the workers of the next look."""
         assert recursive
         return self.looks.pop(0)
 
 
 def test_living_workers_count_beside_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that ends meanwhile is counted once, by its parent: all is read again."""
+    """A worker that ends meanwhile is counted once, by its parent."""
     there = [Worker(20), Worker(3)]
     Parent.looks = [[Worker(0)], there, [Worker(20)], there, there]
     monkeypatch.setattr(psutil, "Process", lambda: Parent(100))
@@ -340,10 +337,10 @@ def test_living_workers_count_beside_their_parent(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("error", [psutil.AccessDenied(), RuntimeError("no fields"), OSError()])
-def test_what_may_not_be_read_is_not_known(
+def test_bytes_that_may_not_be_read_are_unknown(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """A hardened kernel refuses, or counts nothing."""
+    """The bytes are unknown if the kernel refuses or counts nothing."""
     Parent.looks = [[]]
     monkeypatch.setattr(psutil, "Process", lambda: Parent(100, error))
     assert physical_bytes() is None

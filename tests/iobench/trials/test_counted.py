@@ -1,4 +1,4 @@
-"""The rules by which steps count."""
+"""The rules by which the steps of a loop count."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from iobench.trials.window_rules import BoundedWindow, SteadyWindow
 @pytest.mark.parametrize(
     ("pattern", "workers", "round_samples", "max_in_flight"),
     [
-        # Sample by sample: a round is a batch of each worker.
+        # For loaders that read sample by sample, a round is a batch of each worker.
         (ReadPattern(4), 4, 40, 4 * 2 + 4 * 10 * 3),
         (ReadPattern(1), 0, 10, 2 + 10 * 3),
-        # Windows that are larger than batches: a round is all that workers request at once.
+        # If windows are larger than batches, a round is what all workers request at once.
         (ReadPattern(2, 64, 3), 2, 2 * 64 * 3, 2 * 64 * 4 + 2 * 10 * 3),
         (ReadPattern(2, 4, 2, 500), 2, 20, 2 * 4 * 3 + 2 * 500 + 2 * 10 * 3),
     ],
@@ -37,9 +37,9 @@ def test_a_round_is_the_larger_of_batches_and_windows(
 
 
 class Loop:
-    """A loop of one sample and one second a step.
+    """A loop whose steps have one sample and take one second.
 
-    ``ahead`` samples had arrived when the first batch came; then ``arriving`` arrive a step.
+    ``ahead`` samples have arrived when the first batch comes, and ``arriving`` arrive in each step.
     """
 
     def __init__(self, ahead: float = 0.0, arriving: float = 1.0) -> None:
@@ -48,7 +48,7 @@ class Loop:
         self._arrived = ahead + 1_000
 
     def arrived(self) -> ReadTotals:
-        """Those of an earlier epoch are among them."""
+        """Return what has arrived, with the samples of an earlier epoch."""
         return ReadTotals(int(self._arrived), int(self._arrived) * 40)
 
     def run(self, rule: SteadyWindow | BoundedWindow, most: int = 10_000) -> int:
@@ -65,7 +65,7 @@ class Loop:
 def steady(
     loop: Loop, least: Minimum | None = None, give_up_s: float = math.inf, *, ahead: int = 0
 ) -> SteadyWindow:
-    """The rule for a loop whose rounds have 5 samples, of which ``ahead`` come before the first."""
+    """Return the rule for a loop with rounds of 5 samples."""
     earlier = [ReadTotals(1_000, 40_000)]
     rule = SteadyWindow(
         lambda: earlier.pop() if earlier else loop.arrived(),
@@ -102,7 +102,7 @@ def test_a_loop_that_only_empties_memory_has_no_rate() -> None:
 
 
 def test_a_better_balance_is_waited_for() -> None:
-    """A difference of 4 % is taken after ten more rounds."""
+    """A difference of 4 % is accepted after ten more rounds."""
     loop = Loop(arriving=1.04)
     rule = steady(loop)
     assert loop.run(rule) == 1 + 5 * (MIN_ROUNDS + 10)
@@ -111,7 +111,7 @@ def test_a_better_balance_is_waited_for() -> None:
 
 
 def test_a_rate_that_is_known_is_kept_when_time_is_up() -> None:
-    """Although more steps were wanted."""
+    """The rate is kept although more steps were requested."""
     loop = Loop()
     rule = steady(loop, Minimum(steps=5_000), give_up_s=300.0)
     assert loop.run(rule) == 300
@@ -120,17 +120,20 @@ def test_a_rate_that_is_known_is_kept_when_time_is_up() -> None:
 
 
 def bounded(flow: SampleFlow, give_up_s: float = math.inf, steps: int = 1) -> BoundedWindow:
-    """The rule for a loader that does not count."""
+    """Return the rule for a loader that does not count its samples."""
     rule = BoundedWindow(flow, Minimum(steps), give_up_s)
     rule.begin(0.0)
     return rule
 
 
 class TestBounds:
-    """Loaders that do not count."""
+    """Loaders that do not count their samples."""
 
     def run(self, rule: BoundedWindow, start_s: float, full: int) -> int:
-        """A loop whose first batch comes after ``start_s``; ``full`` batches cost no time then."""
+        """Run a loop whose first batch comes after ``start_s``; return the number of its steps.
+
+        The ``full`` batches after the first one take no time.
+        """
         rule.first_batch()
         for step in range(1, 100_000):
             now_s = start_s + max(0, step - full)
@@ -141,7 +144,7 @@ class TestBounds:
 
     @given(st.floats(0, 100), st.integers(0, 40))
     def test_one_rate_where_both_agree(self, start_s: float, full: int) -> None:
-        """The true rate of 1 per second lies between both bounds, which are 5 % apart at most."""
+        """The true rate of 1 sample/s lies between the bounds, which are at most 5 % apart."""
         rule = bounded(SampleFlow(10, 40))
         self.run(rule, start_s, full)
         assert rule.agree
@@ -154,7 +157,7 @@ class TestBounds:
         assert rule.window.samples >= MIN_ROUNDS * 10
 
     def test_a_range_where_time_is_up_before(self) -> None:
-        """The start of 100 s is in the lower bound; the upper one has none of it."""
+        """The lower bound contains the start of 100 s, and the upper one does not."""
         rule = bounded(SampleFlow(10, 40), give_up_s=400.0)
         self.run(rule, start_s=100.0, full=0)
         assert not rule.agree
@@ -162,19 +165,18 @@ class TestBounds:
 
     @pytest.mark.parametrize("give_up_s", [20.0, 100.0, 239.0])
     def test_a_short_window_gives_no_bound(self, give_up_s: float) -> None:
-        """The reason names how long 20 rounds after those that do not count take."""
+        """The reason says how long 20 rounds take after those that do not count."""
         rule = bounded(SampleFlow(10, 40), give_up_s=give_up_s)
         with pytest.raises(TrialFailed) as caught:
             self.run(rule, start_s=0.0, full=0)
-        assert (
-            "the first 40 samples do not count, and 20 rounds of 10 samples need about 240 s"
-            in str(caught.value)
-        )
-        assert "set trial_timeout_s to 300 or more, or use fewer workers" in str(caught.value)
+        reason = str(caught.value)
+        assert "the first 40 samples do not count" in reason
+        assert "and 20 rounds of 10 samples need about 240 s" in reason
+        assert "set trial_timeout_s to 300 or more, or use fewer workers" in reason
 
 
 def test_counting_waits_until_windows_no_longer_grow() -> None:
-    """What had arrived when they grew last is consumed first; rounds are of their real size."""
+    """Samples that arrived before the last growth are consumed first; rounds have the real size."""
     arrived = ReadTotals()
     flow = sample_flow(ReadPattern(1, 400, 2), batch_size=10, workers=0, prefetch=0)
     rule = SteadyWindow(lambda: arrived, flow, Minimum())

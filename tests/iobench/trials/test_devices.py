@@ -1,4 +1,4 @@
-"""Which devices a loop takes, and with how many threads it computes."""
+"""The devices that a loop takes, and the threads with which it computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iobench.trials.training_settings import Training, TrainingTrial, training_p
 
 
 def trial(**changes: Any) -> TrainingTrial:
-    """A training loop; ``devices`` that only a GPU has are not checked."""
+    """Return the settings of a training loop; ``device`` is not checked against ``devices``."""
     device = changes.pop("device", "auto")
     (params,) = training_points(Training.model_validate({"inputs": "warm", **changes}))
     return TrainingTrial.model_validate({**params, "device": device})
@@ -23,13 +23,11 @@ def trial(**changes: Any) -> TrainingTrial:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A torch that finds ``gpus`` GPUs."""
+    """Return a machine whose torch finds ``gpus`` GPUs."""
     fake_machine = SimpleNamespace(gpus=0)
-    fake = SimpleNamespace(
-        __version__="9.9",
-        cuda=SimpleNamespace(device_count=lambda: fake_machine.gpus),
-    )
-    monkeypatch.setattr(devices_module, "need_framework", lambda name: fake)
+    cuda = SimpleNamespace(device_count=lambda: fake_machine.gpus)
+    fake_torch = SimpleNamespace(__version__="9.9", cuda=cuda)
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: fake_torch)
     return fake_machine
 
 
@@ -48,13 +46,13 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def test_gpus_where_there_are_some(
     machine: SimpleNamespace, gpus: int, devices: Any, device: str, expected: Ranks | None
 ) -> None:
-    """Else processes on the processor; one of either is a loop of one process."""
+    """Without GPUs the ranks are processes on the CPU; one device needs no ranks."""
     machine.gpus = gpus
     assert ranks_of(trial(devices=devices, device=device)) == expected
 
 
 def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No framework is imported for it, since its threads are set before."""
+    """No framework is imported for one device, since its threads are set before."""
     monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
     assert ranks_of(trial(device="gpu")) is None
 
@@ -63,7 +61,7 @@ def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_emulated_accelerators_need_no_framework(
     monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    """Each is a process, also a single one, so that all numbers of them compare."""
+    """Each accelerator is a process, also a single one, so that all numbers compare."""
     monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
     paced = trial(consumer="paced", images_per_s=200, accelerators=count)
     assert ranks_of(paced) == Ranks(count, "paced")
@@ -76,7 +74,7 @@ def test_emulated_accelerators_need_no_framework(
         ({}, "all", "gpu", "torch 9.9 finds no GPU"),
     ],
 )
-def test_what_is_missing_is_said(
+def test_missing_devices_are_an_error(
     machine: SimpleNamespace, lacks: dict[str, Any], devices: Any, device: str, message: str
 ) -> None:
     """The error comes before any process is started."""
@@ -87,10 +85,9 @@ def test_what_is_missing_is_said(
 
 
 def test_they_are_named_together() -> None:
-    """One text has their kind and number."""
-    assert (
-        Ranks(2, "cpu").describe(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
-    )
+    """The description has the kind and the number of each device."""
+    cpus = ["AMD EPYC, 1 thread"] * 2
+    assert Ranks(2, "cpu").describe(cpus) == "2 x CPU (AMD EPYC, 1 thread each)"
     assert Ranks(2, "gpu").describe(["NVIDIA H100"] * 2) == "2 x NVIDIA H100"
     assert Ranks(3, "gpu").describe(["A", "B", "A"]) == "2 x A + 1 x B"
     emulated = ["emulated H100 (7,000 images/s)"] * 4
@@ -103,12 +100,18 @@ NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 @pytest.mark.parametrize(
     ("threads", "workers", "environment", "on_cpu", "ranks", "expected"),
     [
-        # A processor for each worker, and at least one to compute.
-        *((None, 0, "", False, 1, 8), (None, 3, "", False, 1, 5), (None, 20, "", False, 1, 1)),
-        # Each rank has its part of the processors.
-        *((None, 1, "", True, 2, 3), (None, 0, "", True, 2, 4), (None, 3, "", True, 4, 1)),
-        # What the config says is taken, then what the environment says.
-        *((3, 2, "7", False, 1, 3), (3, 1, "7", True, 2, 3), (None, 2, "7", False, 1, None)),
+        # Each worker has a CPU, and at least one CPU computes.
+        (None, 0, "", False, 1, 8),
+        (None, 3, "", False, 1, 5),
+        (None, 20, "", False, 1, 1),
+        # Each rank has its part of the CPUs.
+        (None, 1, "", True, 2, 3),
+        (None, 0, "", True, 2, 4),
+        (None, 3, "", True, 4, 1),
+        # The config comes first, and then the environment.
+        (3, 2, "7", False, 1, 3),
+        (3, 1, "7", True, 2, 3),
+        (None, 2, "7", False, 1, None),
     ],
 )
 def test_threads_that_compute(
@@ -120,7 +123,7 @@ def test_threads_that_compute(
     ranks: int,
     expected: int | None,
 ) -> None:
-    """The machine has eight processors and no GPU."""
+    """The numbers are for a machine with eight CPUs and no GPU."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(devices_module, "gpus", list)
     environment_variables = {"OMP_NUM_THREADS": environment} if environment else {}
@@ -132,6 +135,6 @@ def test_threads_that_compute(
 def test_beside_a_gpu_processors_are_the_loaders(
     monkeypatch: pytest.MonkeyPatch, on_cpu: bool
 ) -> None:
-    """Unless the loop was sent to them."""
+    """Threads are limited only if the loop computes on the CPU."""
     monkeypatch.setattr(devices_module, "gpus", lambda: [{"name": "a GPU"}])
     assert bool(thread_limits(None, 2, {}, on_cpu=on_cpu)) == on_cpu

@@ -1,4 +1,4 @@
-"""The exact timings of one loop, on a clock that stands still."""
+"""The exact timings of one loop, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def driven(
     last_samples: int = SAMPLES,
     full_batch: int | None = None,
 ) -> EpochTimings:
-    """A loop over one epoch of so many batches."""
+    """Return the timings of a loop over one epoch with this number of batches."""
     loader, clock = looped(batches, last_samples)
     return run_epoch(lambda: loader.epoch(0), warm(kind, clock), clock, rule, full_batch=full_batch)
 
 
 def counted(times: EpochTimings) -> LoopTimings:
-    """The timings of the steps that the rule accepted."""
+    """Return the timings of the steps that the rule accepted."""
     assert times.window is not None
     return window_timings(times, times.window)
 
 
 def test_every_step_is_its_wait_and_its_work() -> None:
-    """Of 5 batches 4 count: each waits, each computes, and their sum is the whole."""
+    """Four of five batches count, and the waits and computations add up to the time."""
     times = counted(driven(5, FixedSteps(1, 4, SAMPLES)))
     assert times.wait_s.tolist() == [WAIT_S] * 4
     assert times.step_s.tolist() == [WAIT_S + STEP_S] * 4
@@ -64,7 +64,7 @@ def test_every_step_is_its_wait_and_its_work() -> None:
 
 
 def test_a_whole_epoch_begins_with_its_request() -> None:
-    """Its start is the wait of its first step, and is in its time."""
+    """The start is the wait of the first step and belongs to the time."""
     epoch = driven(5, WholeEpoch())
     assert (epoch.is_complete, epoch.window) == (True, None)
     times = window_timings(epoch, epoch.all_steps)
@@ -75,7 +75,7 @@ def test_a_whole_epoch_begins_with_its_request() -> None:
 
 
 def test_utilisation_leaves_out_the_first_step_alone() -> None:
-    """As MLPerf Storage has it, however many steps the rate leaves out."""
+    """The AU leaves out one step as MLPerf Storage does, however many the rate leaves out."""
     clock = VirtualClock()
 
     def batches() -> Iterator[Batch]:
@@ -109,7 +109,7 @@ def test_steps_left_out_are_in_no_figure(batches: int, left_out: int, steps: int
 
 
 def test_a_device_that_computes_behind_the_loop_is_waited_for() -> None:
-    """The clock starts with an idle device and stops with one."""
+    """The clock starts and stops when the device is idle."""
     times = counted(driven(5, FixedSteps(1, 4, SAMPLES), AsynchronousConsumer))
     assert times.seconds == pytest.approx(4 * (WAIT_S + STEP_S))
     assert times.samples_per_s == pytest.approx(SAMPLES / (WAIT_S + STEP_S))
@@ -141,29 +141,26 @@ def test_a_consumer_goes_on_from_epoch_to_epoch() -> None:
 
 
 def test_a_smaller_last_batch() -> None:
-    """A loader alone takes it with its samples; a training loop drops it and counts them."""
-    timings = driven(3, WholeEpoch(), last_samples=4)
-    assert (timings.all_steps.samples, timings.all_steps.steps, timings.dropped_samples) == (
-        2 * SAMPLES + 4,
-        3,
-        0,
-    )
+    """A loader alone counts the batch; a training loop drops it and counts its samples."""
+    kept = driven(3, WholeEpoch(), last_samples=4)
+    assert (kept.all_steps.samples, kept.all_steps.steps) == (2 * SAMPLES + 4, 3)
+    assert kept.dropped_samples == 0
     dropped = driven(3, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
     assert (dropped.all_steps.samples, dropped.all_steps.steps) == (2 * SAMPLES, 2)
     assert dropped.dropped_samples == 4
 
 
 def test_progress_has_all_samples_so_far() -> None:
-    """It is called after each step, whatever counts."""
+    """Progress is reported after each step, also if the step does not count."""
     loader, clock = looped(3, last_samples=4)
-    seen: list[float] = []
+    reported: list[float] = []
     consumer = warm(SlowConsumer, clock)
-    run_epoch(lambda: loader.epoch(0), consumer, clock, WholeEpoch(), progress=seen.append)
-    assert seen == [10, 20, 24]
+    run_epoch(lambda: loader.epoch(0), consumer, clock, WholeEpoch(), progress=reported.append)
+    assert reported == [10, 20, 24]
 
 
-def test_what_arrives_belongs_to_the_steps_that_count() -> None:
-    """Samples and bytes that arrived before are in no balance, nor are those of earlier epochs."""
+def test_arrivals_belong_to_the_steps_that_count() -> None:
+    """The balance has no samples that arrived before, such as those of earlier epochs."""
     loader, clock = looped(4)
     arrivals = (ReadTotals(100 + 10 * number, 1_000 * number) for number in count())
 
@@ -187,13 +184,13 @@ def test_what_arrives_belongs_to_the_steps_that_count() -> None:
     ],
 )
 def test_a_loop_without_a_batch_fails(batches: int, reason: str) -> None:
-    """The reason says what there was and what to do."""
+    """The reason says how many samples there were and what to do."""
     with pytest.raises(TrialFailed, match=reason):
         driven(batches, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
 
 
 def test_time_is_up_within_an_epoch() -> None:
-    """An epoch that is needed fails with the samples so far; another one is left."""
+    """A necessary epoch fails with the samples so far, and an additional one is left."""
     step_s = WAIT_S + STEP_S
     with pytest.raises(TrialFailed, match=r"^40 samples at 106\.00 s$"):
         driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
@@ -202,7 +199,7 @@ def test_time_is_up_within_an_epoch() -> None:
 
 
 def test_a_loop_keeps_no_object_for_each_step() -> None:
-    """A long loop over an idle loader takes a few bytes of memory a step."""
+    """A loop of 20,000 steps over an idle loader keeps fewer than 1,000 blocks of memory."""
     clock = VirtualClock()
     loader = NullLoader(None, LoaderSettings(batch_size=10), clock)
     consumer = NullConsumer(ConsumerSettings(), clock)
@@ -213,40 +210,37 @@ def test_a_loop_keeps_no_object_for_each_step() -> None:
 
 
 class Noting:
-    """A rule that notes when it is called; it looks after each step, and stops after the third."""
+    """A rule that notes its calls, looks after each step, and stops after the third."""
 
     def __init__(self, events: list[str]) -> None:
         self.check_at_samples, self.check_at_s = 0.0, 0.0
         self._events = events
 
     def begin(self, now_s: float) -> None:
-        """The epoch was requested."""
+        """Note that the epoch was requested."""
         self._events.append("begin")
 
     def first_batch(self) -> None:
-        """The first batch has come."""
+        """Note that the first batch has come."""
         self._events.append("first batch")
 
     def check(self, steps: int, samples: int, now_s: float) -> bool:
-        """Steps are done."""
+        """Note the number of steps."""
         self._events.append(f"look at {steps}")
         return steps == 3
 
     @property
     def window(self) -> None:
-        """None is accepted."""
+        """Return the accepted window, which is always missing."""
         return
 
 
 def test_a_rule_hears_of_the_first_batch_before_it_is_consumed() -> None:
-    """What arrives during that step was not in flight before; at a look the step is done."""
+    """Samples that arrive during the first step were not in flight before it."""
     events: list[str] = []
 
     class Consumer(SlowConsumer):
-        """Notes its steps."""
-
         def step(self, batch: Batch) -> None:
-            """A step."""
             events.append("step")
             super().step(batch)
 

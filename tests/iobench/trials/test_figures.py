@@ -1,4 +1,4 @@
-"""What a loop's timings tell."""
+"""The figures that follow from the timings of a loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.iobench.trials.fakes import SlowLoader, TellingLoader
 
 
 def loop(steps: int = 100, **changes: Any) -> LoopTimings:
-    """Steps of 2 s with 1 s of waiting and 20 samples, which begin 5 s after the request."""
+    """Return steps of 2 s with 1 s of waiting and 20 samples, which begin 5 s after the request."""
     times = LoopTimings(
         requested_s=0.0,
         time_to_first_batch_s=1.0,
@@ -46,7 +46,7 @@ DATA = DataSummary(samples=50, bytes=5_000_000, classes=2, files=())
 
 
 def test_mb_per_s_are_of_stored_bytes() -> None:
-    """They are samples/s times the mean stored size."""
+    """MB/s are samples/s times the mean stored size."""
     metrics = loop_metrics(loop(), DATA, "steady")
     assert metrics["samples_per_s"] == 10
     assert metrics["mb_per_s"] == 10 * 100_000 / 1e6
@@ -56,7 +56,7 @@ def test_mb_per_s_are_of_stored_bytes() -> None:
 
 
 def test_the_balance_of_a_loop() -> None:
-    """Fetched samples and bytes stand beside the rate; a loader that does not count has none."""
+    """Fetched samples and bytes have a balance; a loader that does not count has none."""
     metrics = loop_metrics(loop(arrived_samples=1_900, arrived_bytes=10**8), DATA, "steady")
     assert (metrics["fetched_samples"], metrics["fetched_bytes"]) == (1_900, 10**8)
     assert metrics["balance"] == 0.95
@@ -65,16 +65,15 @@ def test_the_balance_of_a_loop() -> None:
 
 
 def test_dropped_samples_are_in_the_balance_of_whole_epochs() -> None:
-    """They were fetched for these epochs."""
-    times = loop(
-        10, epoch_first_steps=(0,), dropped_samples=50, arrived_samples=250, arrived_bytes=1
-    )
+    """Dropped samples were fetched, so the balance contains them."""
+    arrived = {"arrived_samples": 250, "arrived_bytes": 1}
+    times = loop(10, epoch_first_steps=(0,), dropped_samples=50, **arrived)
     metrics = loop_metrics(times, DATA, "epochs")
     assert (metrics["balance"], metrics["dropped_samples"]) == (1, 50)
 
 
 def test_starts_of_epochs_are_figures_of_their_own() -> None:
-    """The first one is the time to the first batch; waits of the others are in no quantile."""
+    """The first start is the time to the first batch, and quantiles leave out the others."""
     waits = np.ones(100)
     waits[[0, 40, 80]] = (50.0, 20.0, 30.0)
     metrics = loop_metrics(loop(wait_s=waits, epoch_first_steps=(0, 40, 80)), None, "epochs")
@@ -87,7 +86,7 @@ def test_starts_of_epochs_are_figures_of_their_own() -> None:
 
 
 def test_a_range_has_no_rate() -> None:
-    """Both bounds stand in its place, and MB/s are left out."""
+    """Both bounds replace the rate, and MB/s are left out."""
     metrics = loop_metrics(loop(), DATA, "bounds", (7.0, 10.0))
     assert (metrics["samples_per_s_low"], metrics["samples_per_s_high"]) == (7.0, 10.0)
     assert not {"samples_per_s", "mb_per_s"} & set(metrics)
@@ -97,8 +96,8 @@ def test_a_range_has_no_rate() -> None:
     assert "samples_per_s_low" not in agreed
 
 
-def test_what_timing_costs_is_a_share_of_the_steps() -> None:
-    """It is left out where nothing but the harness runs: there it is the measurement."""
+def test_the_cost_of_timing_is_a_share_of_the_steps() -> None:
+    """The share is left out if the harness alone is measured."""
     times, clock = loop(5), TickingClock()
     metrics = harness_metrics("raw", "null", clock, times)
     assert metrics["harness_share"] == metrics["harness_step_s"] * 5 / 10 > 0
@@ -107,7 +106,7 @@ def test_what_timing_costs_is_a_share_of_the_steps() -> None:
 
 
 def test_a_record_is_of_all_of_an_epoch() -> None:
-    """It includes the first batch and what the cache did for the epoch."""
+    """The record has the first batch and the state of the page cache."""
     content = EpochRecord(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so")).as_json()
     assert content == {
         "number": 1,
@@ -130,41 +129,41 @@ part_s = st.none() | st.floats(0, 1e5)
 
 
 def split(total_s: float, parts: FirstBatch | None) -> dict[str, float]:
-    """Of a loader that tells these parts."""
+    """Return the metrics of a first batch with these parts."""
     loader = TellingLoader(None, LoaderSettings(), VirtualClock())
     loader.parts = parts
     return first_batch_metrics(loader, total_s)
 
 
 @given(st.builds(FirstBatch, part_s, part_s, part_s, part_s), st.floats(0, 1e5))
-def test_what_is_told_and_the_rest_add_up(parts: FirstBatch, rest_s: float) -> None:
-    """None is below 0; of what is not told nothing is said."""
-    reported = {name: value for name, value in parts._asdict().items() if value is not None}
-    total_s = sum(reported.values()) + rest_s
+def test_the_known_parts_and_the_rest_add_up(parts: FirstBatch, rest_s: float) -> None:
+    """The known parts and the rest are the whole time, and unknown parts are left out."""
+    known_parts = {name: value for name, value in parts._asdict().items() if value is not None}
+    total_s = sum(known_parts.values()) + rest_s
     split_times = split(total_s, parts)
-    if not reported:
+    if not known_parts:
         assert split_times == split(total_s, None) == {}
         return
     assert split_times.pop("first_batch_rest_s") == pytest.approx(rest_s, abs=1e-6)
-    assert split_times == {f"first_batch_{name}": value for name, value in reported.items()}
+    assert split_times == {f"first_batch_{name}": value for name, value in known_parts.items()}
 
 
 def test_a_loader_need_not_tell() -> None:
-    """Of one that does not, nothing is said; more than all of the time leaves no rest."""
+    """A loader without parts has no metrics of them, and the rest is never negative."""
     assert first_batch_metrics(SlowLoader(None, LoaderSettings(), VirtualClock()), 1.0) == {}
     assert split(1.0, FirstBatch(listing_s=1.5))["first_batch_rest_s"] == 0.0
 
 
 class TickingClock(VirtualClock):
-    """Every look at it takes a microsecond."""
+    """A clock that a look advances by a microsecond."""
 
     def now_s(self) -> float:
-        """And the time passes."""
+        """Advance the clock and return its time."""
         self.sleep(1e-6)
         return super().now_s()
 
 
 def test_timing_a_step_costs_its_looks_at_the_clock() -> None:
-    """The clock is read three times in the loop and once for progress, at a price each."""
+    """The loop reads the clock three times in a step, and progress reads it once."""
     assert 3.9e-6 < step_cost_s(TickingClock()) < 4.1e-6
     assert step_cost_s(VirtualClock()) == 0

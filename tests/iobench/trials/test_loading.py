@@ -1,4 +1,4 @@
-"""Trials of loaders alone, on a clock that stands still."""
+"""Trials of loaders alone, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ EPOCH_S = 8 * WAIT_S
 
 
 class TestRun:
-    """One trial, its loader replaced by one of 8 batches an epoch."""
+    """One trial of a loader with 8 batches in an epoch."""
 
     @pytest.fixture(autouse=True)
     def loaders(self, monkeypatch: pytest.MonkeyPatch) -> list[SlowLoader]:
-        """Those that were built."""
+        """Return the loaders that the trial made."""
         built: list[SlowLoader] = []
 
-        class Kept(SlowLoader):
-            def __init__(self, *given: Any) -> None:
-                super().__init__(*given)
+        class NotedLoader(SlowLoader):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
                 built.append(self)
 
-        monkeypatch.setattr(loader_opening, "LOADERS", Only(Kept))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(NotedLoader))
         return built
 
     def outcome(
@@ -48,11 +48,10 @@ class TestRun:
         give_up_s: float = math.inf,
         **changes: Any,
     ) -> Outcome:
-        """Of a trial; parameters that are None are left out."""
+        """Run a trial; params that are None are left out."""
         params = {key: value for key, value in {**PARAMS, **changes}.items() if value is not None}
-        context = Context(
-            locations or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
-        )
+        clock = VirtualClock()
+        context = Context(locations or {}, clock, lambda done, unit: None, give_up_s=give_up_s)
         outcome = loader_trial.run(TrialSpec("loader", params), context)
         assert outcome.cold is None
         assert outcome.counted_s is not None
@@ -63,11 +62,11 @@ class TestRun:
         return outcome
 
     def metrics(self, **changes: Any) -> dict[str, Any]:
-        """Of a trial."""
+        """Return the metrics of a trial."""
         return dict(self.outcome(**changes).metrics)
 
     def test_short_data_are_read_three_times(self, loaders: list[SlowLoader]) -> None:
-        """Whole epochs count, from the request of the first one; an epoch is 8 quarters."""
+        """Three whole epochs count, from the request of the first one."""
         metrics = self.metrics()
         assert metrics["rate_rule"] == "epochs"
         assert (metrics["batches"], metrics["left_out"]) == (3 * 8, 0)
@@ -92,13 +91,13 @@ class TestRun:
     def test_seconds_and_epochs_are_minima(
         self, loaders: list[SlowLoader], changes: dict[str, Any], epochs: int
     ) -> None:
-        """The last epoch is read to its end, and three are read at least."""
+        """At least three epochs are read, and the last one is read to its end."""
         metrics = self.metrics(**changes)
         assert loaders[0].epochs == list(range(epochs))
         assert metrics["whole_epochs"] == len(metrics["epochs"]) == epochs
 
     def test_starts_of_later_epochs_are_in_the_rate(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """They are also a figure of their own, and each epoch has a record."""
+        """The starts are also a figure of their own, and each epoch has a record."""
         monkeypatch.setattr(SlowLoader, "restart_s", 4.0)
         metrics = self.metrics()
         seconds = START_S + 2 * 4.0 + 3 * EPOCH_S
@@ -115,7 +114,7 @@ class TestRun:
     def test_making_the_loader_belongs_to_the_first_epoch(
         self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Data that are copied or listed when a loader is made are not read for nothing."""
+        """The time of copying or listing data when the loader is made counts."""
 
         class Opening(SlowLoader):
             def __init__(self, *arguments: Any) -> None:
@@ -128,7 +127,7 @@ class TestRun:
         assert metrics["samples_per_s"] == 3 * EPOCH / (7.0 + START_S + 3 * EPOCH_S)
 
     def test_records_are_bounded(self) -> None:
-        """A trial of an hour has thousands of small epochs."""
+        """At most 100 epochs have a record, since a long trial can have thousands."""
         metrics = self.metrics(seconds=None, epochs=150)
         assert len(metrics["epochs"]) == 100
         assert metrics["whole_epochs"] == 150
@@ -136,7 +135,7 @@ class TestRun:
     def test_a_long_epoch_has_one_rate_when_both_bounds_agree(
         self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A loader that does not count is read on until its start is at most 5 % of the time."""
+        """A loader that does not count is read until its start is at most 5 % of the time."""
         monkeypatch.setattr(SlowLoader, "batches", 100_000)
         outcome = self.outcome()
         metrics = outcome.metrics
@@ -150,7 +149,7 @@ class TestRun:
         assert not {"epochs", "whole_epochs"} & set(metrics)
 
     def test_a_range_when_time_is_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The samples since the request give the lower bound, the later window the upper one."""
+        """All samples since the request give the lower bound, the later window the upper one."""
         monkeypatch.setattr(SlowLoader, "batches", 100_000)
         metrics = self.metrics(give_up_s=20.0)
         assert "samples_per_s" not in metrics
@@ -171,20 +170,22 @@ class TestRun:
     def test_too_little_time_is_named(
         self, monkeypatch: pytest.MonkeyPatch, batches: int, give_up_s: float, reason: str
     ) -> None:
-        """A trial gives up by itself; the reason says how long it takes."""
+        """A trial ends by itself, and the reason says how long it takes."""
         monkeypatch.setattr(SlowLoader, "batches", batches)
         with pytest.raises(TrialFailed, match=reason + ".* set trial_timeout_s to [0-9]+ or more"):
             self.metrics(give_up_s=give_up_s)
 
     def test_epochs_before_the_last_one_are_enough(self, loaders: list[SlowLoader]) -> None:
-        """An epoch that is not read to its end before time is up is in no figure."""
+        """An epoch that does not end in time is left out."""
         metrics = self.metrics(seconds=100.0, give_up_s=START_S + 3.5 * EPOCH_S)
         assert metrics["whole_epochs"] == 3
         assert metrics["samples"] == 3 * EPOCH
         assert loaders[0].epochs == [0, 1, 2, 3]
 
-    def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With what they leave."""
+    def test_metrics_have_the_parts_of_the_first_batch(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Metrics have each part and the rest."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(TellingLoader))
         metrics = self.metrics()
         parts = [metrics[f"first_batch_{part}_s"] for part in ("listing", "fetch", "rest")]
@@ -193,7 +194,7 @@ class TestRun:
     def test_a_loader_that_fails_is_closed(
         self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Its workers end with it."""
+        """A loader that fails is closed, so that its workers end."""
         monkeypatch.setattr(SlowLoader, "batches", 0)
         with pytest.raises(TrialFailed, match="the loader gave no batch"):
             self.metrics()
@@ -202,7 +203,7 @@ class TestRun:
     def test_data_of_another_form_is_not_available(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A loader of shards says so where it is given files."""
+        """A loader of shards is unavailable if it is given files."""
         monkeypatch.setattr(SlowLoader, "reads", "tfrecord")
         locations = {"files@disk": Location(str(tmp_path), "files")}
         with pytest.raises(Unavailable, match="reads shards; these data are files"):

@@ -1,4 +1,4 @@
-"""Loaders for a loop, and how many steps every rank takes."""
+"""Opening the loader of a loop, and planning the steps of every rank."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.iobench.trials.fakes import PARAMS, SAMPLES, SlowConsumer, SlowLoader
 
 
 def test_settings_of_a_trial_are_its_loaders() -> None:
-    """Params that are somebody else's are left out; nothing is lost."""
+    """The trial has all settings of its loader, and ignores params of others."""
     trial = LoaderTrial.model_validate({**PARAMS, "augment": False, "item_s": 0.5})
     assert (trial.loader, trial.seconds) == ("slow", 5.0)
     reported = LoaderSettings(batch_size=SAMPLES, workers=1, prefetch=2, augment=False, item_s=0.5)
@@ -57,26 +57,26 @@ def test_settings_of_a_trial_are_its_loaders() -> None:
     ],
 )
 def test_batches_must_be_what_the_loop_takes(loader: str, consumer: str, fits: bool) -> None:
-    """Frameworks do not mix; what has none goes with all."""
-    made, _ = looped(1)
-    made.framework = loader  # type: ignore[assignment]
+    """A loop does not take batches of another framework; those without a framework fit all."""
+    slow_loader, _ = looped(1)
+    slow_loader.framework = loader  # type: ignore[assignment]
     if fits:
-        check_frameworks(made, consumer)
+        check_frameworks(slow_loader, consumer)
         return
     with pytest.raises(Unavailable, match="a torch training loop does not take tensorflow batches"):
-        check_frameworks(made, consumer)
+        check_frameworks(slow_loader, consumer)
 
 
 @pytest.mark.parametrize("name", ["tf-data", "mxnet-record"])
 def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
-    """Others would take pixels for an encoded image."""
+    """Other loaders are refused, since they would take pixels for an encoded image."""
     location = Location("/nowhere", "shards", decoded=True)
     context = Context({}, VirtualClock(), lambda done, unit: None)
     with pytest.raises(Unavailable, match="use raw, torch-iterable, torch-map"):
         create_loader(LoaderTrial(loader=name, data="", cache="warm"), location, context)
 
 
-def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loader_without_batches_fails_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loader of another package that yields tuples, like torch, fails with advice."""
     loader, _ = looped(1)
     assert [batch.samples for batch in epoch_batches(loader, 0)] == [SAMPLES]
@@ -86,7 +86,7 @@ def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def trial(**changes: Any) -> TrainingTrial:
-    """A loop of 100 steps of 10 samples with 2 workers, unless ``changes`` differ."""
+    """Return a loop of 100 steps with batches of 10 and 2 workers, unless ``changes`` differ."""
     settings = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2, **changes}
     (params,) = training_points(Training.model_validate({"inputs": "warm", **settings}))
     return TrainingTrial.model_validate(params)
@@ -97,55 +97,53 @@ FLOW = SampleFlow(round_samples=20, max_in_flight=64)
 
 
 @pytest.mark.parametrize(
-    ("changes", "whole_batches_", "expected"),
+    ("changes", "full_batches", "expected"),
     [
-        # Long epochs: the steps after everything that can be in flight, and 20 rounds at least.
+        # In long epochs, steps count after all that can be in flight, for 20 rounds at least.
         ({}, [500, 400], (1, 7, 100)),
         ({"steps": 20}, [54], (1, 7, 40)),
-        # Short ones: whole epochs, of which each rank takes the steps that all ranks have.
+        # Short epochs count as a whole, and each rank takes as many steps as all ranks have.
         ({"steps": 20}, [53], (3, 0, 53)),
         ({}, [40, 37, 41], (3, 0, 37)),
         ({}, [9, 12], (13, 0, 9)),
         ({"epochs": 5}, [500], (5, 0, 500)),
         ({"epochs": 2}, [500], (3, 0, 500)),
-        # Epochs without end.
+        # The epochs have no end.
         ({}, [], (1, 7, 100)),
     ],
 )
 def test_ranks_agree_on_their_steps(
-    changes: dict[str, Any], whole_batches_: list[int], expected: tuple[int, int, int]
+    changes: dict[str, Any], full_batches: list[int], expected: tuple[int, int, int]
 ) -> None:
-    """Epochs, steps that are left out, and steps that count."""
-    assert plan_rank_steps(trial(**changes), FLOW, whole_batches_) == expected
+    """The plan has the epochs, the steps that are left out, and the steps that count."""
+    assert plan_rank_steps(trial(**changes), FLOW, full_batches) == expected
 
 
 def test_a_rank_without_a_batch_fails_them_all() -> None:
-    """The reason says how many share the images, and what to do."""
-    with pytest.raises(
-        TrialFailed,
-        match="205 images among 2 ranks with 2 workers have no full batch of 10 for each: use",
-    ):
+    """The reason says how many ranks share the images, and what to do."""
+    reason = "205 images among 2 ranks with 2 workers have no full batch of 10 for each: use"
+    with pytest.raises(TrialFailed, match=reason):
         check_full_batches(trial(), DATA, [9, 0])
     check_full_batches(trial(), DATA, [9, 1])
     check_full_batches(trial(), None, [])
 
 
 def test_a_network_has_a_class_for_each_of_the_data() -> None:
-    """And for the thousand of ImageNet."""
+    """The network has at least the thousand classes of ImageNet."""
     assert network_classes(None) == network_classes(DATA) == 1000
     assert network_classes(DataSummary(1, 1, 21_841, ())) == 21_841
 
 
 class Counting(SlowLoader):
-    """Has fewer whole batches than its samples would make."""
+    """A loader that has fewer whole batches than its samples would make."""
 
     def whole_batches(self) -> int:
-        """Thirty."""
+        """Return thirty."""
         return 30
 
 
 def test_whole_batches_of_a_rank() -> None:
-    """Of 89 samples two ranks have 30 and one 29; a loader that counts its batches is asked."""
+    """Two of three ranks have 30 of 89 samples; a loader that counts its batches decides itself."""
     for rank, batches in ((0, 3), (1, 3), (2, 2)):
         settings = LoaderSettings(batch_size=10, rank=rank, world_size=3)
         assert count_full_batches(looped(1)[0], settings, 89) == batches
@@ -153,14 +151,14 @@ def test_whole_batches_of_a_rank() -> None:
 
 
 class Counted(SlowLoader):
-    """Counts what it reads: 8 samples ahead of the loop."""
+    """A loader that counts what it reads, 8 samples ahead of the loop."""
 
     def read_so_far(self) -> ReadTotals:
-        """So many."""
+        """Return 8 samples."""
         return ReadTotals(8, 80)
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """Windows of 1,000 bytes."""
+        """Return windows of 1,000 bytes."""
         return ReadPattern(2, int(1_000 / sample_bytes), 3)
 
 
@@ -168,15 +166,12 @@ LOOP = LoaderTrial.model_validate({**PARAMS, "workers": 2})
 
 
 def test_windows_depend_on_the_size_of_samples() -> None:
-    """A loader that does not count is taken to read batch by batch."""
+    """A loader that does not count is assumed to read batch by batch."""
     data = DataSummary(samples=10, bytes=100, classes=2, files=())
+    batches = {"batch_size": SAMPLES, "workers": 2, "prefetch": 2}
     counted = Counted(None, LOOP, VirtualClock())
-    assert loader_flow(counted, LOOP, data) == sample_flow(
-        ReadPattern(2, 100, 3), batch_size=SAMPLES, workers=2, prefetch=2
-    )
-    assert loader_flow(looped(1)[0], LOOP, data) == sample_flow(
-        ReadPattern(2), batch_size=SAMPLES, workers=2, prefetch=2
-    )
+    assert loader_flow(counted, LOOP, data) == sample_flow(ReadPattern(2, 100, 3), **batches)
+    assert loader_flow(looped(1)[0], LOOP, data) == sample_flow(ReadPattern(2), **batches)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +199,10 @@ def test_which_rule_is_for_which_loader(
     min_epoch_samples = loader_flow(loader, settings, None).min_epoch_samples
     lengths = {None: None, "least": min_epoch_samples, "less": min_epoch_samples - 1}
     chosen = plan_rate(
-        *(loader, settings, None, Minimum()),
+        loader,
+        settings,
+        None,
+        Minimum(),
         epoch_samples=lengths[samples],
         by_epochs=by_epochs,
         give_up_s=5.0,
@@ -213,18 +211,18 @@ def test_which_rule_is_for_which_loader(
 
 
 class EvictingCache:
-    """A page cache whose files stay mapped while a loader is open."""
+    """A page cache in which files may stay while a loader is open."""
 
     def __init__(self, loaders: list[SlowLoader], stays: bool) -> None:
         self._loaders, self._stays = loaders, stays
         self.done: list[str] = []
 
     def judge_epoch(self, samples: int) -> None:
-        """Judge an epoch."""
+        """Note the samples of an epoch."""
         self.done.append(f"after {samples}")
 
     def prepare(self) -> bool:
-        """Evict; a file that is mapped stays."""
+        """Evict the files, and return whether some are still mapped."""
         is_mapped = self._stays and not self._loaders[-1].closed
         self.done.append("mapped" if is_mapped else "evicted")
         return is_mapped
@@ -232,7 +230,7 @@ class EvictingCache:
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_a_loader_is_made_again_only_if_its_files_stay(stays: bool) -> None:
-    """Its workers end before the files are evicted; notes of all loaders are kept, each once."""
+    """Its workers end before the files are evicted, and notes of all loaders are kept once."""
     loaders: list[SlowLoader] = []
 
     def opened() -> SlowLoader:
@@ -246,21 +244,22 @@ def test_a_loader_is_made_again_only_if_its_files_stay(stays: bool) -> None:
     times = driven(loader.request(0))
     loader.prepare_next_epoch(cache, times)
     assert cache.done == ["after 20", *(["mapped"] if stays else []), "evicted"]
-    assert [each.closed for each in loaders] == [stays]
+    assert [opened_loader.closed for opened_loader in loaders] == [stays]
     assert sum(batch.samples for batch in loader.request(1)) == 20
-    assert [each.epochs for each in loaders] == ([[0], [1]] if stays else [[0, 1]])
+    expected_epochs = [[0], [1]] if stays else [[0, 1]]
+    assert [opened_loader.epochs for opened_loader in loaders] == expected_epochs
     assert loader.notes == ["a fake", "loader 0", *(["loader 1"] if stays else [])]
     assert loader.read_totals is None
 
 
 def driven(batches: Iterator[Batch]) -> EpochTimings:
-    """A loop over an epoch."""
+    """Return the timings of a loop over these batches."""
     clock = VirtualClock()
     return run_epoch(lambda: batches, warm(SlowConsumer, clock), clock, WholeEpoch())
 
 
 def test_a_loader_that_is_made_again_counts_anew() -> None:
-    """What has arrived is asked of the present loader."""
+    """The count of arrived samples is that of the present loader."""
     loader = ReopenedLoader(Counted(None, LOOP, VirtualClock()), lambda: looped(1)[0])
     assert loader.read_totals is not None
     assert loader.read_totals() == ReadTotals(8, 80)
@@ -273,11 +272,11 @@ def test_a_loader_that_does_not_share_is_refused() -> None:
 
 
 def test_loaders_that_read_nothing_are_not_measured_by_epochs() -> None:
-    """Their epochs have no end, so that a trial of whole epochs would run into its limit."""
+    """Whole epochs are no rule for them, since their epochs are nearly endless."""
     clock = VirtualClock()
     settings = LoopTrial(loader="mock", data="", epochs=2, item_s=0.01, workers=1)
     mock = MockLoader(None, settings, clock)
-    rates = plan_rate(
-        *(mock, settings, None, Minimum(1)), epoch_samples=None, by_epochs=True, give_up_s=math.inf
-    )
+    minimum = Minimum(1)
+    limits: dict[str, Any] = {"epoch_samples": None, "give_up_s": math.inf}
+    rates = plan_rate(mock, settings, None, minimum, by_epochs=True, **limits)
     assert rates.rule == "steady"

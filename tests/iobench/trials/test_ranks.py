@@ -1,4 +1,4 @@
-"""Processes that measure one trial together."""
+"""The processes that measure one trial together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DONE: dict[str, Any] = {"outcome": {}}
 
 
 def failed(at_s: float) -> dict[str, Any]:
-    """What a rank says that fails then."""
+    """Return the message of a rank that fails at this time, in seconds."""
     return {"failed": "connection closed by peer", "at_s": at_s}
 
 
@@ -33,13 +33,13 @@ def failed(at_s: float) -> dict[str, Any]:
 def test_the_first_that_failed_is_the_cause(
     message: dict[int, dict[str, Any]], blamed: int | None
 ) -> None:
-    """One that fell silent before any that says so; none as long as all have done their part."""
+    """A rank that fell silent comes before those that report a failure."""
     assert first_failed_rank(message) == blamed
 
 
 @pytest.mark.parametrize("look_every_s", [0.001, 0.0001])
 def test_nobody_passes_before_the_last_has_come(tmp_path: Path, look_every_s: float) -> None:
-    """This holds for any last rank and at every meeting."""
+    """This holds for any last rank and at every barrier."""
     path = tmp_path / "meeting"
     path.touch()
     meetings = [RankBarrier(str(path), 4, look_every_s) for _ in range(4)]

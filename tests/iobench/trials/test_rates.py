@@ -1,6 +1,6 @@
 """The rate of every loader and loop is the true one, on a virtual clock.
 
-``tests.iobench.simulated_loader`` knows the truth: it simulates workers, windows, buffers and a
+``tests.iobench.simulated_loader`` gives the truth: it simulates workers, windows, buffers and a
 store, and a plain loop over it counts samples and seconds.
 """
 
@@ -42,33 +42,24 @@ from tests.iobench.simulated_loader import (
 from tests.iobench.trials.fakes import Only
 
 NEAR = 0.02
-"""Largest error of a rate."""
+"""The largest allowed error of a rate, as a share."""
 
 FAST_DEVICE = math.inf
 """The device of a loader that is measured alone: its batches are dropped."""
 
 BATCH = 10
 
+RATE_AND_LATENCY: dict[str, Any] = {"store_per_s": 400.0, "latency_s": 0.2, "item_s": 0.004}
+RATE_AND_LATENCY |= {"window": 64, "at_once": 2}
+GROWING_WINDOWS: dict[str, Any] = {"store_per_s": 2_000.0, "latency_s": 0.1, "item_s": 0.001}
+GROWING_WINDOWS |= {"window": 80, "first_window": 10, "at_once": 2}
 STORES: dict[str, dict[str, Any]] = {
     "limited link": {"store_per_s": 300.0, "window": 40, "at_once": 2, "item_s": 0.0005},
     "latency": {"latency_s": 0.4, "window": 20, "at_once": 2, "item_s": 0.001},
     "limited disk": {"store_per_s": 200.0, "window": 25, "at_once": 1, "item_s": 0.001},
     "decoding": {"item_s": 0.01, "window": 10},
-    "rate and latency": {
-        "store_per_s": 400.0,
-        "latency_s": 0.2,
-        "window": 64,
-        "at_once": 2,
-        "item_s": 0.004,
-    },
-    "growing windows": {
-        "latency_s": 0.1,
-        "store_per_s": 2_000.0,
-        "window": 80,
-        "first_window": 10,
-        "at_once": 2,
-        "item_s": 0.001,
-    },
+    "rate and latency": RATE_AND_LATENCY,
+    "growing windows": GROWING_WINDOWS,
     "shuffle buffer": {"store_per_s": 500.0, "window": 20, "buffer": 150, "item_s": 0.001},
 }
 
@@ -85,8 +76,10 @@ class Case:
 def case(
     store: str, workers: int, prefetch: int, steps: int, device_per_s: float, epochs: float
 ) -> Case:
-    """The trial in which ``steps`` steps are so many epochs; 0 for one endless epoch."""
-    epoch_samples = max(2 * BATCH, int(steps * BATCH / epochs)) if epochs else ENDLESS
+    """Return the trial in which ``steps`` steps are ``epochs`` epochs; 0 is one endless epoch."""
+    epoch_samples = ENDLESS
+    if epochs:
+        epoch_samples = max(2 * BATCH, int(steps * BATCH / epochs))
     simulation = Simulation(
         workers=workers,
         prefetch=prefetch,
@@ -97,8 +90,11 @@ def case(
     return Case(simulation, device_per_s, steps)
 
 
-WORKERS, PREFETCH, STEPS = (0, 1, 2, 3, 5, 8, 16), (1, 2, 4), (39, 100, 237, 400)
-DEVICES, EPOCHS = (FAST_DEVICE, 150.0, 1000.0), (0, 0.5, 1, 3, 10)
+WORKERS = (0, 1, 2, 3, 5, 8, 16)
+PREFETCH = (1, 2, 4)
+STEPS = (39, 100, 237, 400)
+DEVICES = (FAST_DEVICE, 150.0, 1000.0)
+EPOCHS = (0, 0.5, 1, 3, 10)
 
 cases = st.builds(
     case,
@@ -112,23 +108,26 @@ cases = st.builds(
 
 
 def measured(trial: Case, give_up_s: float = math.inf) -> tuple[str, int, LoopTimings]:
-    """The rule by which ``iobench`` measures the trial, the epochs that it reads, and its times."""
+    """Return the rule of the trial, the number of epochs that it reads, and its timings."""
     clock, simulation = VirtualClock(), trial.simulation
     loader = SimulatedLoader(simulation, clock)
+    is_endless = simulation.epoch_samples == ENDLESS
     rates = plan_rate(
-        *(loader, loop_trial(simulation), None, Minimum(trial.steps)),
-        epoch_samples=simulation.epoch_samples if simulation.epoch_samples < ENDLESS else None,
+        loader,
+        loop_trial(simulation),
+        None,
+        Minimum(trial.steps),
+        epoch_samples=None if is_endless else simulation.epoch_samples,
         by_epochs=False,
         give_up_s=give_up_s,
     )
-    result = measure_rate(
-        loader.epoch, device(trial, clock), clock, rates, read_totals=loader.read_so_far
-    )
+    consumer = device(trial, clock)
+    result = measure_rate(loader.epoch, consumer, clock, rates, read_totals=loader.read_so_far)
     return result.rule, len(result.epochs), combine_epochs(result.counted_timings())
 
 
 def loop_trial(simulation: Simulation) -> LoopTrial:
-    """The parameters of a trial over that loader."""
+    """Return the params of a trial over the simulated loader."""
     return LoopTrial(
         loader="simulated",
         data="",
@@ -139,7 +138,7 @@ def loop_trial(simulation: Simulation) -> LoopTrial:
 
 
 def device(trial: Case, clock: VirtualClock) -> Consumer:
-    """The emulated device of a trial."""
+    """Return the emulated device of a trial."""
     if math.isinf(trial.device_per_s):
         return NullConsumer(ConsumerSettings(), clock)
     pace = ConsumerSettings(batch_size=trial.simulation.batch, images_per_s=trial.device_per_s)
@@ -147,7 +146,7 @@ def device(trial: Case, clock: VirtualClock) -> Consumer:
 
 
 def error_of(trial: Case, rule: str, epochs: int, times: LoopTimings) -> float:
-    """The error of a measured rate, as a share of the true one."""
+    """Return the error of a measured rate as a share of the true one."""
     if rule == "epochs":
         truth = whole_epochs_rate(trial.simulation, trial.device_per_s, epochs)
     else:
@@ -158,7 +157,7 @@ def error_of(trial: Case, rule: str, epochs: int, times: LoopTimings) -> float:
 
 
 def check(trial: Case) -> None:
-    """The rate is true, and what was consumed while time counted has also arrived in it."""
+    """Check that the rate is true, and that as much has arrived as was consumed."""
     rule, epochs, times = measured(trial)
     assert error_of(trial, rule, epochs, times) < NEAR, (trial, rule, times)
     assert len(times.wait_s) >= trial.steps
@@ -173,21 +172,21 @@ def check(trial: Case) -> None:
 @settings(max_examples=60)
 @given(cases)
 def test_every_rate_is_true(trial: Case) -> None:
-    """Whatever limits the loader, and however many workers, steps and epochs there are."""
+    """This holds for any limit of the loader, and for any number of workers, steps and epochs."""
     check(trial)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", sorted(STORES))
 def test_rates_of_many_loops_are_true(store: str) -> None:
-    """Loops are a sample of all combinations of workers, prefetch, steps, devices and epochs."""
+    """The loops are a random sample of all workers, prefetch, steps, devices and epochs."""
     combinations = list(itertools.product(WORKERS, PREFETCH, STEPS, DEVICES, EPOCHS))
     for combination in random.Random(store).sample(combinations, 250):
         check(case(store, *combination))
 
 
 def named_timeout_s(reason: str) -> float:
-    """The timeout that the reason of a failure names."""
+    """Return the timeout that the reason of a failure names, in seconds."""
     named = re.search(r"set trial_timeout_s to ([\d,]+) or more, or use fewer", reason)
     assert named is not None, reason
     return float(named[1].replace(",", ""))
@@ -195,9 +194,9 @@ def named_timeout_s(reason: str) -> float:
 
 @settings(max_examples=60)
 @given(cases, st.sampled_from([0.3, 1.0, 5.0, 20.0]))
-@example(case("growing windows", 10, 2, 39, 1000.0, 0), 5.0)  # balanced after 25 rounds or more
+@example(case("growing windows", 10, 2, 39, 1000.0, 0), 5.0)  # It balances after 25 rounds.
 def test_time_is_up(trial: Case, give_up_s: float) -> None:
-    """Then the rate is still true, or the trial fails and names a time that is enough."""
+    """The rate is still true, or the trial fails and names a time that is enough."""
     try:
         rule, epochs, times = measured(trial, give_up_s)
     except TrialFailed as error:
@@ -207,7 +206,7 @@ def test_time_is_up(trial: Case, give_up_s: float) -> None:
 
 
 def test_time_is_up_after_an_epoch_that_gave_a_rate() -> None:
-    """The rate of the epochs before is kept, although more steps were wanted."""
+    """The rate of the earlier epochs is kept, although more steps were requested."""
     trial = Case(Simulation(batch=10, item_s=0.01, epoch_samples=800), 1_000.0, 400)
     _, wanted_epochs, _ = measured(trial)
     assert wanted_epochs > 3
@@ -220,14 +219,14 @@ def test_time_is_up_after_an_epoch_that_gave_a_rate() -> None:
 def test_bursts_do_not_favour_more_workers(
     workers: int, prefetch: int, steps: int, device_per_s: float
 ) -> None:
-    """Workers that hand over their batches together have their own rate, at any number of steps."""
+    """Workers that hand over batches together have their own rate for any number of steps."""
     trial = case("decoding", workers, prefetch, steps, device_per_s, 0)
     _, _, times = measured(trial)
     assert times.samples_per_s == pytest.approx(min(workers / 0.01, device_per_s), rel=NEAR)
 
 
 class TestOfTheIssue:
-    """Cases in which a former version was wrong by a factor of up to four."""
+    """Cases in which an earlier version was wrong by a factor of up to four."""
 
     PHOTOS, PHOTO_BYTES, LINK_PER_S = 1_000, 41_000, 290.0
 
@@ -235,15 +234,13 @@ class TestOfTheIssue:
         self,
         monkeypatch: pytest.MonkeyPatch,
         simulation: Simulation,
-        **settings_: Any,
+        **changes: Any,
     ) -> dict[str, Any]:
-        """The metrics of a loop with these settings; without any, those of the loader alone."""
+        """Return the metrics of a loop with these settings, or of the loader alone without any."""
         samples = simulation.epoch_samples
         data = DataSummary(samples, samples * simulation.sample_bytes, 10, ())
 
         class Loader(SimulatedLoader):
-            """The simulated loader, as iobench makes loaders."""
-
             def __init__(self, location: object, settings: object, clock: VirtualClock) -> None:
                 super().__init__(simulation, clock)
 
@@ -257,39 +254,37 @@ class TestOfTheIssue:
             "prefetch": simulation.prefetch,
         }
         params: Params
-        if not settings_:
+        if not changes:
             params = {"loader": "simulated", "data": "", "cache": "warm", "seconds": 10.0, **shared}
             return dict(loader_trial.run(TrialSpec("loader", params), context).metrics)
-        loop = {"consumer": "paced", "loader": "mock", "inputs": "warm", **shared, **settings_}
+        loop = {"consumer": "paced", "loader": "mock", "inputs": "warm", **shared, **changes}
         (params,) = training_points(Training.model_validate(loop))
         return dict(training_trial.run(TrialSpec("train", params), context).metrics)
 
     def behind_the_link(self, at_once: int, **changes: Any) -> Simulation:
-        """1,000 photos behind a link of 12 MB/s, read as dataprep reads them, by 2 workers."""
+        """Return 1,000 photos behind a link of 12 MB/s, which 2 workers read as dataprep does."""
         ahead = read_ahead(self.PHOTO_BYTES, is_remote=True)
-        return Simulation(
-            **{
-                "workers": 2,
-                "batch": 64,
-                "item_s": 0.001,
-                "window": ahead.window_samples,
-                "first_window": 64,
-                "at_once": at_once,
-                "store_per_s": self.LINK_PER_S,
-                "epoch_samples": self.PHOTOS,
-                "sample_bytes": self.PHOTO_BYTES,
-                **changes,
-            }
+        simulation = Simulation(
+            workers=2,
+            batch=64,
+            item_s=0.001,
+            window=ahead.window_samples,
+            first_window=64,
+            at_once=at_once,
+            store_per_s=self.LINK_PER_S,
+            epoch_samples=self.PHOTOS,
+            sample_bytes=self.PHOTO_BYTES,
         )
+        return replace(simulation, **changes)
 
     @pytest.mark.parametrize("is_loop", [True, False])
     @pytest.mark.parametrize("at_once", [1, 2, 4])
     def test_a_link_of_12_mb_s(
         self, monkeypatch: pytest.MonkeyPatch, at_once: int, is_loop: bool
     ) -> None:
-        """Gives at most 290 samples/s, also if all of them arrive before the first batch."""
-        settings_ = {"images_per_s": 2_000, "steps": 15} if is_loop else {}
-        metrics = self.trial(monkeypatch, self.behind_the_link(at_once), **settings_)
+        """The rate is at most 290 samples/s, also if all samples arrive before the first batch."""
+        loop = {"images_per_s": 2_000, "steps": 15} if is_loop else {}
+        metrics = self.trial(monkeypatch, self.behind_the_link(at_once), **loop)
         assert metrics["samples_per_s"] <= self.LINK_PER_S
         assert metrics["mb_per_s"] <= 12
         assert metrics["samples_per_s"] > 0.7 * self.LINK_PER_S
@@ -300,7 +295,7 @@ class TestOfTheIssue:
     @pytest.mark.parametrize("steps", [40, 39, 20, 100])
     @pytest.mark.parametrize("images_per_s", [200.0, 20_000.0])
     def test_eight_workers_of_a_mock_loader(self, steps: int, images_per_s: float) -> None:
-        """5 ms a sample are 1,600 samples/s, or what the device takes, at any number of steps."""
+        """5 ms a sample are 1,600 samples/s, or the rate of the device, for any number of steps."""
         loop = {
             "consumer": "paced",
             "images_per_s": images_per_s,
@@ -330,7 +325,7 @@ class TestOfTheIssue:
         assert loop["samples_per_s"] == pytest.approx(alone["samples_per_s"], rel=NEAR)
 
     def test_time_to_the_first_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It is a figure of its own, and so is the start of later epochs."""
+        """The first batch and the starts of later epochs have figures of their own."""
         simulation = self.behind_the_link(2)
         metrics = self.trial(monkeypatch, simulation, images_per_s=2_000, steps=15)
         clock = VirtualClock()

@@ -1,4 +1,4 @@
-"""A loop on two processes of the processor, from the trial's process to its end."""
+"""Loops on two processes of the CPU, from the start of the trial's process to its end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch")
 
 STEPS, SAMPLES = 12, 4
 EPOCHS, EPOCH_STEPS = MIN_EPOCHS, 60 // SAMPLES
-"""Epochs of 120 samples that two ranks share, and the steps of each."""
+"""The number of epochs of 120 samples that two ranks share, and the steps of each rank."""
 
 LOOP: dict[str, Any] = {
     "consumer": "torch",
@@ -51,10 +51,9 @@ def tried(
     scratch: Path | None = None,
     **changed: Any,
 ) -> TrialEnd:
-    """A trial of two ranks; without ``locations`` its loader reads nothing."""
-    (params,) = training_points(
-        Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
-    )
+    """Run a trial of two ranks, whose loader reads nothing without ``locations``."""
+    settings = {**LOOP, "loader": loader, "inputs": source, **changed}
+    (params,) = training_points(Training.model_validate(settings))
     if locations is None:
         params = {**params, "data": "", "over": ""}
     return run_with_timeout(
@@ -68,46 +67,44 @@ def tried(
 
 
 def done(verdict: TrialEnd) -> Outcome:
-    """What a trial found that is done."""
+    """Return the outcome of a trial that is done."""
     status, outcome, reason = verdict
     assert (status, reason) == ("done", "")
     assert outcome is not None
     return outcome
 
 
-def left(folder: Path) -> list[int]:
-    """Processes of trials, or forks of them, that still run."""
-    actual = []
+def running_processes(folder: Path) -> list[int]:
+    """Return the ids of trial processes and their forks that still run."""
+    ids = []
     for process in psutil.process_iter(["cmdline", "environ", "status"]):
         environ, command = process.info["environ"] or {}, process.info["cmdline"] or []
-        ours = (
-            environ.get("ODD_FOLDER") == str(folder)
-            and "iobench.trials.trial_process_main" in command
-        )
-        if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
-            actual.append(process.pid)
-    return actual
+        is_of_test = environ.get("ODD_FOLDER") == str(folder)
+        is_trial = "iobench.trials.trial_process_main" in command
+        if is_of_test and is_trial and process.info["status"] != psutil.STATUS_ZOMBIE:
+            ids.append(process.pid)
+    return ids
 
 
 def all_gone(third_party: ThirdParty) -> None:
-    """Ranks were there, and none outlives its trial."""
-    wait_until(lambda: not left(third_party.folder), "the end of all ranks")
+    """Check that no rank outlives its trial."""
+    wait_until(lambda: not running_processes(third_party.folder), "the end of all ranks")
 
 
 @pytest.mark.parametrize("source", ["synthetic", "warm"])
 def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
-    """Samples of both count, once; a figure of each rank stands beside those of the whole."""
-    seen: list[float] = []
-    outcome = done(tried("odd-ranked", source, progress=lambda count, unit: seen.append(count)))
+    """The samples of both ranks count once, and each rank has figures of its own."""
+    reported: list[float] = []
+    outcome = done(tried("odd-ranked", source, progress=lambda count, unit: reported.append(count)))
     metrics = outcome.metrics
     assert metrics["devices"] == 2
-    assert metrics["ranks_agree"] is True  # each rank's noise is its own
+    assert metrics["ranks_agree"] is True  # They agree although each rank has its own noise.
     assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
-    # A loader whose epochs have no end: 20 rounds count, after all that can be in flight.
+    # The epochs of this loader have no end, so 20 rounds count after all that can be in flight.
     expected = (STEPS, 1) if source == "synthetic" else (20, 4)
     assert (metrics["steps"], metrics["left_out"]) == expected
     assert metrics["samples_per_s"] == pytest.approx(metrics["samples"] / metrics["seconds"])
-    assert max(seen) <= 2 * SAMPLES * sum(expected)
+    assert max(reported) <= 2 * SAMPLES * sum(expected)
     each_rank = ("wait_s", "step_s", "compute_s", "au_mlperf", "samples_per_s")
     assert all(len(metrics[f"rank_{name}"]) == 2 for name in each_rank)
     assert metrics["au_mlperf"] == pytest.approx(fmean(metrics["rank_au_mlperf"]))
@@ -123,7 +120,7 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loader", "said"),
+    ("loader", "message"),
     [
         ("odd-failingrank", "ValueError: shard 7 is broken"),
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
@@ -132,21 +129,23 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
         ("odd-shortrank", "the loader gave 6 full batches, but 24 were counted before the loop"),
     ],
 )
-def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
-    """With its own words, not with those of the one that waited for it; no process is left."""
+def test_a_rank_that_fails_ends_the_trial(
+    third_party: ThirdParty, loader: str, message: str
+) -> None:
+    """The reason is that of the failed rank, and none of its processes outlives the trial."""
     status, _, reason = tried(loader)
     assert status == "failed"
-    assert reason.startswith(f"rank 1 of 2: {said}")
+    assert reason.startswith(f"rank 1 of 2: {message}")
     all_gone(third_party)
 
 
 def test_an_interrupt_ends_all_ranks(third_party: ThirdParty) -> None:
-    """Ctrl-C in the process that waits for the trial, or its time; also of one that hangs."""
+    """The time limit and Ctrl-C end all ranks, also one that hangs."""
     assert tried("odd-hangingrank", timeout_s=6)[2].startswith("not done after 6 s")
     all_gone(third_party)
 
     def stop(count: float, unit: str) -> None:
-        assert len(left(third_party.folder)) == 3
+        assert len(running_processes(third_party.folder)) == 3
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -155,7 +154,7 @@ def test_an_interrupt_ends_all_ranks(third_party: ThirdParty) -> None:
 
 
 def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> None:
-    """Every rank would get every sample; what is resident on the device needs no loader."""
+    """Each rank would get every sample; a loop on resident data needs no loader."""
     status, _, reason = tried("odd-unshared")
     assert status == "skipped"
     assert reason.startswith("loader odd-unshared does not share its samples")
@@ -164,25 +163,22 @@ def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> Non
 
 @pytest.fixture(scope="module")
 def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Location:
-    """120 samples in a few shards of different size."""
+    """Return 120 samples in a few shards of different size."""
     output = tmp_path_factory.mktemp("ranks") / "out"
-    dataprep.shard(
-        dataprep.ShardConfig.model_validate(
-            {
-                "source": str(tree),
-                "output": str(output),
-                "format": ("tfrecord",),
-                "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
-                "shard_size": "1.2MB",
-            }
-        )
-    )
+    config = {
+        "source": str(tree),
+        "output": str(output),
+        "format": ("tfrecord",),
+        "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
+        "shard_size": "1.2MB",
+    }
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
     return Location(str(output), "shards")
 
 
 @pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
 def test_ranks_share_the_shards(shards: Location, loader: str, workers: int) -> None:
-    """As many whole batches on each in three whole epochs; the page cache is judged for both."""
+    """Three whole epochs have equal whole batches on each; the page cache is judged for both."""
     locations = {"shards@disk": shards}
     outcome = done(tried(loader, locations=locations, workers=workers, steps=20))
     metrics = outcome.metrics
@@ -201,7 +197,7 @@ def test_ranks_share_the_shards(shards: Location, loader: str, workers: int) -> 
 
 @pytest.fixture
 def remote(shards: Location, s3_server: MotoServer, bucket: str) -> Location:
-    """The same on S3."""
+    """Return a copy of the shards on S3."""
     options = StoreOptions(endpoint_url=s3_server.url)
     remote = Location(f"s3://{bucket}/x", "shards", options)
     local, store = open_store(shards.uri), open_store(remote.uri, options)
@@ -211,7 +207,7 @@ def remote(shards: Location, s3_server: MotoServer, bucket: str) -> Location:
 
 
 def test_requests_of_all_ranks_count(shards: Location, remote: Location) -> None:
-    """Each fetches samples of its own, and manifest and tables besides."""
+    """Each rank fetches its own samples, and manifest and tables besides."""
     loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 20}
     metrics = done(tried("torch-iterable", locations={"shards@s3": remote}, **loop)).metrics
     images = EPOCHS * sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
@@ -226,7 +222,7 @@ def test_requests_of_all_ranks_count(shards: Location, remote: Location) -> None
     [("file", "torch-iterable"), ("pipe", "torch-iterable"), ("lazy", "torch-map")],
 )
 def test_modes_of_access(remote: Location, tmp_path: Path, access: str, loader: str) -> None:
-    """Ranks read the store in each; ``file`` is copied once, before they begin."""
+    """Ranks read from the store in each mode; ``file`` downloads once before they begin."""
     loop: dict[str, Any] = {"source": "store", "access": access, "steps": 20}
     locations = {"shards@s3": remote}
     metrics = done(tried(loader, locations=locations, scratch=tmp_path, **loop)).metrics
@@ -236,7 +232,7 @@ def test_modes_of_access(remote: Location, tmp_path: Path, access: str, loader: 
 
 
 def test_too_few_samples_are_refused_before_any_rank_begins(shards: Location) -> None:
-    """With what to do about it."""
+    """The error says what to do about it."""
     status, _, reason = tried("torch-map", locations={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (
@@ -248,7 +244,7 @@ def test_too_few_samples_are_refused_before_any_rank_begins(shards: Location) ->
 def test_the_users_word_on_networks_stands(
     third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interface that is not there is tried, and fails the trial in the rank's words."""
+    """A missing network interface of the environment is used, and the rank's error names it."""
     monkeypatch.setitem(os.environ, "GLOO_SOCKET_IFNAME", "nowhere0")
     status, _, reason = tried("odd-ranked")
     assert status == "failed"
@@ -259,7 +255,7 @@ def test_the_users_word_on_networks_stands(
 def paced(
     shards: Location, *, accelerators: int, images_per_s: float, **changes: Any
 ) -> dict[str, Any]:
-    """The metrics of a loop on so many emulated accelerators."""
+    """Return the metrics of a loop on this number of emulated accelerators."""
     loop: dict[str, Any] = {
         "consumer": "paced",
         "model": "resnet50",
@@ -276,7 +272,7 @@ def paced(
 
 @pytest.mark.parametrize("accelerators", [1, 2])
 def test_emulated_accelerators_end_each_step_together(shards: Location, accelerators: int) -> None:
-    """Each has a loader and a share of the samples; all end their steps at the same pace."""
+    """Each accelerator has a loader and a share of the samples, and all have the same pace."""
     metrics = paced(shards, accelerators=accelerators, images_per_s=200.0)
     assert metrics["devices"] == accelerators
     assert metrics["emulated"] is True
@@ -296,20 +292,20 @@ def test_emulated_accelerators_end_each_step_together(shards: Location, accelera
 
 
 def test_more_accelerators_than_the_loaders_feed(shards: Location) -> None:
-    """Each accelerator of 100,000 images/s waits, and says so."""
+    """Accelerators of 100,000 images/s wait, and the metrics show it."""
     metrics = paced(shards, accelerators=2, images_per_s=100_000.0)
     assert max(metrics["rank_au_mlperf"]) < 0.9
     assert metrics["wait_share"] > 0.1
 
 
 def test_accelerators_are_fed_by_loaders_that_read_nothing() -> None:
-    """Workers of 5 ms a sample feed each accelerator 200 samples/s, of the 1,000 that it takes."""
+    """A worker of 5 ms a sample feeds an accelerator 200 of the 1,000 samples/s that it takes."""
     loop: dict[str, Any] = {"consumer": "paced", "devices": 1, "accelerators": 2}
     loop |= {"images_per_s": 1_000.0}
     loop |= {"model": "resnet50", "item_s": 0.005, "workers": 1, "batch_size": 10, "steps": 20}
     metrics = done(tried("mock", **loop)).metrics
     assert metrics["rate_rule"] == "steady"
-    # Sleeping takes a little longer than asked, never shorter.
+    # A sleep may take a little longer than requested, and never less.
     assert max(metrics["rank_samples_per_s"]) <= 200.0 * 1.05
     assert metrics["samples"] == 2 * 10 * 20
     assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)

@@ -1,4 +1,4 @@
-"""Loaders in several processes at once, from the trial's process to its end."""
+"""Loaders in several processes at once, from the start of the trial's process to its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARAMS: dict[str, Any] = {
 
 
 def tried(**changed: Any) -> TrialEnd:
-    """A trial of a loader that reads nothing."""
+    """Run a trial of a loader that reads nothing."""
     return run_with_timeout(
         TrialSpec("loader", {**PARAMS, **changed}),
         {},
@@ -39,7 +39,7 @@ def tried(**changed: Any) -> TrialEnd:
 
 
 def test_two_processes_are_measured_together(third_party: ThirdParty) -> None:
-    """Each with its own share, and the rate that of both."""
+    """Each process has its own share of the samples, and the rate is that of both."""
     status, outcome, reason = tried(seconds=4.0)
     assert (status, reason) == ("done", "")
     assert outcome is not None
@@ -55,7 +55,7 @@ def test_two_processes_are_measured_together(third_party: ThirdParty) -> None:
 
 
 def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> None:
-    """It would give every process all samples."""
+    """Such a loader would give every process all samples."""
     status, _, reason = tried(loader="odd-steady")
     assert status == "skipped"
     assert "does not share its samples among several processes" in reason

@@ -1,4 +1,4 @@
-"""Kind ``train``: its inputs, and one trial of it on a clock that stands still."""
+"""Trials of training loops, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ EPOCH = 8 * SAMPLES
 EPOCH_S = 8 * (STEP_S + WAIT_S)
 
 TORCH: dict[str, Any] = {"loader": "torch-map"}
-PLACES = {"shards@disk": Location("/data", "shards")}
+LOCATIONS = {"shards@disk": Location("/data", "shards")}
 
 
-def points(**given: Any) -> list[Params]:
-    """The points of one group."""
-    return list(training_points(Training.model_validate(given)))
+def points(**settings: Any) -> list[Params]:
+    """Return the points of one group."""
+    return list(training_points(Training.model_validate(settings)))
 
 
 class HoldingLoader(SlowLoader):
-    """Says what it was told to hold, which takes long."""
+    """A loader that notes what it is told to hold in memory, which takes 1,000 s."""
 
     def hold(self, rung: str, samples: int, limit_bytes: int) -> None:
-        """Before any epoch."""
+        """Note the request, which must come before any epoch."""
         assert not self.epochs
         self.clock.sleep(1000)
         self.notes = (*self.notes, f"{rung} {samples} {limit_bytes}")
 
 
 class LateStarter(SlowConsumer):
-    """Its first step takes a minute more than the others."""
+    """A consumer whose first step takes a minute more than the others."""
 
     def step(self, batch: Batch) -> None:
-        """Compute."""
+        """Compute a step."""
         if not self.steps:
             self.clock.sleep(60)
         super().step(batch)
 
 
 class TestRun:
-    """One trial, its loader and its consumer replaced."""
+    """One trial with a fake loader and a fake consumer."""
 
     @pytest.fixture(autouse=True)
     def replaced(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Fakes under every name."""
+        """Let every name of a loader or a consumer mean the fake one."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(SlowLoader))
         monkeypatch.setattr(training_trial, "CONSUMERS", Only(SlowConsumer))
 
     def trial(self, source: str, give_up_s: float = math.inf, **changed: Any) -> Outcome:
-        """8 steps at least from ``source``, whose epochs have 8 batches."""
+        """Run a trial of at least 8 steps from ``source``, whose epochs have 8 batches."""
         locations = changed.pop("locations", {})
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
         (params,) = points(inputs=source, **settings)
@@ -76,7 +76,7 @@ class TestRun:
 
     @pytest.mark.parametrize("epochs", [1, 3])
     def test_resident_data_costs_the_computation_alone(self, epochs: int) -> None:
-        """Without waiting the device is busy all of the time; there are no epochs."""
+        """The device is busy all of the time without waiting; there are no epochs."""
         metrics = self.trial("synthetic", epochs=epochs).metrics
         assert metrics["steps"] == 8
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
@@ -86,14 +86,14 @@ class TestRun:
         assert "epochs" not in metrics
 
     def test_the_first_step_is_in_no_figure(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Frameworks choose their kernels in it: of one batch only the later steps count."""
+        """Frameworks choose their kernels in the first step, so only later steps count."""
         monkeypatch.setattr(training_trial, "CONSUMERS", Only(LateStarter))
         metrics = self.trial("synthetic").metrics
         assert metrics["steps"] == 8
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
 
     def test_real_data_are_waited_for(self) -> None:
-        """Three whole epochs with the start of the first; and what the loop ran on."""
+        """Three whole epochs count with their starts, and the metrics name the device."""
         outcome = self.trial("warm")
         metrics = outcome.metrics
         seconds = START_S + 3 * EPOCH_S
@@ -120,7 +120,7 @@ class TestRun:
         assert outcome.counted_s == pytest.approx((0, seconds))
 
     def test_long_data_count_from_the_middle(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A loop over a loader that does not count begins after what may be ready at its start."""
+        """Counting begins after all that may have been ready if the loader does not count."""
         monkeypatch.setattr(SlowLoader, "batches", 100_000)
         outcome = self.trial("warm")
         metrics = outcome.metrics
@@ -136,7 +136,7 @@ class TestRun:
         assert ranged["samples_per_s_low"] < 0.95 * ranged["samples_per_s_high"]
 
     def test_a_loop_without_enough_time_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The reason names the seconds that it needs; warming up takes 100 s."""
+        """The reason names the seconds that it needs; warming up takes 100 s here."""
         monkeypatch.setattr(SlowLoader, "batches", 100_000)
         with pytest.raises(TrialFailed, match=r"set trial_timeout_s to \d+ or more, or use fewer"):
             self.trial("warm", give_up_s=110.0)
@@ -164,8 +164,10 @@ class TestRun:
         self.trial("warm")
         assert [loader.closed for loader in loaders] == [True]
 
-    def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of a loop that waits for its data; what lies on the device has none."""
+    def test_metrics_have_the_parts_of_the_first_batch(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A loop that waits for its data has them; data on the device has none."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(TellingLoader))
         metrics = self.trial("warm").metrics
         assert metrics["first_batch_fetch_s"] == metrics["first_batch_rest_s"] == WAIT_S / 2
@@ -175,18 +177,18 @@ class TestRun:
     def test_a_device_behind_the_loop_is_measured_whole(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Handing over is not computing: the rate is that of the device."""
+        """The rate is that of the device, and not of handing steps over."""
         monkeypatch.setattr(training_trial, "CONSUMERS", Only(AsynchronousConsumer))
         assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
 
     def test_whole_epochs_have_enough_waits_for_the_90th_percentile(self) -> None:
-        """The first step of each epoch is none of the 100 waits that the percentile needs."""
+        """The percentile needs 100 waits beside the first steps of epochs."""
         metrics = self.trial("warm", steps=100).metrics
         assert metrics["steps"] >= 100 + len(metrics["epochs"])
         assert "batch_wait_s_p90" in metrics
 
     def test_several_epochs_are_one_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """All steps of each count, with their starts; each epoch has a record."""
+        """All steps of all epochs count with their starts, and each epoch has a record."""
         monkeypatch.setattr(SlowLoader, "restart_s", 2.0)
         outcome = self.trial("warm", epochs=4)
         metrics = outcome.metrics
@@ -195,11 +197,11 @@ class TestRun:
         assert metrics["epoch_start_s"] == 2.0 + WAIT_S
         starts_s = START_S + 3 * 2.0 + 4 * WAIT_S
         assert metrics["epoch_start_share"] == pytest.approx(starts_s / metrics["seconds"])
-        records = [
-            (epoch["number"], epoch["samples"], epoch["seconds"]) for epoch in metrics["epochs"]
-        ]
-        later = [(number, EPOCH, 2.0 + EPOCH_S) for number in (1, 2, 3)]
-        assert records == [(0, EPOCH, START_S + EPOCH_S), *later]
+        records = metrics["epochs"]
+        assert [record["number"] for record in records] == [0, 1, 2, 3]
+        assert [record["samples"] for record in records] == [EPOCH] * 4
+        seconds = [START_S + EPOCH_S, *[2.0 + EPOCH_S] * 3]
+        assert [record["seconds"] for record in records] == seconds
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
         assert metrics["step_s_p50"] == STEP_S + WAIT_S
 
@@ -207,11 +209,11 @@ class TestRun:
     def test_time_for_eviction_does_not_count(
         self, monkeypatch: pytest.MonkeyPatch, stays: bool
     ) -> None:
-        """Every cold epoch is judged and evicted; workers end only if their files stay mapped."""
+        """Each cold epoch is judged and evicted; workers end only if their files stay mapped."""
         loaders: list[SlowLoader] = []
         done: list[str] = []
 
-        class Kept(TellingLoader):
+        class NotedLoader(TellingLoader):
             def __init__(self, *arguments: Any) -> None:
                 super().__init__(*arguments)
                 loaders.append(self)
@@ -234,7 +236,7 @@ class TestRun:
                 self.judged.append(Cold("cold", "cold", 0.0, 1.0))
                 return Cold("cold", "cold", why=f"{samples} samples")
 
-        monkeypatch.setattr(loader_opening, "LOADERS", Only(Kept))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(NotedLoader))
         monkeypatch.setattr(training_trial, "EpochCache", FakeCache)
         (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
         clock = VirtualClock()
@@ -252,17 +254,17 @@ class TestRun:
         assert all(end_s - begin_s >= 50.0 for begin_s, end_s in outcome.pauses)
 
     def test_progress_goes_on_from_epoch_to_epoch(self) -> None:
-        """It never falls back."""
+        """The number of samples never falls."""
         (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
-        seen: list[float] = []
-        context = Context({}, VirtualClock(), lambda done, unit: seen.append(done))
+        reported: list[float] = []
+        context = Context({}, VirtualClock(), lambda done, unit: reported.append(done))
         training_trial.run(TrialSpec("train", params), context)
-        assert seen == [SAMPLES * n for n in range(1, 25)]
+        assert reported == [SAMPLES * n for n in range(1, 25)]
 
     def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
-        """No loader is waited for."""
+        """The loop waits for no loader."""
         pytest.importorskip("torch")
-        metrics = self.trial("copy", locations=PLACES, **TORCH).metrics
+        metrics = self.trial("copy", locations=LOCATIONS, **TORCH).metrics
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
         assert metrics["wait_share"] == 0
         assert metrics["notes"] == [
@@ -273,22 +275,22 @@ class TestRun:
     def test_the_loops_samples_are_held_before_the_clock_runs(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As many as its steps take; nothing of it is called cold or warm, nor bytes a second."""
+        """As many are held as the steps take; they are neither cold nor warm and have no MB/s."""
         monkeypatch.setattr(loader_opening, "LOADERS", Only(HoldingLoader))
         monkeypatch.setattr(training_trial, "available_bytes", lambda: 4000)
-        outcome = self.trial("augment", data="shards", locations=PLACES, **TORCH)
+        outcome = self.trial("augment", data="shards", locations=LOCATIONS, **TORCH)
         assert outcome.metrics["notes"] == ["no work", "a fake", f"augment {8 * SAMPLES} 1000"]
         assert outcome.metrics["time_to_first_batch_s"] == START_S + WAIT_S
         assert outcome.cold is None
         assert "mb_per_s" not in outcome.metrics
 
     def test_a_loader_that_only_reads_is_refused(self) -> None:
-        """In a line."""
+        """The reason is one line."""
         with pytest.raises(Unavailable, match="cannot be given samples from memory"):
-            self.trial("decode", data="shards", locations=PLACES, **TORCH)
+            self.trial("decode", data="shards", locations=LOCATIONS, **TORCH)
 
     def test_an_empty_loader_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With the reason that any loop gives."""
+        """The reason is the same as for any loop."""
         monkeypatch.setattr(SlowLoader, "batches", 0)
         with pytest.raises(TrialFailed, match="the loader gave no batch"):
             self.trial("warm")

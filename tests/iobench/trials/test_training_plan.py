@@ -1,4 +1,4 @@
-"""What is asked of a training loop, and its points."""
+"""The settings of a training loop, and the points that follow from them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
 
 
 def points(**settings: Any) -> list[Params]:
-    """The points of one group."""
+    """Return the points of one group."""
     return list(training_points(Training.model_validate(settings)))
 
 
 def test_one_point_an_input() -> None:
-    """In the order given; resident data has no place, the others have theirs."""
+    """Points are in the order of the inputs; resident data has no location."""
     planned = points(inputs=["synthetic", "warm", "cold", "store"], data="shards-4MB")
     assert [(point["input"], point["data"]) for point in planned] == [
         ("synthetic", ""),
@@ -31,12 +31,11 @@ def test_one_point_an_input() -> None:
 
 
 def test_rungs_in_memory_are_filled_from_the_data() -> None:
-    """From the disk, or from the store where nothing local is read; one batch reads nothing."""
+    """They are filled from the disk, or from the store if nothing local is read."""
     rungs = ["synthetic", "copy", "collate", "augment", "decode"]
     local = points(inputs=[*rungs, "warm", "store"])
-    assert [point["data"] for point in local] == [
-        *("", "", "shards@disk", "shards@disk", "shards@disk", "shards@disk", "shards@s3")
-    ]
+    data = [point["data"] for point in local]
+    assert data == ["", "", *["shards@disk"] * 4, "shards@s3"]
     assert {point["over"] for point in local} == {"shards@disk"}
     remote = points(inputs=[*rungs, "store"])
     assert {point["data"] for point in remote} == {"", "shards@s3"}
@@ -57,13 +56,13 @@ def test_rungs_in_memory_are_filled_from_the_data() -> None:
     ],
 )
 def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], message: str) -> None:
-    """One line says which rungs there are."""
+    """The error says which rungs there are, on one line."""
     with pytest.raises(ValidationError, match=message):
         Training.model_validate(wrong)
 
 
 def test_a_point_carries_every_setting() -> None:
-    """What the config says of a loop reaches the process that runs it."""
+    """Every setting of a loop reaches the process that runs it."""
     settings = {"preset": "A100"}, {"images_per_s": 100.0}
     carried = {*points(devices=2)[0], *points(epochs=2)[0], *points(**PACED, accelerators=2)[0]}
     for device in settings:
@@ -96,7 +95,7 @@ def test_a_point_carries_every_setting() -> None:
 def test_the_device_normalises_where_loops_in_torch_can_have_it(
     settings: dict[str, Any], by_loader: bool
 ) -> None:
-    """By default, by ``normalise_on``, and by the key of earlier configs; a saved config agrees."""
+    """The default, ``normalise_on`` and the key of earlier configs agree with a saved config."""
     loop = Training.model_validate({"inputs": "warm", **settings})
     assert loop.normalise_on == ("host" if by_loader else "device")
     assert [point["normalise"] for point in training_points(loop)] == [by_loader]
@@ -104,7 +103,7 @@ def test_the_device_normalises_where_loops_in_torch_can_have_it(
 
 
 def test_a_label_tells_groups_apart() -> None:
-    """``group`` where it is given, else model, device and loader."""
+    """The label is ``group`` if given, and else has model, device and loader."""
     assert Training(group="mine").label == "mine"
     assert Training().label == "ResNet-50 on torch, torch-iterable"
     loop = Training(inputs=("store",), access="pipe")
@@ -125,7 +124,7 @@ def test_a_label_tells_groups_apart() -> None:
     ],
 )
 def test_a_preset_brings_its_model(preset: str, model: str) -> None:
-    """Tuned rates and those of MLPerf Storage are presets; a config need not name the model."""
+    """A preset names the model, so that a config need not."""
     loop = Training.model_validate({"consumer": "paced", "preset": preset})
     assert loop.model == model
     assert Training.model_validate(loop.model_dump()) == loop
@@ -186,13 +185,13 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
     ],
 )
 def test_wrong_groups_are_refused(wrong: dict[str, Any], message: str) -> None:
-    """Before anything is measured, with what is wrong."""
+    """The error says what is wrong before anything is measured."""
     with pytest.raises(ValidationError, match=message):
         Training.model_validate(wrong)
 
 
 def test_one_device_is_no_word() -> None:
-    """Its trials are called as they were before there were several."""
+    """Trials on one device have no such parameter, as in earlier versions."""
     assert all("devices" not in point for point in (*points(), *points(devices=1)))
     assert {point["devices"] for point in points(devices="all")} == {"all"}
     assert {point["devices"] for point in points(devices=4, device="cpu")} == {4}
@@ -204,7 +203,7 @@ def test_one_device_is_no_word() -> None:
 
 
 def test_each_number_of_accelerators_is_a_loop() -> None:
-    """Also 1, which is compared with the others; without the key there is no such parameter."""
+    """1 is compared with the others; without the key there is no such parameter."""
     paced = points(**PACED, accelerators=[1, 2, 2, 8], inputs="warm")
     assert [point["accelerators"] for point in paced] == [1, 2, 8]
     assert [point["group"] for point in paced] == [
@@ -219,7 +218,7 @@ def test_each_number_of_accelerators_is_a_loop() -> None:
 
 
 def test_one_epoch_is_no_word() -> None:
-    """Trials of earlier versions had none; of several every input is told alike."""
+    """Trials of one epoch have no such parameter, as in earlier versions."""
     assert all({"epochs", "evict"}.isdisjoint(point) for point in points())
     planned = points(epochs=3, evict="first-epoch")
     assert {(point["epochs"], point["evict"]) for point in planned} == {(3, "first-epoch")}
@@ -227,10 +226,10 @@ def test_one_epoch_is_no_word() -> None:
 
 
 class TestAccess:
-    """How input ``store`` is read."""
+    """The access mode of the input ``store``."""
 
     def test_it_is_of_the_store_alone(self) -> None:
-        """Other inputs are read as they were."""
+        """Other inputs have no access mode."""
         planned = points(inputs=["synthetic", "cold", "store"], access="file", connections=3)
         assert [point.get("access") for point in planned] == [None, None, "file"]
         assert [point.get("connections") for point in planned] == [None, None, 3]
@@ -244,7 +243,9 @@ class TestAccess:
             ({"access": "mount", "inputs": "store"}, "Input should be"),
         ],
     )
-    def test_what_has_no_use_is_refused(self, settings: dict[str, Any], message: str) -> None:
+    def test_settings_without_a_use_are_refused(
+        self, settings: dict[str, Any], message: str
+    ) -> None:
         """The error says what the setting is for."""
         with pytest.raises(ValidationError, match=message):
             Training.model_validate(settings)

@@ -1,4 +1,4 @@
-"""A trial's process, as its parent sees it."""
+"""The process of a trial, as its parent sees it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 
 def heard(child: ChildProcess) -> list[Message]:
-    """All that it says until its end."""
+    """Return all messages of the process until its end."""
     actual: list[Message] = []
     with selectors.DefaultSelector() as selector:
         selector.register(child, selectors.EVENT_READ)
@@ -43,8 +44,8 @@ def heard(child: ChildProcess) -> list[Message]:
     return actual
 
 
-def test_what_it_says_and_how_it_ended() -> None:
-    """Messages by their pipe; what it prints is for whoever asks how it ended."""
+def test_messages_and_the_end_of_a_process() -> None:
+    """Messages come through the pipe, and printed text explains how the process ended."""
     with ChildProcess(os.environ, own_session=False) as child:
         assert child.messages() == []
         assert not child.ended
@@ -58,8 +59,8 @@ def test_what_it_says_and_how_it_ended() -> None:
 
 
 def test_a_message_longer_than_one_read_is_read_to_its_end() -> None:
-    """A process that has ended left all of its message in a pipe that holds more than one read."""
-    target = "x" * 300_000  # a label that the reason for skipping the trial repeats
+    """A message that is larger than one read is complete after the end of its process."""
+    target = "x" * 300_000  # The reason for skipping the trial repeats this label.
     with ChildProcess(os.environ, own_session=False) as child:
         fcntl.fcntl(child.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
         child.request(TrialRequest(TrialSpec("disk", {**DISK, "target": target}), _disk(target)))
@@ -71,11 +72,11 @@ def test_a_message_longer_than_one_read_is_read_to_its_end() -> None:
 def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its long message arrives whole, also if its parent looks only after its end."""
+    """A long message arrives whole, also if the parent looks only after the rank's end."""
     target = "x" * 300_000
 
-    class Roomy(ChildProcess):
-        """Has a pipe as on a machine with pages of 64 KiB; is looked at after its end."""
+    class LargePipeProcess(ChildProcess):
+        # The pipe is as large as on a machine with pages of 64 KiB, and is read after the end.
 
         def __init__(self, *settings: Any, **options: Any) -> None:
             super().__init__(*settings, **options)
@@ -85,26 +86,25 @@ def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
             wait_until(lambda: self.ended, "its end")
             return super().messages()
 
-    monkeypatch.setattr("iobench.trials.rank_processes.ChildProcess", Roomy)
+    monkeypatch.setattr("iobench.trials.rank_processes.ChildProcess", LargePipeProcess)
     context = Context(_disk(target), SystemClock(), lambda done, unit: None)
     with pytest.raises(Unavailable, match=r"xxx.* does not exist"):
         run_ranks("disk", {**DISK, "target": target}, 1, context, environment=os.environ)
 
 
 def test_it_is_gone_when_nobody_wants_it_any_more() -> None:
-    """This holds even if it was asked for nothing."""
+    """The process ends even if it was asked for nothing."""
     with ChildProcess(os.environ, own_session=True) as child:
         assert os.getpgid(child.pid) == child.pid
     assert child.ended
 
 
 def test_it_inherits_what_it_is_to_keep() -> None:
-    """A file without a name, for one."""
+    """The process has the descriptors that it is given, such as that of a file without a name."""
     descriptor = os.memfd_create("kept")
     try:
-        with ChildProcess(
-            os.environ, own_session=False, inherited_descriptors=[descriptor]
-        ) as child:
+        inherited = [descriptor]
+        with ChildProcess(os.environ, own_session=False, inherited_descriptors=inherited) as child:
             kept = Path(f"/proc/{child.pid}/fd/{descriptor}")
             assert str(kept.readlink()).startswith("/memfd:kept")
     finally:
@@ -112,7 +112,7 @@ def test_it_inherits_what_it_is_to_keep() -> None:
 
 
 def test_one_that_is_killed_says_by_what() -> None:
-    """It is killed after its grace."""
+    """The ending names the signal."""
     with ChildProcess(os.environ, own_session=False) as child:
         child.end(0)
         assert child.ending == "killed by SIGKILL (out of memory?): it printed nothing"
@@ -152,6 +152,7 @@ def test_a_rank_that_cannot_be_started_fails_its_trial(monkeypatch: pytest.Monke
 
 
 def _disk(target: str) -> dict[str, Location]:
+    """Return the locations of a disk target that does not exist."""
     return {f"disk/{target}": Location("/nowhere/at-all", "empty")}
 
 
@@ -174,33 +175,40 @@ PARAMS: dict[str, Any] = {
 }
 
 
-def tried(name: str, timeout_s: float = 60, **changed: Any) -> TrialEnd:
-    """A trial of an odd loader."""
+def tried(
+    name: str,
+    timeout_s: float = 60,
+    *,
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[float, str], None] = lambda done, unit: None,
+    **changed: Any,
+) -> TrialEnd:
+    """Run a trial of an odd loader."""
     return run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": f"odd-{name}", **changed}),
         {},
         timeout_s=timeout_s,
-        environment={},
-        progress=lambda done, unit: None,
+        environment=environment or {},
+        progress=progress,
     )
 
 
 def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
-    """Its entry point names it; its notes, figures and progress come back."""
-    seen: list[tuple[float, str]] = []
+    """Notes, figures and progress of a third party's loader come back."""
+    reported: list[tuple[float, str]] = []
     status, outcome, reason = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
         {"unused": Location("s3://bucket/x", "shards")},
         timeout_s=60,
         environment={},
-        progress=lambda done, unit: seen.append((done, unit)),
+        progress=lambda done, unit: reported.append((done, unit)),
     )
     assert (status, reason) == ("done", "")
     assert outcome is not None
     assert outcome.metrics["samples"] == 16 * outcome.metrics["batches"]
     assert outcome.metrics["notes"] == ["a third party's"]
     assert outcome.cold is None
-    assert seen[0] == (16, "samples")
+    assert reported[0] == (16, "samples")
 
 
 @pytest.mark.parametrize(
@@ -216,24 +224,24 @@ def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
     ],
 )
 def test_a_trial_that_fails_says_why(third_party: ThirdParty, name: str, message: str) -> None:
-    """However its process ends, the reason is one line."""
+    """The reason is one line, however the process ends."""
     assert tried(name) == ("failed", None, message)
 
 
-def test_what_is_missing_skips_the_trial(third_party: ThirdParty) -> None:
+def test_a_missing_package_skips_the_trial(third_party: ThirdParty) -> None:
     """The reason names the extra that brings it."""
     message = "oddlib is not installed: pip install 'odd-loaders[oddlib]'"
     assert tried("missing") == ("skipped", None, message)
 
 
 def test_a_trial_that_hangs_is_killed(third_party: ThirdParty) -> None:
-    """This holds if it ignores SIGTERM; the error names the key that allows more time."""
+    """A process that ignores SIGTERM is killed, and the reason names the key for more time."""
     assert tried("hanging", 1) == ("failed", None, "not done after 1 s (trial_timeout_s): killed")
     assert _children() == []
 
 
 def test_a_trial_that_hangs_has_said_over_what(third_party: ThirdParty) -> None:
-    """Its last line is part of the reason, bounded and without control characters."""
+    """The reason has the last printed line, shortened and without control characters."""
     status, _, reason = tried("waiting", 8)
     assert status == "failed"
     killed = "not done after 8 s (trial_timeout_s): killed; the last line that it printed: "
@@ -241,77 +249,67 @@ def test_a_trial_that_hangs_has_said_over_what(third_party: ThirdParty) -> None:
     assert len(reason) == len(killed) + 300
 
 
-def test_what_a_trial_prints_is_no_message(third_party: ThirdParty) -> None:
-    """Neither text that looks like one, nor more than a pipe holds."""
+def test_printed_text_is_no_message(third_party: ThirdParty) -> None:
+    """Printed text is not taken for a message, and more than a pipe holds does no harm."""
     status, outcome, _ = tried("noisy")
     assert (status, outcome is None) == ("done", False)
 
 
 @pytest.mark.parametrize(("name", "status"), [("orphaning", "done"), ("forsaken", "failed")])
 def test_processes_of_a_trial_end_with_it(third_party: ThirdParty, name: str, status: str) -> None:
-    """One that holds the pipe open neither delays the end nor outlives it."""
+    """A process that holds the pipe open neither delays the end nor outlives the trial."""
     assert tried(name)[0] == status
     orphan = int((third_party.folder / "orphan").read_text())
     wait_until(lambda: not _runs(orphan), f"the end of process {orphan}")
 
 
 def test_an_unknown_loader_fails(third_party: ThirdParty) -> None:
-    """The reason lists the known loaders, third parties' included."""
+    """The reason lists the known loaders, also those of third parties."""
     _, _, reason = tried("nobody")
     assert reason.startswith("no loader 'odd-nobody': use one of ")
     assert "odd-copied" in reason
 
 
 def test_an_interrupt_ends_the_trial(third_party: ThirdParty) -> None:
-    """Any end of the run ends the process that it waits for."""
+    """An interrupt of the run ends the process that it waits for."""
 
     def stop(done: float, unit: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_with_timeout(
-            TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 60}),
-            {},
-            timeout_s=60,
-            environment={},
-            progress=stop,
-        )
+        tried("steady", seconds=60, progress=stop)
     assert _children() == []
 
 
 def test_the_environment_is_the_trials_own(
     third_party: ThirdParty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is given is added for it alone."""
-    verdict = run_with_timeout(
-        TrialSpec("loader", {**PARAMS, "loader": "odd-counted"}),
-        {},
-        timeout_s=60,
-        environment={"ODD_FOLDER": str(tmp_path)},
-        progress=lambda done, unit: None,
-    )
-    assert verdict[0] == "done"
+    """Variables are added for the trial alone."""
+    status, _, _ = tried("counted", environment={"ODD_FOLDER": str(tmp_path)})
+    assert status == "done"
     assert (tmp_path / "count").exists()
     assert os.environ["ODD_FOLDER"] == str(third_party.folder)
 
 
 def _runs(pid: int) -> bool:
+    """Return whether a process runs."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
 
 
 def _children() -> list[str]:
-    actual = []
+    """Return the commands of trial processes that this process has started."""
+    commands = []
     for process in psutil.process_iter(["ppid", "cmdline", "status"]):
         command = " ".join(process.info["cmdline"] or [])
         if process.info["ppid"] == os.getpid() and "iobench.trials.trial_process_main" in command:
-            actual.append(command)
-    return actual
+            commands.append(command)
+    return commands
 
 
-def test_what_its_processes_took_is_told() -> None:
-    """Their memory, which holds an interpreter at least, and the processors that they had."""
+def test_metrics_have_the_usage_of_the_processes() -> None:
+    """The metrics have the memory and the processors of the trial's processes."""
     status, outcome, _ = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "mock", "item_s": 0.0005, "seconds": 2.0}),
         {},
@@ -322,17 +320,17 @@ def test_what_its_processes_took_is_told() -> None:
     )
     assert status == "done"
     assert outcome is not None
-    took = outcome.metrics
-    assert took["memory_bytes"] > 5_000_000
-    assert took["memory_counted"] in ("PSS", "RSS")
-    assert took["cores_busy"] >= took["worker_cores_busy"] == 0
-    assert took["cpu_s_per_1000_samples"] == pytest.approx(
-        took["cores_busy"] * took["seconds"] / took["samples"] * 1000
-    )
+    metrics = outcome.metrics
+    assert metrics["memory_bytes"] > 5_000_000  # An interpreter takes at least that much.
+    assert metrics["memory_counted"] in ("PSS", "RSS")
+    assert metrics["cores_busy"] >= metrics["worker_cores_busy"] == 0
+    cpu_s = metrics["cores_busy"] * metrics["seconds"]
+    expected = 1000 * cpu_s / metrics["samples"]
+    assert metrics["cpu_s_per_1000_samples"] == pytest.approx(expected)
 
 
 class Waking(SuspendedTime):
-    """Lets go on what was stopped, once it has been seen for a second."""
+    """A watch that lets a stopped process go on after one second."""
 
     last: ClassVar[int]
 
@@ -344,13 +342,14 @@ class Waking(SuspendedTime):
     def look(self) -> None:
         super().look()
         if self.seconds >= 1:
-            os.kill(self.process, signal.SIGCONT)  # it is there, or waited for by its parent
+            # The id is still valid, since the parent has not yet waited for the process.
+            os.kill(self.process, signal.SIGCONT)
 
 
 def test_a_trial_that_is_stopped_meanwhile_says_so(
     third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its figures may hold that time, which nobody could tell from a slow disk."""
+    """The metrics have the suspended time, which would look like a slow disk."""
     monkeypatch.setattr("iobench.trials.trial_timeout.SuspendedTime", Waking)
     stopped: list[float] = []
 
@@ -359,32 +358,20 @@ def test_a_trial_that_is_stopped_meanwhile_says_so(
             os.kill(Waking.last, signal.SIGSTOP)
             stopped.append(done)
 
-    status, outcome, _ = run_with_timeout(
-        TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
-        {},
-        timeout_s=60,
-        environment={},
-        progress=stop,
-    )
+    status, outcome, _ = tried("steady", seconds=2.0, progress=stop)
     assert status == "done"
     assert outcome is not None
     assert outcome.metrics["stood_still_s"] >= 1
 
 
-def test_who_waits_for_a_trial_may_be_stopped(
+def test_waiting_for_a_trial_may_be_suspended(
     third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-Z: an outcome that is there when it goes on counts, however late that is."""
+    """After Ctrl-Z an outcome that is there counts, however late it is read."""
     hour_s: list[float] = []
     clock = partial(SuspendedTime, clock=lambda: time.monotonic() + sum(hour_s))
     monkeypatch.setattr("iobench.trials.trial_timeout.SuspendedTime", clock)
-    status, outcome, reason = run_with_timeout(
-        TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
-        {},
-        timeout_s=60,
-        environment={},
-        progress=lambda done, unit: hour_s.append(3600),
-    )
+    status, outcome, reason = tried("steady", progress=lambda done, unit: hour_s.append(3600))
     assert (status, reason) == ("done", "")
     assert outcome is not None
     assert outcome.metrics["stood_still_s"] >= 3600

@@ -1,4 +1,4 @@
-"""What a trial's process says of an error."""
+"""What the process of a trial reports about an error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from iobench.trials.trial_process_main import describe_error
     ids=str,
 )
 def test_reason(error: Exception, message: str) -> None:
-    """It is one line; the error of a third party has its kind."""
+    """The reason is one line, and the error of a third party has its kind."""
     assert describe_error(error) == message
 
 
 def test_a_long_one_is_cut() -> None:
-    """A framework's essay does not fill the report."""
+    """A long message is shortened, so that it does not fill the report."""
     message = describe_error(RuntimeError("x " * 5000))
     assert len(message) < 450
     assert message.startswith("RuntimeError: x x")

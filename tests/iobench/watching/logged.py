@@ -1,4 +1,4 @@
-"""Logs of steps: made up, and kept in memory."""
+"""Logs of the steps of a watched loop: made for a test, and kept in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def epoch(
     work_s: float = 3,
     loader: int = 0,
 ) -> list[Record]:
-    """A pass of batches of 4, and its end, which is waited for half as long."""
+    """Return the log of a pass with batches of 4 samples.
+
+    The wait for the end of the epoch takes half as long as that for a batch.
+    """
     step_s = wait_s + work_s
     starts = [begun_s + step_s * index for index in range(batches)]
     end_s = begun_s + step_s * batches
@@ -31,24 +34,24 @@ def epoch(
 
 
 def packed(*records: Record) -> bytes:
-    """As a log has them."""
+    """Return the bytes of these records in a log."""
     return array("d", chain.from_iterable(records)).tobytes()
 
 
 def table(*records: Record) -> pd.DataFrame:
-    """As the companion reads them."""
+    """Return these records as the companion reads them."""
     return read_step_log(packed(*records))
 
 
 class MemoryLog(StepLog):
-    """A log that remembers."""
+    """A log that keeps its bytes in memory."""
 
     def __init__(self) -> None:
         self.file = BytesIO()
         super().__init__(self.file.write)
 
     def records(self) -> list[Record]:
-        """All that was added."""
+        """Return all records of the log."""
         self.flush()
         numbers = array("d", self.file.getvalue())
         width = len(STEP_FIELDS)

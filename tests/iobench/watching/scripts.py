@@ -1,4 +1,4 @@
-"""Training scripts that are watched, run as people run them."""
+"""Training scripts with a watched loop, which run in processes of their own."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ class Loader:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """Return a port at which nobody listens."""
     with socket.socket() as connection:
         connection.bind(("127.0.0.1", 0))
         return int(connection.getsockname()[1])
 
 
-def written(folder: Path, code: str) -> list[str]:
-    """``python script.py`` for a script that has a ``Loader``."""
+def script_command(folder: Path, code: str) -> list[str]:
+    """Write a script with a class ``Loader``, and return the command that runs it."""
     path = folder / "script.py"
     path.write_text(LOADER + textwrap.dedent(code))
     return [sys.executable, str(path)]
 
 
 def environment(**settings: str) -> Mapping[str, str]:
-    """Of no job of several processes, unless told."""
+    """Return the environment without variables of launchers, and with these variables."""
     launchers = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_", "OMPI_")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(launchers)}
-    return {**kept, **settings}
+    variables = {name: text for name, text in os.environ.items() if not name.startswith(launchers)}
+    return {**variables, **settings}
 
 
 def run(folder: Path, code: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """To its end, in ``folder``."""
+    """Run a script in ``folder`` to its end."""
     return subprocess.run(
-        written(folder, code),
+        script_command(folder, code),
         cwd=folder,
         env=environment(**settings),
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Loops over loaders of known speed, watched on a virtual clock."""
+"""Watched loops over loaders of known speed, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
-from iobench.results.trial import Metrics
+from iobench.results.trial import Metrics, Outcome
 from iobench.watching.figures import outcome
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
@@ -18,10 +18,11 @@ BATCH = 20
 
 @dataclass(frozen=True, slots=True)
 class SimulatedLoader:
-    """Workers that fetch batches into a queue, each ``workers`` times ``batch_s`` a batch.
+    """A loader whose ``workers`` fetch batches into a queue.
 
-    ``full`` batches are in the queue before the first request of each epoch. The first batch is
-    given after ``start_s``, and once ``ahead`` batches are there. Giving one takes ``handover_s``.
+    A worker takes ``workers`` times ``batch_s`` for a batch. ``full`` batches are in the queue
+    before the first request of each epoch. The first batch is handed over after ``start_s``, and
+    once ``ahead`` batches are in the queue. Handing a batch over takes ``handover_s``.
     """
 
     batch_s: float
@@ -33,7 +34,7 @@ class SimulatedLoader:
     handover_s: float = 0.0
 
     def epoch(self, batches: int, clock: VirtualClock) -> Iterator[list[int]]:
-        """An epoch that begins now."""
+        """Yield the batches of an epoch that begins now."""
         begun_s = clock.now_s() + self.start_s
         free_s = [begun_s] * self.workers
         fetched_s: list[float] = []
@@ -53,7 +54,7 @@ class SimulatedLoader:
             yield [0] * BATCH
 
     def rate(self, step_s: float) -> float:
-        """Samples/s of an endless loop whose steps take ``step_s``."""
+        """Return the samples/s of an endless loop whose steps take ``step_s``."""
         return BATCH / max(self.batch_s, step_s + self.handover_s)
 
 
@@ -66,18 +67,24 @@ def watched(
     between: Callable[[int, VirtualClock], None] | None = None,
     replay: ReplaySettings | None = None,
 ) -> Metrics:
-    """The figures of a loop over ``loader``; ``between`` is called after each epoch."""
+    """Return the figures of a loop over ``loader``; ``between`` is called after each epoch."""
     records = recorded(loader, batches, step_s, epochs=epochs, between=between, replay=replay)
     return figures(records, replay)
 
 
 def figures(records: list[Record], replay: ReplaySettings | None = None) -> Metrics:
-    """What a report says of a log."""
-    kept = 0 if replay is None else replay.batches
-    loop_outcome = outcome(
-        table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=kept
-    )
-    return loop_outcome.metrics
+    """Return the figures that a report has for a log."""
+    return outcome_of_log(records, replay).metrics
+
+
+def outcome_of_log(
+    records: list[Record],
+    replay: ReplaySettings | None = None,
+    samples: Samples = Samples({}, 0.0, ()),  # noqa: B008  samples are frozen
+) -> Outcome:
+    """Return the outcome of the first loader of a log, with these readings of the machine."""
+    batches = 0 if replay is None else replay.batches
+    return outcome(table(*records), 0, samples, step_cost_s=0.0, replay_batches=batches)
 
 
 def recorded(
@@ -89,14 +96,17 @@ def recorded(
     between: Callable[[int, VirtualClock], None] | None = None,
     replay: ReplaySettings | None = None,
 ) -> list[Record]:
-    """The log of such a loop."""
+    """Return the log of such a loop."""
     clock, log = VirtualClock(), MemoryLog()
     repeated = None
     if replay is not None:
         repeated = Replay(replay, 0, log, clock=clock.now_s)
     for number in range(epochs):
         epoch = TimedEpoch(
-            *(lambda: loader.epoch(batches, clock), 0, number, log),
+            lambda: loader.epoch(batches, clock),
+            0,
+            number,
+            log,
             replay=repeated,
             clock=clock.now_s,
         )

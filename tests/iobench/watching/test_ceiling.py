@@ -1,9 +1,10 @@
-"""The ceiling and the loss of a watched loop: loaders and steps of known speed, a virtual clock."""
+"""The ceiling and the loss of a watched loop, from loaders and steps of known speed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,15 +13,15 @@ from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
-from iobench.watching.figures import outcome
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.session import DEVICE_IDLE
-from tests.iobench.watching.logged import MemoryLog, Record, table
+from tests.iobench.watching.logged import MemoryLog, Record
 from tests.iobench.watching.simulated import (
     BATCH,
     SimulatedLoader,
     figures,
+    outcome_of_log,
     recorded,
     watched,
 )
@@ -28,12 +29,14 @@ from tests.iobench.watching.simulated import (
 REPLAY = ReplaySettings(batches=8)
 LOSS = {"loss_share", "loss_share_low", "loss_share_high"}
 CEILING = {
-    *("ceiling_samples_per_s", "ceiling_samples_per_s_low", "ceiling_samples_per_s_high"),
+    "ceiling_samples_per_s",
+    "ceiling_samples_per_s_low",
+    "ceiling_samples_per_s_high",
 }
 
 
 def note(metrics: Mapping[str, Any], begin: str) -> str:
-    """The note that begins so; empty if there is none."""
+    """Return the note that begins with this text, or an empty text."""
     return next((note for note in metrics["notes"] if note.startswith(begin)), "")
 
 
@@ -57,11 +60,9 @@ def test_the_loss_is_what_the_loader_costs(
 
 
 def test_a_trace_has_the_replay_between_the_steps_that_count() -> None:
-    """As a span of its own, which meets the steps before and after it."""
+    """The replay is a span between the steps before and after it."""
     records = recorded(SimulatedLoader(0.040, queue=4), 300, 0.020, replay=REPLAY)
-    loop_outcome = outcome(
-        table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
-    )
+    loop_outcome = outcome_of_log(records, REPLAY)
     (replay,) = [span for span in loop_outcome.spans if span.track == "replay"]
     left_out = loop_outcome.metrics["replay_left_out"]
     assert replay.name == f"100 repeated steps, {left_out} left out"
@@ -88,9 +89,9 @@ def test_repeated_steps_count_in_no_figure_of_the_loader() -> None:
 
 @pytest.mark.parametrize("queue", [4, 16, 50])
 def test_batches_that_were_fetched_during_the_replay_are_no_rate(queue: int) -> None:
-    """A queue that is full after the replay makes the steps after it too fast: they are left out.
+    """Steps that consume the full queue after the replay are too fast and left out.
 
-    With 50 batches ahead there are just these and no more.
+    With 50 batches ahead only these steps remain.
     """
     loader = SimulatedLoader(0.040, queue=queue)
     metrics = watched(loader, 300, 0.020, replay=REPLAY)
@@ -100,24 +101,27 @@ def test_batches_that_were_fetched_during_the_replay_are_no_rate(queue: int) -> 
 
 
 def test_one_late_batch_after_the_replay_is_no_empty_queue() -> None:
-    """A full queue of 30 batches, one of which is handed over late on a busy machine."""
+    """One late batch on a busy machine does not end the full queue of 30 batches."""
     records = recorded(SimulatedLoader(0.040, queue=30), 400, 0.020, replay=REPLAY)
     marks = [record[2] for record in records if record[-1] == -4.0]
     late_s = 0.006
     moved: list[Record] = []
-    after = 0
+    batches_after = 0
     for loader, epoch, called_s, got_s, ended_s, samples in records:
-        after += samples >= 0 and got_s > marks[-1]
-        delay_s = (late_s if after == 3 else 0.0, late_s if after >= 3 else 0.0)
-        called_s += late_s if after > 3 else 0.0
-        if samples != -4.0:
-            got_s, ended_s = got_s + max(delay_s), ended_s + max(delay_s)
+        if samples >= 0 and got_s > marks[-1]:
+            batches_after += 1
+        # The third batch after the replay comes late, and all that follows is delayed by as much.
+        if batches_after > 3:
+            called_s += late_s
+        if batches_after >= 3 and samples != -4.0:
+            got_s += late_s
+            ended_s += late_s
         moved.append((loader, epoch, called_s, got_s, ended_s, samples))
     assert figures(moved, REPLAY)["replay_left_out"] >= 29
 
 
 def test_steps_that_end_before_the_queue_is_empty_are_no_rate() -> None:
-    """A loop that had waited before and does not wait again until its end lives from the queue."""
+    """A loop that waited before and does not wait after the replay consumes its queue."""
     loader = SimulatedLoader(0.040, queue=500)
     metrics = watched(loader, 140, 0.020, replay=REPLAY)
     assert metrics["replay_left_out"] == 140 - 108
@@ -128,7 +132,7 @@ def test_steps_that_end_before_the_queue_is_empty_are_no_rate() -> None:
 def with_slow_repeated_steps(
     batch_s: float, *, slow_steps: int, slow_step_s: float
 ) -> Mapping[str, Any]:
-    """The figures of a loop with steps of 20 ms whose first repeated steps take longer."""
+    """Return the figures of a loop with steps of 20 ms whose first repeated steps are slower."""
     clock, log = VirtualClock(), MemoryLog()
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     loader = SimulatedLoader(batch_s)
@@ -144,13 +148,13 @@ def with_slow_repeated_steps(
 
 
 def test_a_loader_that_fills_its_queues_slows_only_the_steps_that_do_not_count() -> None:
-    """The first half of the repeated steps: they take half as long again here."""
+    """The first half of the repeated steps does not count, and is slower here."""
     metrics = with_slow_repeated_steps(0.010, slow_steps=45, slow_step_s=0.030)
     assert metrics["ceiling_samples_per_s"] == pytest.approx(BATCH / 0.020)
 
 
 def test_repeated_steps_that_are_not_even_give_a_range() -> None:
-    """The two parts of the steps that count differ: a queue that was still being filled."""
+    """The two parts of the counted steps differ if a queue is still being filled."""
     metrics = with_slow_repeated_steps(0.040, slow_steps=75, slow_step_s=0.025)
     assert metrics["ceiling_samples_per_s_low"] == pytest.approx(BATCH / 0.025)
     assert metrics["ceiling_samples_per_s_high"] == pytest.approx(BATCH / 0.020)
@@ -161,7 +165,7 @@ def test_repeated_steps_that_are_not_even_give_a_range() -> None:
 
 
 def test_a_host_that_is_ahead_of_its_device_does_not_raise_the_ceiling() -> None:
-    """Steps are handed to a device that takes 20 ms for each; the host may be 10 steps ahead."""
+    """The ceiling is right although the host is up to 10 steps of 20 ms ahead of its device."""
     clock, log = VirtualClock(), MemoryLog()
     busy_until_s = 0.0
 
@@ -180,12 +184,12 @@ def test_a_host_that_is_ahead_of_its_device_does_not_raise_the_ceiling() -> None
     metrics = figures(log.records(), REPLAY)
     assert metrics["ceiling_samples_per_s"] == pytest.approx(BATCH / 0.020, rel=0.01)
     assert metrics["loss_share"] == pytest.approx(0.5, abs=0.02)
-    # The wait for the device at the end of the replay is no wait for the loader: the queue is full.
+    # The wait for the device after the replay is no wait for the loader, whose queue is full.
     assert metrics["replay_left_out"] >= 3
 
 
 def until(stop: int, replay: ReplaySettings = REPLAY) -> list[Record]:
-    """The log of a loop that is left after so many steps."""
+    """Return the log of a loop that is left after this number of steps."""
     clock, log = VirtualClock(), MemoryLog()
     loader = SimulatedLoader(0.040)
     repeated = Replay(replay, 0, log, clock=clock.now_s)
@@ -201,7 +205,7 @@ def until(stop: int, replay: ReplaySettings = REPLAY) -> list[Record]:
 
 @pytest.mark.parametrize("repeated", [1, 30, 60, 90])
 def test_a_loop_that_ends_during_the_replay_has_no_ceiling(repeated: int) -> None:
-    """Its other figures are those of the steps before; a note says how far the replay came."""
+    """Other figures are those of the steps before, and a note says how far the replay came."""
     metrics = figures(until(108 + repeated + 1), REPLAY)
     assert not (LOSS | CEILING) & set(metrics)
     assert metrics["replay_steps"] == repeated
@@ -211,13 +215,13 @@ def test_a_loop_that_ends_during_the_replay_has_no_ceiling(repeated: int) -> Non
 
 
 def test_epochs_after_one_that_was_left_during_the_replay_count() -> None:
-    """The replay ended with its epoch."""
+    """The replay ends with its epoch, and later epochs count as usual."""
     clock, log = VirtualClock(), MemoryLog()
     loader = SimulatedLoader(0.040, queue=4)
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     for number in range(4):
-        make = lambda: loader.epoch(200, clock)  # noqa: E731
-        epoch = TimedEpoch(make, 0, number, log, replay=replay, clock=clock.now_s)
+        request = partial(loader.epoch, 200, clock)
+        epoch = TimedEpoch(request, 0, number, log, replay=replay, clock=clock.now_s)
         for step, _ in enumerate(epoch, start=1):
             clock.sleep(0.020)
             if number == 0 and step == 140:
@@ -228,7 +232,7 @@ def test_epochs_after_one_that_was_left_during_the_replay_count() -> None:
 
 
 def test_a_loop_that_ends_before_the_replay_says_when_it_begins() -> None:
-    """The epoch has 100 batches, and the replay begins after 108."""
+    """An epoch has 100 batches, and the replay would begin after 108."""
     metrics = watched(SimulatedLoader(0.040), 100, 0.020, replay=REPLAY)
     assert not (LOSS | CEILING) & set(metrics)
     assert "replay_steps" not in metrics
@@ -236,7 +240,7 @@ def test_a_loop_that_ends_before_the_replay_says_when_it_begins() -> None:
 
 
 def test_without_samples_there_is_no_ceiling() -> None:
-    """Nobody knows how many samples a batch of an unknown kind holds."""
+    """The number of samples in a batch of an unknown kind is unknown."""
     clock, log = VirtualClock(), MemoryLog()
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     for _ in TimedEpoch(lambda: iter([3.5] * 300), 0, 0, log, replay=replay, clock=clock.now_s):
@@ -245,7 +249,7 @@ def test_without_samples_there_is_no_ceiling() -> None:
 
 
 def test_whole_passes_over_other_loaders_are_not_part_of_the_ceiling() -> None:
-    """A validation of 5 s runs in the middle of the replay."""
+    """A validation of 5 s during the replay does not count."""
     records = recorded(SimulatedLoader(0.040), 300, 0.020, replay=REPLAY)
     repeated = [record for record in records if record[2] > 0 and record[-1] >= 0]
     at_s = sorted(record[2] for record in repeated)[108 + 80] + 0.001
@@ -255,43 +259,39 @@ def test_whole_passes_over_other_loaders_are_not_part_of_the_ceiling() -> None:
     ]
     moved: list[Record] = []
     for loader, epoch, called_s, got_s, ended_s, samples in records:
-        later = [moment + 5 if moment > at_s else moment for moment in (called_s, got_s, ended_s)]
-        if samples == -4.0:  # the number of steps stays
-            later[1:] = [got_s, ended_s]
-        moved.append((loader, epoch, *later, samples))
+        # A mark of the replay has a moment and two numbers of steps, which are not moved.
+        moments = 1 if samples == -4.0 else 3
+        fields = [called_s, got_s, ended_s]
+        for index in range(moments):
+            if fields[index] > at_s:
+                fields[index] += 5
+        moved.append((loader, epoch, *fields, samples))
     metrics = figures([*moved, *validation], REPLAY)
     assert metrics["ceiling_samples_per_s"] == pytest.approx(BATCH / 0.020, rel=0.01)
 
 
 def test_the_idle_time_of_a_gpu_during_the_replay_is_left_out() -> None:
-    """Only that of the loader's batches counts."""
+    """Only the idle time of the loader's own batches counts."""
     records = recorded(SimulatedLoader(0.040, queue=2), 300, 0.020, replay=REPLAY)
     idle = [(0, 0, record[2], 0.015, 0.0, DEVICE_IDLE) for record in records if record[-1] >= 0]
-    loop_outcome = outcome(
-        table(*records, *idle), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
-    )
+    loop_outcome = outcome_of_log([*records, *idle], REPLAY)
     steps = loop_outcome.metrics["steps"]
     share = steps * 0.015 / loop_outcome.metrics["seconds"]
     assert loop_outcome.metrics["device_wait_share"] == pytest.approx(share, rel=0.01)
 
 
 def test_readings_of_the_replay_do_not_say_how_busy_the_loop_was() -> None:
-    """CPUs that are idle while no batch is made are no sign of too few workers."""
+    """CPUs that are idle while no batch is made do not mean too few workers."""
     records = recorded(SimulatedLoader(0.040, queue=2), 300, 0.020, replay=REPLAY)
     marks = [record[2] for record in records if record[-1] == -4.0]
     times = [0.5, marks[0] + 0.1, marks[-1] - 0.1, marks[-1] + 3.0]
-    shares: list[float | None] = [0.9, 0.1, 0.1, 0.9]
-    samples = Samples(
-        {
-            "time_s": times,
-            "cpu.user_share": shares,
-            "cpu.system_share": [0.0] * 4,
-            "cpu.steal_share": [0.0] * 4,
-        },
-        0.0,
-        (),
-    )
-    loop_outcome = outcome(table(*records), 0, samples, step_cost_s=0.0, replay_batches=8)
+    columns: dict[str, list[float | None]] = {
+        "time_s": [*times],
+        "cpu.user_share": [0.9, 0.1, 0.1, 0.9],
+        "cpu.system_share": [0.0] * 4,
+        "cpu.steal_share": [0.0] * 4,
+    }
+    loop_outcome = outcome_of_log(records, REPLAY, Samples(columns, 0.0, ()))
     assert loop_outcome.metrics["cpu_busy_share"] == pytest.approx(0.9)
     assert len(loop_outcome.samples["time_s"]) == 4
 
@@ -312,7 +312,7 @@ LOADERS = st.builds(
 def test_one_loss_is_right_and_a_range_holds_the_truth(
     loader: SimulatedLoader, step_s: float, batches: int
 ) -> None:
-    """Within 5 %, whatever was fetched ahead, before the first request or during the replay."""
+    """The loss is right within 0.05, whatever was fetched ahead or during the replay."""
     full, ahead = min(loader.full, loader.queue), min(loader.ahead, loader.queue)
     loader = replace(loader, full=full, ahead=ahead)
     truth = 1 - loader.rate(step_s) / (BATCH / step_s)

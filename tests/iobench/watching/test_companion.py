@@ -1,4 +1,4 @@
-"""The companion listens to the script until that has ended."""
+"""The companion listens to the script until the script has ended."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ LINE = b'{"loader": "a"}\n'
 
 
 @pytest.mark.parametrize(
-    ("last", "closed", "gone"),
+    ("last", "is_closed", "is_gone"),
     [(END, False, False), (b"", True, False), (b"", False, True)],
     ids=["said", "killed", "workers hold the pipe"],
 )
-def test_the_end_of_a_script(last: bytes, closed: bool, gone: bool) -> None:
-    """It says so, or its pipe is closed, or it is gone and a forked worker holds its pipe open."""
+def test_the_end_of_a_script(last: bytes, is_closed: bool, is_gone: bool) -> None:
+    """The script announces its end, closes its pipe, or is gone while a worker holds the pipe."""
     read_end, write_end = os.pipe()
     os.write(write_end, LINE + last)
-    if closed:
+    if is_closed:
         os.close(write_end)
-    assert listen(read_end, 0 if gone else os.getppid()) == LINE + last
+    parent = 0 if is_gone else os.getppid()
+    assert listen(read_end, parent) == LINE + last
     os.close(read_end)
-    if not closed:
+    if not is_closed:
         os.close(write_end)

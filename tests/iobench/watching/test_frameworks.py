@@ -1,4 +1,4 @@
-"""Loaders of TensorFlow and MXNet, as they come."""
+"""Watched loaders of TensorFlow and MXNet."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from iobench.watching.proxy import TimedEpoch, wrap_loader
 from iobench.watching.replay import Replay, ReplaySettings
 from tests.iobench.watching.logged import MemoryLog, table
 
-# What these two warn of is theirs.
+# The warnings of these two frameworks do not concern this package.
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 
 
 def watched(loader: Any) -> tuple[Any, MemoryLog]:
-    """Within this process."""
+    """Watch a loader in this process; return the watched loader and its log."""
     log, epochs = MemoryLog(), count()
     return wrap_loader(loader, lambda make: TimedEpoch(make, 0, next(epochs), log)), log
 
 
 def steps(log: MemoryLog) -> tuple[int, int, int]:
-    """Steps, epochs and samples of its report."""
+    """Return the steps, epochs and samples in the report of a log."""
     metrics = outcome(table(*log.records()), 0, Samples({}, 0.0, ()), step_cost_s=0.0).metrics
     return metrics["steps"], metrics["epochs"], metrics["samples"]
 
 
 def test_tf_data() -> None:
-    """Its length and its attributes; each pass is an epoch; the last batch is smaller."""
+    """The length is the loader's, each pass is an epoch, and the last batch is smaller."""
     tf = pytest.importorskip("tensorflow")
-    data = tf.data.Dataset.from_tensor_slices({"x": np.arange(10), "y": np.arange(10)}).batch(4)
+    numbers = np.arange(10)
+    data = tf.data.Dataset.from_tensor_slices({"x": numbers, "y": numbers}).batch(4)
     loader, log = watched(data)
     assert len(loader) == 3
     assert loader.element_spec == data.element_spec
@@ -45,7 +46,7 @@ def test_tf_data() -> None:
 
 
 def test_mxnets_iterators() -> None:
-    """``reset`` and ``next``; a batch that is padded holds fewer samples."""
+    """``reset`` and ``next`` work, and a padded batch holds fewer samples."""
     mx = import_mxnet()
     loader, log = watched(mx.io.NDArrayIter(np.zeros((10, 2)), np.zeros(10), batch_size=4))
     assert loader.batch_size == 4
@@ -56,7 +57,7 @@ def test_mxnets_iterators() -> None:
 
 
 def replayed(loader: Any) -> tuple[list[Any], list[str]]:
-    """All batches of a loader whose sixth and seventh are repeated, and what was announced."""
+    """Return the batches of a loader whose sixth and seventh are repeated, and the notes."""
     lines: list[str] = []
     log = MemoryLog()
     settings = ReplaySettings(batches=2, steps=40, warm_up=5)
@@ -69,7 +70,7 @@ EXPECTED = [*range(7), *[5, 6] * 20, *range(7, 10)]
 
 
 def test_tf_data_is_repeated() -> None:
-    """Its tensors have a size, and are handed out as they are."""
+    """Its tensors have a size and are handed out unchanged."""
     tf = pytest.importorskip("tensorflow")
     data = tf.data.Dataset.from_tensor_slices({"x": np.arange(40, dtype=np.int64)}).batch(4)
     batches, message = replayed(data)
@@ -79,7 +80,7 @@ def test_tf_data_is_repeated() -> None:
 
 
 def test_mxnets_batches_are_repeated() -> None:
-    """The iterator has its own class of batches."""
+    """Batches of the iterator's own class are repeated."""
     mx = import_mxnet()
     loader = mx.io.NDArrayIter(np.arange(40.0).reshape(40, 1), np.zeros(40), batch_size=4)
     batches, message = replayed(loader)

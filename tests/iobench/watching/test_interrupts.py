@@ -1,4 +1,4 @@
-"""Ctrl-C between any two instructions of what runs in somebody's loop: no step is lost."""
+"""Ctrl-C between any two instructions of the code in a user's loop loses no step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WATCHED = {module.__file__ for module in (proxy, replay, session)}
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt before instruction ``at`` of the modules that are watched."""
+    """Raises KeyboardInterrupt before instruction ``at`` of the watching modules."""
 
     def __init__(self, at: int) -> None:
         self._left = at
@@ -41,7 +41,7 @@ class Interrupt:
 
 
 def interrupted(at: int, work: Callable[[], None]) -> bool:
-    """Whether ``work`` has so many instructions."""
+    """Run ``work`` with such an interrupt, and return whether the interrupt came."""
     interrupt = Interrupt(at)
     before = sys.gettrace()
     sys.settrace(interrupt)
@@ -55,11 +55,11 @@ def interrupted(at: int, work: Callable[[], None]) -> bool:
 
 
 def test_no_step_is_lost_but_the_one_that_is_interrupted() -> None:
-    """A loop that goes on after an interrupt, as a notebook's does; others may be there twice."""
+    """A loop may go on after an interrupt, as in a notebook; steps may be written twice."""
     at, went_on = 0, True
     while went_on:
         log, now_s = MemoryLog(), iter(range(1000)).__next__
-        # Each step takes more than a second, so that each is written as it ends.
+        # Each step takes more than a second, so that it is written as soon as it ends.
         watched = TimedEpoch(lambda: iter(range(9)), 0, 0, log, clock=now_s)
         next(watched)
         next(watched)
@@ -78,7 +78,7 @@ def test_no_step_is_lost_but_the_one_that_is_interrupted() -> None:
 
 
 def test_a_replay_goes_on_after_an_interrupt() -> None:
-    """At most the batch that is interrupted is lost, and the replay has all of its marks."""
+    """At most the interrupted batch is lost, and the replay has all of its marks."""
     settings = ReplaySettings(batches=2, steps=4, warm_up=1)
     at, went_on = 0, True
     while went_on:
@@ -86,21 +86,21 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
         lines: list[str] = []
         repeated = Replay(settings, 0, log, announce=lines.append, clock=now_s)
         watched = TimedEpoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
-        taken_batches = []
+        consumed = []
 
         def go_on() -> None:
             for batch in watched:  # noqa: B023
                 if not repeated.is_running:  # noqa: B023
-                    taken_batches.append(batch)  # noqa: B023
+                    consumed.append(batch)  # noqa: B023
 
         went_on = interrupted(at, go_on)
         go_on()
         log.closed = False
         marks = {record[3] for record in log.records() if record[-1] == REPLAY_MARK}
-        assert taken_batches == sorted(set(taken_batches)), f"at instruction {at}"
-        assert len(taken_batches) >= 5, f"at instruction {at}"
+        assert consumed == sorted(set(consumed)), f"at instruction {at}"
+        assert len(consumed) >= 5, f"at instruction {at}"
         assert marks == {0, 2, 3, 4}, f"at instruction {at}"
         assert lines, f"at instruction {at}"
         at += 5
-    assert taken_batches == list(range(6))
+    assert consumed == list(range(6))
     assert at > 1000

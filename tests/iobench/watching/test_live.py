@@ -1,4 +1,4 @@
-"""Figures of a watched loop while it runs, as Prometheus reads them."""
+"""The figures of a watched loop while it runs, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -31,19 +31,22 @@ LABELS = {"loader": "train", "rank": "3"}
 
 
 class Totals(NamedTuple):
+    """The samples and bytes that a counter has counted."""
+
     samples: int
     bytes: int
 
 
 class Reads:
-    """A counter that has counted something."""
+    """A counter of reads with fixed totals."""
 
     def totals(self) -> Totals:
+        """Return 70 samples with 7,000 bytes."""
         return Totals(70, 7000)
 
 
 def scraped(port: int) -> dict[str, dict[tuple[str, ...], float]]:
-    """The values by name and labels, as Prometheus parses them."""
+    """Return the values by name and labels, as Prometheus parses them."""
     from prometheus_client.parser import text_string_to_metric_families
 
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
@@ -58,14 +61,14 @@ def scraped(port: int) -> dict[str, dict[tuple[str, ...], float]]:
 
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
-    """A server at a free port."""
+    """Yield a server of metrics at a free port."""
     metrics_server = MetricsServer(free_port())
     yield metrics_server
     metrics_server.close()
 
 
 def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
-    """Steps of 3 s on 4 samples of 800 bytes, each of which is waited for 1 s."""
+    """Run steps of 3 s on 4 samples of 800 bytes, each of which is waited for 1 s."""
 
     def batches() -> Iterator[Any]:
         for _ in range(steps):
@@ -101,7 +104,7 @@ def test_counters_of_a_loop(server: MetricsServer) -> None:
 
 
 def test_names_follow_the_conventions(server: MetricsServer) -> None:
-    """A prefix, base units, ``_total`` for counters; each has a type and a help."""
+    """Names have a prefix, base units and ``_total`` for counters; each has a type and a help."""
     server.add("train", 0)
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
@@ -115,32 +118,32 @@ def test_names_follow_the_conventions(server: MetricsServer) -> None:
 
 
 def test_a_wait_that_is_under_way_is_part_of_the_waiting() -> None:
-    """A loop that is stuck is seen before its batch arrives; the sum never falls."""
+    """A loop that is stuck is seen before its batch arrives, and the sum never falls."""
     clock = VirtualClock()
     live = LiveFigures("train", 0, clock=clock.now_s)
-    seen = []
+    waits_s = []
 
-    def waited() -> float:
+    def waited_s() -> float:
         return live.snapshot().counters["wait_seconds"]
 
     def batches() -> Iterator[int]:
         for _ in range(3):
             for _ in range(4):
                 clock.sleep(10.0)
-                seen.append(waited())
+                waits_s.append(waited_s())
             yield 1
 
     for _ in TimedEpoch(batches, 0, 0, MemoryLog(), live=live, clock=clock.now_s):
-        seen.append(waited())
+        waits_s.append(waited_s())
         clock.sleep(5.0)
-        seen.append(waited())
-    assert seen == sorted(seen)
-    assert seen[:6] == [10, 20, 30, 40, 40, 40]
-    assert waited() == 120
+        waits_s.append(waited_s())
+    assert waits_s == sorted(waits_s)
+    assert waits_s[:6] == [10, 20, 30, 40, 40, 40]
+    assert waited_s() == 120
 
 
 def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
-    """Steps of 20 ms on 4 samples are 200 samples/s; the loader brings a batch in 40 ms."""
+    """Steps of 20 ms on 4 samples give 200 samples/s, while the loader takes 40 ms for a batch."""
     clock, log = VirtualClock(), MemoryLog()
     live = LiveFigures("train", 0, clock=clock.now_s)
     settings = ReplaySettings(batches=2, steps=40, warm_up=20)
@@ -171,14 +174,14 @@ def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
     assert figures.counters["wait_seconds"] == pytest.approx(30 * 0.04)
     assert sum(figures.steps_by_bucket) == 30
     assert figures.total_step_s == pytest.approx(30 * 0.06 + 0.1)
-    # 20 steps, and two waits for the device, which are part of them.
+    # The ceiling is over 20 steps and two waits for the device, which belong to them.
     ceiling = figures.gauges["ceiling_samples_per_second"]
     assert ceiling == pytest.approx(20 * 4 / (20 * 0.02 + 2 * 0.1))
     assert waits == sorted(waits)
 
 
 def test_loops_of_one_name_are_numbered(server: MetricsServer) -> None:
-    """Two series with equal labels would be an error for Prometheus."""
+    """Series with equal labels would be an error in Prometheus."""
     for _ in range(3):
         server.add("train", 0)
     names = {labels[0] for labels in scraped(server.port)["iobench_samples_total"]}
@@ -197,12 +200,12 @@ def test_loops_of_one_name_are_numbered(server: MetricsServer) -> None:
     ids=["array", "nested", "mapping", "none", "number"],
 )
 def test_bytes_in(batch: Any, size: int) -> None:
-    """Arrays and byte strings; what has no size counts as nothing."""
+    """Arrays and byte strings count, and an object without a size counts as 0."""
     assert bytes_in(batch) == size
 
 
 def test_a_port_in_use_is_refused(server: MetricsServer) -> None:
-    """With the port and what to do, before a folder is made."""
+    """The error names the port and what to do."""
     message = rf"port {server.port} cannot be used .* metrics_port plus its local rank"
     with pytest.raises(ConfigError, match=message):
         MetricsServer(server.port)
@@ -226,7 +229,7 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_wrong_arguments_are_refused_at_once(settings: dict[str, Any], message: str) -> None:
-    """Before the training begins, and before anything is written."""
+    """The error comes before anything is written."""
     with pytest.raises(ConfigError, match=message):
         iobench.watch([1], **settings)
 
@@ -248,12 +251,12 @@ def test_a_socket_is_given_up_in_a_forked_process(server: MetricsServer) -> None
 
 
 def blocks(language: str) -> list[str]:
-    """Code blocks of the page."""
+    """Return the code blocks of the page in this language."""
     return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.S)
 
 
 def test_the_scrape_config_of_the_page_is_one() -> None:
-    """It names a job with targets that are hosts with ports."""
+    """The config names a job whose targets are hosts with ports."""
     (config,) = [yaml.safe_load(block) for block in blocks("yaml")]
     (job,) = config["scrape_configs"]
     assert set(job) == {"job_name", "scrape_interval", "static_configs"}
@@ -262,7 +265,7 @@ def test_the_scrape_config_of_the_page_is_one() -> None:
 
 
 def test_each_metric_of_the_page_is_exported(server: MetricsServer) -> None:
-    """Queries and table have only exported metrics, and the table has all of them."""
+    """The page has only exported metrics, and its table has all of them."""
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     loop(live, clock)

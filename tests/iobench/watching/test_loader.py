@@ -1,4 +1,4 @@
-"""A watched loader is, to its users, the loader; each step over it is timed."""
+"""A watched loader behaves like the loader itself, and each step over it is timed."""
 
 from __future__ import annotations
 
@@ -30,14 +30,17 @@ MXNET = types.SimpleNamespace(data=[IMAGES], label=[LABELS], pad=2)
 
 
 class Sampler:
+    """A sampler as torch's distributed one."""
+
     epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
+        """Note the epoch."""
         self.epoch = epoch
 
 
 class Loader:
-    """Like torch's."""
+    """A loader with the attributes of torch's."""
 
     def __init__(self) -> None:
         self.sampler, self.batch_size = Sampler(), 4
@@ -53,7 +56,7 @@ class Loader:
 
 
 class Passes:
-    """Counts passes, and goes through them as they are."""
+    """Counts the passes over a loader, and does not change them."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -64,7 +67,7 @@ class Passes:
 
 
 def test_it_is_to_its_users_the_loader() -> None:
-    """Attributes are read, called, set and listed; what its class has is there and nothing else."""
+    """Attributes can be read, called, set and listed, and no others are there."""
     loader = Loader()
     watched: Any = wrap_loader(loader, Passes())
     watched.sampler.set_epoch(7)
@@ -81,14 +84,14 @@ def test_it_is_to_its_users_the_loader() -> None:
 
 
 def test_iterating_twice_is_two_passes() -> None:
-    """The loader makes each pass itself."""
+    """Each pass is made by the loader itself."""
     passes = Passes()
     watched = wrap_loader(Loader(), passes)
     assert (list(watched), list(watched), passes.begun) == ([0, 1, 2], [0, 1, 2], 2)
 
 
 def test_an_iterator_stays_one() -> None:
-    """``next`` goes on with the pass that began, by itself or by ``iter``."""
+    """``next`` goes on with the same pass, by itself or by ``iter``."""
     passes = Passes()
     watched = wrap_loader(iter(range(4)), passes)
     assert [next(watched), next(watched)] == [0, 1]
@@ -100,7 +103,7 @@ def test_an_iterator_stays_one() -> None:
 
 
 def test_copies_are_of_the_loader_alone() -> None:
-    """A worker process that is sent it watches nothing; watched again it is wrapped once."""
+    """A copy in a worker process is not watched, and a loader is wrapped once."""
     loader = Loader()
     watched = wrap_loader(loader, Passes())
     assert type(pickle.loads(pickle.dumps(watched))) is Loader
@@ -109,7 +112,7 @@ def test_copies_are_of_the_loader_alone() -> None:
 
 
 class Pass:
-    """An epoch of so many batches: opening takes ``START_S``, each batch ``WAIT_S``."""
+    """An epoch of ``batches`` batches: opening takes ``START_S``, each batch ``WAIT_S``."""
 
     def __init__(self, batches: int, broken_at: int | None = None, number: int = 0) -> None:
         self.clock, self.log = VirtualClock(), MemoryLog()
@@ -129,45 +132,48 @@ class Pass:
         self.epoch = TimedEpoch(opened, 7, number, self.log, clock=self.clock.now_s)
 
     def trained(self, most: float = math.inf) -> list[int]:
-        """A loop over it, left by ``break`` after so many batches."""
-        seen: list[int] = []
+        """Run a loop over the epoch, left after ``most`` batches; return their samples."""
+        samples: list[int] = []
         for batch in self.epoch:
-            seen.append(len(batch))
-            if len(seen) >= most:
+            samples.append(len(batch))
+            if len(samples) >= most:
                 break
             self.clock.sleep(WORK_S)
-        return seen
+        return samples
 
     def samples(self) -> list[float]:
-        """Of each record."""
+        """Return the samples of each record."""
         return [record[-1] for record in self.log.records()]
 
 
 def test_a_step_is_its_wait_and_its_work() -> None:
-    """The first waits for the workers to start as well; the end of the epoch is waited for too."""
+    """The first step also waits for the workers to start, and the end of the epoch is a wait."""
     batches = Pass(3, number=4)
     assert batches.trained() == [10, 11, 12]
     step_s = WAIT_S + WORK_S
-    first_s = START_S + step_s
+    first_end_s = START_S + step_s
+    second_end_s = first_end_s + step_s
+    third_end_s = second_end_s + step_s
+    epoch_end_s = third_end_s + WAIT_S
     assert batches.log.records() == [
-        (7, 4, 0.0, START_S + WAIT_S, first_s, 10),
-        (7, 4, first_s, first_s + WAIT_S, first_s + step_s, 11),
-        (7, 4, first_s + step_s, first_s + step_s + WAIT_S, first_s + 2 * step_s, 12),
-        (7, 4, first_s + 2 * step_s, *[first_s + 2 * step_s + WAIT_S] * 2, END_OF_EPOCH),
+        (7, 4, 0.0, START_S + WAIT_S, first_end_s, 10),
+        (7, 4, first_end_s, first_end_s + WAIT_S, second_end_s, 11),
+        (7, 4, second_end_s, second_end_s + WAIT_S, third_end_s, 12),
+        (7, 4, third_end_s, epoch_end_s, epoch_end_s, END_OF_EPOCH),
     ]
     assert next(batches.epoch, "no more") == "no more"
     assert len(batches.log.records()) == 4
 
 
 def test_a_loop_that_is_left_has_no_end_of_its_last_step() -> None:
-    """Nobody knows how long it worked on that batch."""
+    """The time of the last step is unknown, so it has no record."""
     batches = Pass(5)
     assert batches.trained(most=3) == [10, 11, 12]
     assert batches.samples() == [10, 11]
 
 
 def test_errors_of_the_loader_come_through() -> None:
-    """The step before has ended; the one that failed is in no figure."""
+    """The step before the error has a record, and the failed one has none."""
     batches = Pass(5, broken_at=2)
     with pytest.raises(OSError, match="shard 7"):
         batches.trained()
@@ -175,22 +181,17 @@ def test_errors_of_the_loader_come_through() -> None:
 
 
 def test_samples_are_as_given_or_as_found() -> None:
-    """Given ones are not looked for; unknown ones are marked."""
+    """A given batch size is used, and else the samples are counted or marked as unknown."""
     log = MemoryLog()
     for size in (None, 32):
         list(TimedEpoch(lambda: iter([[1, 2], 3.5]), 0, 0, log, batch_size=size))
-    assert [record[-1] for record in log.records()] == [
-        2,
-        UNKNOWN_SAMPLES,
-        END_OF_EPOCH,
-        32,
-        32,
-        END_OF_EPOCH,
-    ]
+    counted = [2, UNKNOWN_SAMPLES, END_OF_EPOCH]
+    given_size = [32, 32, END_OF_EPOCH]
+    assert [record[-1] for record in log.records()] == [*counted, *given_size]
 
 
 def test_it_is_an_iterator_with_the_attributes_of_the_one_within() -> None:
-    """``iter`` of it is itself; what the loader's own iterator offers is there."""
+    """``iter`` returns it, and it has the attributes of the loader's own iterator."""
 
     class Own:
         length = 5
@@ -209,7 +210,7 @@ def test_it_is_an_iterator_with_the_attributes_of_the_one_within() -> None:
 
 
 def test_a_step_stays_in_memory_for_a_second_only() -> None:
-    """20,000 steps of 1 ms: the records of one second are 48 kB, those of all 960 kB."""
+    """Of 20,000 steps of 1 ms, the records of one second (48 kB) are kept, and not all 960 kB."""
     clock, log = VirtualClock(), StepLog(len)
 
     def batches() -> Iterator[list[int]]:
@@ -228,13 +229,13 @@ def test_a_step_stays_in_memory_for_a_second_only() -> None:
 
 
 class FakeCuda:
-    """A stream: work takes time on the device, events are reached when all before them is done."""
+    """A stream of a GPU: work takes time, and an event is reached when all before it is done."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock, self.busy_until_s = clock, 0.0
 
     def compute(self, seconds: float) -> None:
-        """Hand work over; it begins when what was handed over before is done."""
+        """Hand over work, which begins when all earlier work is done."""
         self.busy_until_s = max(self.busy_until_s, self.clock.now_s()) + seconds
 
     def Event(self, enable_timing: bool) -> FakeEvent:  # noqa: N802
@@ -243,6 +244,8 @@ class FakeCuda:
 
 
 class FakeEvent:
+    """An event in such a stream."""
+
     def __init__(self, stream: FakeCuda) -> None:
         self._stream, self._reached_s = stream, 0.0
 
@@ -256,8 +259,11 @@ class FakeEvent:
         return (other._reached_s - self._reached_s) * 1e3
 
 
-def waited(wait_s: float, computes_s: float) -> list[tuple[float, float]]:
-    """Four batches, each waited for while the device computes what it was handed before."""
+def idle_times(wait_s: float, computes_s: float) -> list[tuple[float, float]]:
+    """Return when the device was idle and for how long, in seconds.
+
+    The loop waits ``wait_s`` for each of four batches while the device computes ``computes_s``.
+    """
     clock, log = VirtualClock(), MemoryLog()
     stream = FakeCuda(clock)
     idle = DeviceIdle(stream, 0, log)
@@ -275,9 +281,9 @@ def waited(wait_s: float, computes_s: float) -> list[tuple[float, float]]:
 
 
 def test_a_device_is_idle_once_it_is_done() -> None:
-    """Of 1 s of waiting nothing is lost while it computes, and the rest once it is done."""
-    assert waited(wait_s=1.0, computes_s=1.5) == [(0, 1.0), (1, 0), (2, 0), (3, 0)]
-    assert waited(wait_s=1.0, computes_s=0.25)[1:] == [(1, 0.75), (2, 0.75), (3, 0.75)]
+    """Only the part of a wait in which the device has nothing to compute is idle."""
+    assert idle_times(wait_s=1.0, computes_s=1.5) == [(0, 1.0), (1, 0), (2, 0), (3, 0)]
+    assert idle_times(wait_s=1.0, computes_s=0.25)[1:] == [(1, 0.75), (2, 0.75), (3, 0.75)]
 
 
 @pytest.mark.parametrize(
@@ -314,28 +320,32 @@ def test_samples_in(batch: Any, samples: int | None) -> None:
     assert samples_in(batch) == samples
 
 
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text() | st.binary(),
-        lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner),
-    )
-)
+def containers_of(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Draw a list, a tuple or a mapping of such values."""
+    return st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text(), inner)
+
+
+LEAVES = st.none() | st.integers() | st.text() | st.binary()
+
+
+@given(st.recursive(LEAVES, containers_of))
 def test_anything_is_taken(batch: Any) -> None:
-    """A batch of an unknown kind never stops somebody's training."""
+    """A batch of an unknown kind never stops a user's training."""
     samples = samples_in(batch)
     assert samples is None or samples >= 0
 
 
 class Nested:
-    """As torch's nested tensors, which raise when they are asked for their shape."""
+    """A batch like torch's nested tensors, which raise when their shape is read."""
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Raise an error."""
         raise RuntimeError("no sizes")
 
 
 def test_an_odd_batch_is_unknown() -> None:
-    """One that holds itself or raises; tf.data's static shapes may not know the batch."""
+    """Batches that contain themselves, raise, or have an unknown shape are not counted."""
     batch: dict[str, Any] = {}
     batch["self"] = batch
     for odd in (batch, [Nested()], types.SimpleNamespace(shape=(None, 3))):

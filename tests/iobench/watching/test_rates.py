@@ -1,4 +1,4 @@
-"""The rate of a watched loop: loaders of known speed on a virtual clock."""
+"""The rate of a watched loop, from loaders of known speed on a virtual clock."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tests.iobench.watching.logged import epoch
 from tests.iobench.watching.simulated import BATCH, SimulatedLoader, watched
 from tests.iobench.watching.test_report import outcome_of
 
-# A link that carries 290 samples/s, and a device that takes 2,000.
+# The link carries 290 samples/s, and the device takes 2,000.
 LINK = SimulatedLoader(batch_s=BATCH / 290)
 STEP_S = BATCH / 2000
 RATES = {"samples_per_s", "samples_per_s_low", "samples_per_s_high", "rate_rule"}
 
 
 def rates(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures that state a rate."""
+    """Return the figures that state a rate."""
     return {name: metrics[name] for name in RATES & set(metrics)}
 
 
 def note(metrics: Mapping[str, Any]) -> str:
-    """The note about the rate; empty if there is none."""
+    """Return the note about the rate, or an empty text."""
     return next((note for note in metrics["notes"] if note.startswith("the rate is")), "")
 
 
 def test_batches_fetched_before_the_first_one_are_no_rate() -> None:
-    """1,000 samples from a link of 290 samples/s that come together: a range, not 2,000."""
+    """1,000 samples of a link of 290 samples/s that come together give a range, and not 2,000."""
     metrics = watched(replace(LINK, queue=50, ahead=50), 50, STEP_S)
     assert "samples_per_s" not in metrics
     assert metrics["samples_per_s_low"] == pytest.approx(253, rel=0.01)
@@ -42,7 +42,7 @@ def test_batches_fetched_before_the_first_one_are_no_rate() -> None:
 
 @pytest.mark.parametrize(("epochs", "rule"), [(2, None), (3, "epochs"), (10, "epochs")])
 def test_three_whole_epochs_with_their_starts_are_one_rate(epochs: int, rule: str | None) -> None:
-    """Of data that fit into the read-ahead, where each epoch is a wait and a burst."""
+    """Epochs of data that fit into the read-ahead are a wait and a burst each."""
     metrics = watched(replace(LINK, queue=50, ahead=50), 50, STEP_S, epochs=epochs)
     epoch_s = 50 * LINK.batch_s + 50 * STEP_S
     assert metrics.get("rate_rule") == rule
@@ -69,7 +69,7 @@ def test_a_first_epoch_that_was_slower_is_no_part_of_one_rate() -> None:
 def test_a_queue_that_was_full_before_the_first_request_is_no_rate(
     batches: int, handover_s: float
 ) -> None:
-    """If the loop never waits, nobody knows how fast the queue is filled."""
+    """If the loop never waits, the rate at which the queue is filled is unknown."""
     loader = replace(LINK, queue=batches, full=batches, handover_s=handover_s)
     metrics = watched(loader, batches, STEP_S)
     assert not rates(metrics)
@@ -78,7 +78,7 @@ def test_a_queue_that_was_full_before_the_first_request_is_no_rate(
 
 
 def test_a_queue_that_was_full_does_not_count_once_it_is_empty() -> None:
-    """64 batches at once, and then the link: too few more are unknown, 300 more are its rate."""
+    """After 64 batches at once, a few more give no rate, and many more give that of the link."""
     loader = replace(LINK, queue=64, full=64)
     assert not rates(watched(loader, 90, STEP_S))
     metrics = watched(loader, 1500, STEP_S)
@@ -87,7 +87,7 @@ def test_a_queue_that_was_full_does_not_count_once_it_is_empty() -> None:
 
 
 def test_batches_that_were_ready_count_in_their_own_epoch_only() -> None:
-    """50 batches at once, then a break: the three whole epochs after it have one rate."""
+    """50 ready batches of an epoch that was left do not affect three whole epochs after it."""
     records = epoch(0, 0.0, 50, wait_s=0.0, work_s=0.01)[:-1]
     begun_s = records[-1][4]
     for number in range(1, 4):
@@ -99,7 +99,7 @@ def test_batches_that_were_ready_count_in_their_own_epoch_only() -> None:
 
 
 def test_one_late_batch_is_no_end_of_a_full_queue() -> None:
-    """100 batches at once but for one, which came late because the machine was busy."""
+    """One late batch on a busy machine does not mean that the queue was empty."""
     records, now_s = [], 0.0
     for number in range(100):
         got_s = now_s + (0.02 if number == 5 else 0.0005)
@@ -118,7 +118,7 @@ def test_data_in_memory_are_unknown_until_epochs_have_been_repeated() -> None:
 
 @pytest.mark.parametrize("workers", [1, 3, 8])
 def test_a_steady_loader_has_one_rate(workers: int) -> None:
-    """The loader's, if the device is faster."""
+    """The rate is the loader's if the device is faster."""
     loader = replace(LINK, workers=workers, queue=2 * workers, start_s=0.1)
     metrics = watched(loader, 60 * workers, STEP_S)
     assert metrics["rate_rule"] == "bounds"
@@ -126,7 +126,7 @@ def test_a_steady_loader_has_one_rate(workers: int) -> None:
 
 
 def test_a_slow_device_has_one_rate() -> None:
-    """The device's, although the loop never waits after its first batch."""
+    """The rate is the device's, although the loop never waits after its first batch."""
     metrics = watched(replace(LINK, start_s=1.0), 200, 0.2)
     assert metrics["wait_share"] == 0
     assert metrics["rate_rule"] == "bounds"
@@ -134,7 +134,7 @@ def test_a_slow_device_has_one_rate() -> None:
 
 
 def test_a_start_that_is_part_of_the_time_makes_a_range() -> None:
-    """Over 25 steps of 0.2 s, one second until the first batch is a sixth of the time."""
+    """One second until the first batch is a sixth of 25 steps of 0.2 s."""
     metrics = watched(replace(LINK, start_s=1.0), 25, 0.2)
     assert metrics["samples_per_s_low"] == pytest.approx(82, abs=1)
     assert metrics["samples_per_s_high"] == pytest.approx(100, abs=1)
@@ -142,7 +142,7 @@ def test_a_start_that_is_part_of_the_time_makes_a_range() -> None:
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_time_between_epochs_counts_if_the_next_epoch_comes_at_once(at_once: bool) -> None:
-    """A loader that fetches the next epoch during validation is not as fast as its epochs."""
+    """A loader that fetches the next epoch during validation has no single rate."""
 
     def validation(number: int, clock: VirtualClock) -> None:
         del number
@@ -172,15 +172,15 @@ LOADERS = st.builds(
 def test_one_rate_is_right_and_a_range_holds_the_truth(
     loader: SimulatedLoader, step_s: float, batches: int
 ) -> None:
-    """Within 5 %, whatever was fetched ahead or ready before; or the rate is unknown."""
+    """A single rate is right within 5 %, whatever was fetched ahead or ready before."""
     loader = replace(loader, full=min(loader.full, loader.queue))
     truth = loader.rate(step_s)
     metrics = watched(loader, batches, step_s)
-    shown_rates = rates(metrics)
-    assert bool(note(metrics)) == ("samples_per_s" not in shown_rates)
-    if "samples_per_s" in shown_rates:
-        assert set(shown_rates) == {"samples_per_s", "rate_rule"}
-        assert shown_rates["samples_per_s"] == pytest.approx(truth, rel=0.05)
-    elif shown_rates:
-        assert shown_rates["samples_per_s_low"] <= truth * 1.01
-        assert shown_rates["samples_per_s_high"] >= truth * 0.99
+    stated = rates(metrics)
+    assert bool(note(metrics)) == ("samples_per_s" not in stated)
+    if "samples_per_s" in stated:
+        assert set(stated) == {"samples_per_s", "rate_rule"}
+        assert stated["samples_per_s"] == pytest.approx(truth, rel=0.05)
+    elif stated:
+        assert stated["samples_per_s_low"] <= truth * 1.01
+        assert stated["samples_per_s_high"] >= truth * 0.99

@@ -1,4 +1,4 @@
-"""Training scripts with a replay and with live figures, run as people run them."""
+"""Training scripts with a replay and with live figures, in processes of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from iobench.results.trial import Trial
 from iobench.runner.run_folder import read
 from tests.commandline import PATIENCE_S
-from tests.iobench.watching.scripts import environment, free_port, run, written
+from tests.iobench.watching.scripts import environment, free_port, run, script_command
 
 pytestmark = pytest.mark.slow
 
@@ -42,13 +42,13 @@ class Paced:
 
 
 def trial_of(folder: Path) -> Trial:
-    """The one watched loop of a run."""
+    """Return the only watched loop of a run."""
     (trial,) = read(folder).trials
     return trial
 
 
 def loss_range(trial: Trial) -> tuple[float, float]:
-    """The loss as a range; both ends are equal where it is one figure."""
+    """Return both ends of the loss, which are equal if it is a single figure."""
     metrics = trial.metrics
     if "loss_share" in metrics:
         return metrics["loss_share"], metrics["loss_share"]
@@ -73,7 +73,7 @@ assert len(loader) == 180
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("train on the same 4 batches again and again") == 1
     trial = trial_of(tmp_path / "mine")
-    # Runs with and without a replay are of one point, so that they can be compared.
+    # Runs with and without a replay have the same params, so that they can be compared.
     assert trial.params == {"loader": "Paced"}
     low, high = loss_range(trial)
     assert low - 0.1 <= loss <= high + 0.1
@@ -81,7 +81,7 @@ assert len(loader) == 180
 
 
 def test_torchs_workers_go_on_after_the_replay(tmp_path: Path) -> None:
-    """Two worker processes that take 80 ms for a batch, and a step of 20 ms: it loses half."""
+    """Two workers that take 80 ms for a batch cost a loop with steps of 20 ms half."""
     pytest.importorskip("torch")
     done = run(
         tmp_path,
@@ -114,7 +114,7 @@ def test_torchs_workers_go_on_after_the_replay(tmp_path: Path) -> None:
 
 
 def test_torchs_tensors_that_are_changed_in_place_are_copied(tmp_path: Path) -> None:
-    """Normalising in place does not normalise a batch again when it comes again."""
+    """A batch that the loop has normalised in place is not normalised again."""
     pytest.importorskip("torch")
     done = run(
         tmp_path,
@@ -137,7 +137,7 @@ def test_torchs_tensors_that_are_changed_in_place_are_copied(tmp_path: Path) -> 
 
 
 def test_each_rank_replays_and_one_announces_it(tmp_path: Path) -> None:
-    """Both make equal numbers of steps, also where one has no companion; each has its loss."""
+    """Ranks make equal numbers of steps, also without a companion, and each has its loss."""
     code = f"""{PACED}
 import os, subprocess, iobench
 if os.environ["RANK"] == "2":
@@ -150,23 +150,24 @@ for batch in iobench.watch(Paced(0.02, 180), "mine", replay=2, replay_steps=40, 
     time.sleep(0.01)
 print(steps)
 """
-    command = written(tmp_path, code)
-    ranks = [
-        subprocess.Popen(
+    command = script_command(tmp_path, code)
+    ranks = []
+    for rank in range(3):
+        variables = environment(RANK=str(rank), WORLD_SIZE="3", LOCAL_RANK=str(rank))
+        process = subprocess.Popen(
             command,
             cwd=tmp_path,
-            env=environment(RANK=str(rank), WORLD_SIZE="3", LOCAL_RANK=str(rank)),
+            env=variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(3)
-    ]
-    answers = [rank.communicate(timeout=PATIENCE_S) for rank in ranks]
-    assert [out.strip() for out, _ in answers] == ["220"] * 3, answers
-    announced = ["again and again" in errors for _, errors in answers]
-    assert announced == [True, False, False]
-    assert "the companion process cannot be started" in answers[2][1]
+        ranks.append(process)
+    outputs = [process.communicate(timeout=PATIENCE_S) for process in ranks]
+    assert [stdout.strip() for stdout, _ in outputs] == ["220"] * 3, outputs
+    is_announced = ["again and again" in stderr for _, stderr in outputs]
+    assert is_announced == [True, False, False]
+    assert "the companion process cannot be started" in outputs[2][1]
     for rank in (0, 1):
         trial = trial_of(tmp_path / "mine" / f"rank-{rank}")
         low, high = loss_range(trial)
@@ -174,7 +175,7 @@ print(steps)
 
 
 def test_a_loop_that_ends_during_the_replay_is_reported(tmp_path: Path) -> None:
-    """Its ceiling is unknown, with the reason; everything else is there."""
+    """The ceiling is unknown with the reason, and everything else is reported."""
     done = run(
         tmp_path,
         """
@@ -193,7 +194,7 @@ def test_a_loop_that_ends_during_the_replay_is_reported(tmp_path: Path) -> None:
 
 
 def test_figures_are_served_until_the_watch_ends(tmp_path: Path) -> None:
-    """By the script alone: not by its forked worker, and not once the report is written."""
+    """They are served by the script alone, and not after the report is written."""
     pytest.importorskip("prometheus_client")
     port = free_port()
     done = run(
@@ -218,7 +219,7 @@ def test_figures_are_served_until_the_watch_ends(tmp_path: Path) -> None:
                 print(page())
                 child = os.fork()
                 if not child:
-                    time.sleep(600)  # outlives the watch: its copy of the socket must be closed
+                    time.sleep(600)  # It outlives the watch, so its copy of the socket is closed.
                     os._exit(0)
         assert is_open()
         iobench.finish()
@@ -234,7 +235,7 @@ def test_figures_are_served_until_the_watch_ends(tmp_path: Path) -> None:
     labels = '{loader="Loader",rank="5"}'
     assert re.search(rf"^iobench_samples_total{re.escape(labels)} 40\.0$", done.stdout, re.M)
     assert 'iobench_samples_total{loader="validation",rank="5"} 20.0' in done.stdout
-    # The port is that of the local rank, and two loaders of one port are announced once.
+    # The port depends on the local rank, and two loaders at one port are announced once.
     assert done.stderr.count(f"live figures for Prometheus: port {port + 1}, path /metrics") == 1
 
 
@@ -262,7 +263,7 @@ def test_a_port_in_use_is_refused_before_a_folder_is_made(tmp_path: Path) -> Non
 
 
 def test_nothing_is_imported_for_figures_that_nobody_asks_for(tmp_path: Path) -> None:
-    """The client for Prometheus comes with a port."""
+    """The client for Prometheus is imported only if a port is given."""
     done = run(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""A watched loop's figures, and its run directory."""
+"""The figures of a watched loop, and the folder of its run."""
 
 from __future__ import annotations
 
@@ -24,24 +24,21 @@ from iobench.watching.session import (
 )
 from tests.iobench.watching.logged import Record, epoch, packed, table
 
-SAMPLES = Samples(
-    {
-        "time_s": [9.0, 11.0, 15.0, 99.0],
-        "cpu.user_share": [0.1, 0.2, 0.3, 0.4],
-        "gpu.x": [1, None, None, 1],
-    },
-    0.003,
-    ("no GPU",),
-)
+READINGS: dict[str, list[float | None]] = {
+    "time_s": [9.0, 11.0, 15.0, 99.0],
+    "cpu.user_share": [0.1, 0.2, 0.3, 0.4],
+    "gpu.x": [1, None, None, 1],
+}
+SAMPLES = Samples(READINGS, 0.003, ("no GPU",))
 
 
 def outcome_of(*records: Record, loader: int = 0, samples: Samples = SAMPLES) -> Outcome:
-    """Of one loader."""
+    """Return the outcome of one loader."""
     return outcome(table(*records), loader, samples, step_cost_s=0.0165)
 
 
 def test_rates_and_shares_are_of_all_steps_but_the_first() -> None:
-    """5 batches of 4, each 1 s waited for and 3 s worked on; the end takes half a second."""
+    """The wait for the end of the epoch counts, and the first step does not."""
     metrics = outcome_of(*epoch(0, 10.0, 5)).metrics
     assert (metrics["time_to_first_batch_s"], metrics["first_step_s"]) == (1, 3)
     assert (metrics["steps"], metrics["samples"], metrics["epochs"]) == (4, 16, 1)
@@ -55,7 +52,7 @@ def test_rates_and_shares_are_of_all_steps_but_the_first() -> None:
 
 
 def test_time_between_epochs_is_in_no_figure() -> None:
-    """Checkpoints are not the loop's; how later epochs begin is a figure of its own."""
+    """Time for checkpoints does not count, and the starts of later epochs are a figure."""
     metrics = outcome_of(*epoch(0, 0.0, 3), *epoch(1, 1000.0, 3, wait_s=2)).metrics
     assert metrics["epochs"] == 2
     assert metrics["seconds"] == 2 * 4 + 0.5 + 3 * 5 + 1
@@ -72,13 +69,13 @@ def test_time_between_epochs_is_in_no_figure() -> None:
     ],
 )
 def test_a_loop_without_steps_has_a_reason(records: list[Record], reason: str) -> None:
-    """The reason stands instead of figures."""
+    """Such a loop has a reason instead of figures."""
     with pytest.raises(Unavailable, match=reason):
         outcome_of(*records)
 
 
 def test_without_samples_there_is_no_rate() -> None:
-    """One unknown batch is enough; a note says what to do."""
+    """One batch of unknown size is enough; a note says what to do."""
     records = epoch(0, 0.0, 4)
     records[2] = (*records[2][:5], UNKNOWN_SAMPLES)
     metrics = outcome_of(*records).metrics
@@ -88,7 +85,7 @@ def test_without_samples_there_is_no_rate() -> None:
 
 
 def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums are of all."""
+    """Sums are over all steps, and the series has the last ones."""
     monkeypatch.setattr(figures, "MAX_STEPS", 3)
     long = outcome_of(*epoch(0, 0.0, 10))
     assert long.series["time_s"] == [32, 36, 40]
@@ -97,15 +94,15 @@ def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_devices_idle_time_is_a_share_too() -> None:
-    """Beside the host's waiting, of the same steps: the first batch's stands apart."""
-    idle = [(0, 0, at, idle_s, 0, DEVICE_IDLE) for at, idle_s in ((10.0, 9.0), (14.0, 1.65))]
+    """The idle share is over the same steps as the host's waiting."""
+    idle: list[Record] = [(0, 0, 10.0, 9.0, 0, DEVICE_IDLE), (0, 0, 14.0, 1.65, 0, DEVICE_IDLE)]
     metrics = outcome_of(*epoch(0, 10.0, 5), *idle).metrics
     assert metrics["device_wait_share"] == pytest.approx(0.1)
     assert metrics["wait_share"] == pytest.approx(4.5 / 16.5)
 
 
-def test_what_is_written_twice_counts_once() -> None:
-    """A script that Ctrl-C interrupted may write records again; the last may be cut off."""
+def test_records_that_are_written_twice_count_once() -> None:
+    """An interrupted script may write records again, and the last one may be cut off."""
     records = [*epoch(0, 10.0, 5), (0, 0, 14.0, 0.5, 0.0, DEVICE_IDLE)]
     data = packed(*records)
     again = read_step_log(data + data[48:144] + data[:20])
@@ -113,26 +110,30 @@ def test_what_is_written_twice_counts_once() -> None:
 
 
 def test_a_pass_over_another_loader_is_no_part_of_a_step() -> None:
-    """Validation within a training step, with a loop of its own within it; a broken one stays."""
-    steps = [(0, 0, 1, 4), (0, 4, 5, 8), (0, 108, 109, 152.5), (0, 152.5, 153.5, 156.5)]
-    records: list[Record] = [
-        *epoch(0, 111.5, 2, loader=2),
-        *epoch(0, 110.0, 4, work_s=9, loader=1),
-        *epoch(1, 151.5, 1, loader=1)[:1],
-        *((0, *step, 4.0) for step in steps),
+    """Validation within a step does not count, also with a loop of its own; a broken one does."""
+    within_validation = epoch(0, 111.5, 2, loader=2)
+    whole_validation = epoch(0, 110.0, 4, work_s=9, loader=1)
+    broken_validation = epoch(1, 151.5, 1, loader=1)[:1]
+    training_steps: list[Record] = [
+        (0, 0, 0, 1, 4, 4.0),
+        (0, 0, 4, 5, 8, 4.0),
+        (0, 0, 108, 109, 152.5, 4.0),
+        (0, 0, 152.5, 153.5, 156.5, 4.0),
         (0, 0, 156.5, 157, 157, -1),
     ]
+    validations = [*within_validation, *whole_validation, *broken_validation]
+    records = [*validations, *training_steps]
     plain = outcome_of(*epoch(0, 0.0, 4)).metrics
     training, validation = outcome_of(*records).metrics, outcome_of(*records, loader=1).metrics
     assert (training["seconds"], training["wait_share"]) == (plain["seconds"], plain["wait_share"])
-    # The third step holds one pass of 40.5 s; what was left by break has no end.
+    # The third step contains one pass of 40.5 s. A pass that was left by break has no end.
     assert any(note.startswith("40.5 s within its steps") for note in training["notes"])
     assert any(note.startswith("8.5 s within its steps") for note in validation["notes"])
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.01, 100)), min_size=2, max_size=30))
 def test_waits_are_part_of_steps(spans: list[tuple[float, float]]) -> None:
-    """Steps that follow each other add up to the time that they took."""
+    """Successive steps add up to the time that they took."""
     records, now_s = [], 5.0
     for wait_s, work_s in spans:
         records.append((0, 0, now_s, now_s + wait_s, now_s + wait_s + work_s, 1.0))
@@ -151,7 +152,7 @@ def test_quantiles_need_samples_behind_them() -> None:
 
 
 def test_series_and_samples_count_from_the_first_batch_asked_for() -> None:
-    """What was read before and after is left out, and columns that are empty."""
+    """Readings before and after the loop are left out, and so are empty columns."""
     result = outcome_of(*epoch(0, 10.0, 3))
     assert result.series["time_s"] == [8, 12]
     assert result.series["step_end_s"] == [4, 8]
@@ -163,7 +164,7 @@ def test_series_and_samples_count_from_the_first_batch_asked_for() -> None:
 def test_how_busy_the_machine_was_is_a_mean_over_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All processors' time but idle and waiting; what was not read is no figure."""
+    """The share is all CPU time except idle and waiting; missing readings give no figure."""
     columns: dict[str, list[float | None]] = {
         "time_s": [11.0, 15.0],
         "cpu.user_share": [0.4, 0.6],
@@ -184,12 +185,13 @@ def test_how_busy_the_machine_was_is_a_mean_over_the_loop(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a script whose validation never ran, and that was killed."""
+    """Return the folder of a killed script whose validation never ran."""
     result = tmp_path_factory.mktemp("mine")
     started = "2026-11-22T12:00:00+00:00"
     settings = WatchSettings("", "mine", started, 2.0, ["cpu"], rank=1, world_size=2)
     loaders = [WatchedLoader("train", 4), WatchedLoader("validation")]
-    samples = Samples({"time_s": [10.0, 12.0, 14.0, 16.0], "cpu.user_share": [0.5] * 4}, 0.002, ())
+    readings = {"time_s": [10.0, 12.0, 14.0, 16.0], "cpu.user_share": [0.5] * 4}
+    samples = Samples(readings, 0.002, ())
     records = packed(*epoch(0, 10.0, 30))
     verdict = write(result, settings, loaders, records, samples, announced_end=False)
     assert verdict == str(read(result).summary["verdict"])
@@ -197,9 +199,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_loader_is_a_trial(folder: Path) -> None:
-    """One that gave no batch is skipped with a reason; ranks and a killed script are named.
+    """A loader without batches is skipped; ranks and a killed script are named.
 
-    A row a step, a row a reading, a row a loader; the same page is drawn from what is saved.
+    Each step, reading and loader has a row. The page can be drawn again from what is saved.
     """
     train, validation = read(folder).trials
     assert (train.kind, train.status, train.params["loader"]) == ("watch", "done", "train")

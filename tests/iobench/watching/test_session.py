@@ -30,7 +30,7 @@ RECORD: Record = (0, 0, 1, 2, 3, 4)
 
 
 def test_records_are_written_about_once_a_second() -> None:
-    """Writing each one would be a system call in the user's loop."""
+    """Writing each record would be a system call in the user's loop."""
     written: list[bytes] = []
 
     def write(data: bytes) -> int:
@@ -44,14 +44,14 @@ def test_records_are_written_about_once_a_second() -> None:
     assert [len(data) // 48 for data in written[:3]] == [1, 10, 10]
 
 
-@pytest.mark.parametrize("taken_bytes", [0, OSError(errno.ENOSPC, "full")])
-def test_a_full_disk_stops_nothing(taken_bytes: int | OSError) -> None:
-    """The loop goes on; nothing more is written, nor kept."""
+@pytest.mark.parametrize("written_bytes", [0, OSError(errno.ENOSPC, "full")])
+def test_a_full_disk_stops_nothing(written_bytes: int | OSError) -> None:
+    """The loop goes on, and records are neither written nor kept any more."""
 
     def write(data: bytes) -> int:
-        if isinstance(taken_bytes, OSError):
-            raise taken_bytes
-        return taken_bytes
+        if isinstance(written_bytes, OSError):
+            raise written_bytes
+        return written_bytes
 
     log = StepLog(write)
     log.add(RECORD, 0.0)
@@ -61,7 +61,7 @@ def test_a_full_disk_stops_nothing(taken_bytes: int | OSError) -> None:
 
 
 def test_a_forked_process_writes_nothing() -> None:
-    """A loader's worker has the log, and is not the script."""
+    """A worker of the loader has a copy of the log, and does not use it."""
     log = MemoryLog()
     child = os.fork()
     if not child:
@@ -77,7 +77,7 @@ SETTINGS = WatchSettings("mine", "mine", "2026-11-22T12:00:00+00:00", 2.0, [])
 
 @pytest.fixture
 def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """``companion(code)``: the next session's companion runs this instead."""
+    """Return a function that makes a session whose companion runs this code instead."""
 
     python = sys.executable
 
@@ -92,7 +92,7 @@ def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 
 def test_the_companion_is_sent_settings_loaders_and_steps(companion: Any, tmp_path: Path) -> None:
-    """Loaders of one name are numbered; what a GPU still owes comes before the end."""
+    """Loaders of one name are numbered, and outstanding records come before the end."""
     session = companion(
         f"""
 lines = sys.stdin.buffer.read()
@@ -115,7 +115,7 @@ open({str(tmp_path / "got")!r}, "w").write(got)
 
 
 def test_a_companion_that_has_gone_or_hangs_stops_nothing(companion: Any) -> None:
-    """A script must come to its end; then there is no report."""
+    """The script ends without a report."""
     session = companion("raise SystemExit(3)")
     session._process.wait(30)
     session.add_loader("list", None)
@@ -128,7 +128,7 @@ def test_a_companion_that_has_gone_or_hangs_stops_nothing(companion: Any) -> Non
 
 
 def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:
-    """The next goes beside it, and the one after that too; a claim can be given back twice."""
+    """The next run gets a folder beside it, and a claim can be released twice."""
     expected = tmp_path / "mine"
     first = claim_folder(expected, 0, 1)
     (first / "result.json").touch()
@@ -140,7 +140,7 @@ def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_other_files_are_no_run(tmp_path: Path) -> None:
-    """An experiment's own folder can be given; each rank has a folder in it."""
+    """The folder of an experiment can be used, and each rank has a folder in it."""
     (tmp_path / "checkpoint.pt").touch()
     assert claim_folder(tmp_path, 0, 1) == tmp_path
     assert (tmp_path / CLAIM).exists()
@@ -149,7 +149,7 @@ def test_other_files_are_no_run(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    """A file, or without permission: before the training begins rather than after it."""
+    """A file and a folder without permission are refused before the training begins."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file is a file: name another folder"):
         claim_folder(tmp_path / "file", 0, 1)
@@ -178,5 +178,5 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
 def test_the_rank_is_in_the_environment(
     environment: dict[str, str], rank: tuple[int, int, int]
 ) -> None:
-    """torchrun before MPI before Slurm; a process alone has no rank."""
+    """torchrun comes before MPI and MPI before Slurm; a single process has no rank."""
     assert job_rank(environment) == rank

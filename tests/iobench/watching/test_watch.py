@@ -1,4 +1,4 @@
-"""Somebody's own loop, watched in three lines: whatever becomes of it, there is a report."""
+"""A user's own loop is watched in three lines, and has a report however it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataprep.errors import ConfigError
 from iobench.results.result import Result
 from iobench.runner.run_folder import read
 from tests.commandline import wait_until
-from tests.iobench.watching.scripts import environment, run, written
+from tests.iobench.watching.scripts import environment, run, script_command
 
 pytestmark = pytest.mark.slow
 
@@ -26,18 +26,18 @@ HEAVY = ("numpy", "pandas", "pyarrow", "bokeh", "torch", "pydantic", "psutil", "
 
 
 def report_of(folder: Path) -> Result:
-    """A run directory that is whole."""
+    """Return the result of a run, and check that its folder is complete."""
     assert {path.name for path in folder.iterdir()} == FILES
     return read(folder)
 
 
 def steps_of(result: Result) -> dict[str, int]:
-    """Steps by loader."""
+    """Return the steps by loader."""
     return {trial.params["loader"]: trial.metrics["steps"] for trial in result.trials}
 
 
 def test_three_lines_are_a_report(tmp_path: Path) -> None:
-    """The loop sees its loader; nothing heavy comes into the script; two epochs are two."""
+    """The loop gets its loader's batches, and the script imports nothing heavy."""
     done = run(
         tmp_path,
         f"""
@@ -66,7 +66,7 @@ def test_three_lines_are_a_report(tmp_path: Path) -> None:
 
 
 def test_a_loop_that_fails_is_reported_up_to_there(tmp_path: Path) -> None:
-    """Its error is its own; a loop that was left by ``break`` before counts too."""
+    """The error is that of the script, and a loop left by ``break`` counts, too."""
     done = run(
         tmp_path,
         """
@@ -82,7 +82,7 @@ def test_a_loop_that_fails_is_reported_up_to_there(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "ValueError: loss is nan" in done.stderr
-    # The first step stands apart, the last of each has no end.
+    # The first step does not count, and the last step of each loop has no end.
     assert steps_of(report_of(tmp_path / "mine")) == {"Loader": 4 + 7}
 
 
@@ -90,8 +90,8 @@ def test_a_loop_that_fails_is_reported_up_to_there(tmp_path: Path) -> None:
 def test_a_script_that_is_stopped_is_reported(
     tmp_path: Path, number: signal.Signals, code: int | None
 ) -> None:
-    """By Ctrl-C, or killed so that it cannot say a word."""
-    command = written(
+    """Scripts that Ctrl-C or SIGKILL ended have a report."""
+    command = script_command(
         tmp_path,
         """
         import iobench, time
@@ -116,7 +116,7 @@ def test_a_script_that_is_stopped_is_reported(
     folder = tmp_path / "mine"
     wait_until(lambda: {path.name for path in folder.iterdir()} == FILES, "the report")
     (trial,) = report_of(folder).trials
-    # Of the 100 whole steps the first stands apart.
+    # The first of the 100 whole steps does not count.
     assert trial.metrics["steps"] >= (99 if code else 1)
     assert any("without notice" in note for note in trial.metrics["notes"]) == (code is None)
 
@@ -142,18 +142,15 @@ def test_several_loaders_are_one_report(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     result = report_of(tmp_path / "mine")
     done_trials = [trial for trial in result.trials if trial.status == "done"]
-    assert {trial.params["loader"]: trial.metrics["steps"] for trial in done_trials} == {
-        "train": 11,
-        "validation": 9,
-        "once": 7,
-    }
+    steps = {trial.params["loader"]: trial.metrics["steps"] for trial in done_trials}
+    assert steps == {"train": 11, "validation": 9, "once": 7}
     assert done_trials[0].metrics["samples"] == 11 * 32
     assert "samples_per_s" not in done_trials[2].metrics
     assert [trial.status for trial in result.trials].count("skipped") == 1
 
 
 def test_workers_that_import_the_script_write_nothing(tmp_path: Path) -> None:
-    """Spawned ones go through its first lines again, forked ones have its memory."""
+    """Spawned workers import the script, and forked ones have its memory."""
     done = run(
         tmp_path,
         """
@@ -177,7 +174,7 @@ def test_workers_that_import_the_script_write_nothing(tmp_path: Path) -> None:
                         assert worker.exitcode == 0
                     child = os.fork()
                     if not child:
-                        sys.exit()  # goes by what is registered for the script's end
+                        sys.exit()  # This runs what is registered for the script's end.
                     assert os.waitpid(child, 0)[1] == 0
         """,
     )
@@ -189,7 +186,7 @@ def test_workers_that_import_the_script_write_nothing(tmp_path: Path) -> None:
 
 
 def test_each_rank_writes_for_itself(tmp_path: Path) -> None:
-    """One process of a machine reads what is the machine's."""
+    """One process of a machine reads the figures of the machine."""
     code = """
         import iobench, time
         for batch in iobench.watch(Loader(), "mine", per_s=10):
@@ -208,7 +205,7 @@ def test_each_rank_writes_for_itself(tmp_path: Path) -> None:
 
 
 def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
-    """It shows a table. The loader goes on unwrap_loader; what is watched later is another run."""
+    """``finish`` shows a table; the loader still works, and a later one is another run."""
     done = run(
         tmp_path,
         """
@@ -228,7 +225,7 @@ def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
 
 
 def test_torchs_own_loader(tmp_path: Path) -> None:
-    """Worker processes are watched with either way of starting them."""
+    """Worker processes work with both ways of starting them."""
     pytest.importorskip("torch")
     done = run(
         tmp_path,
@@ -261,7 +258,7 @@ def test_torchs_own_loader(tmp_path: Path) -> None:
 
 
 def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
-    """The training is not to blame; its exit code stays."""
+    """A missing report is one line, and the script's exit code stays."""
     done = run(
         tmp_path,
         """
@@ -289,17 +286,16 @@ def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arguments_are_refused_at_once(settings: dict[str, object], message: str) -> None:
-    """Before the training begins, and before anything is written."""
+    """The error comes before anything is written."""
     with pytest.raises(ConfigError, match=message):
         iobench.watch(**{"loader": [1], **settings})  # type: ignore[arg-type]
 
 
 def test_iobench_alone_is_light() -> None:
-    """``import iobench`` brings nothing, and says what it offers."""
+    """``import iobench`` imports nothing heavy and lists its names."""
     code = "import iobench, json, sys; print(json.dumps([dir(iobench), sorted(sys.modules)]))"
-    finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
     offered, modules = json.loads(finished.stdout)
     assert offered == iobench.__all__ == ["finish", "watch"]
     assert not {name.partition(".")[0] for name in modules} & set(HEAVY)

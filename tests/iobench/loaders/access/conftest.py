@@ -1,4 +1,4 @@
-"""The same 120 samples on a disk and behind HTTP."""
+"""The same 120 samples on a disk and on S3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from iobench.servers.moto_server import MotoServer
 def locations(
     tree: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: MotoServer
 ) -> Iterator[dict[str, Location]]:
-    """Shards in both formats and files, each @disk and @s3; credentials in the environment."""
+    """Yield the locations of shards in both formats and of files, each ``@disk`` and ``@s3``.
+
+    The credentials of the S3 server are in the environment.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in MotoServer.ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -36,21 +39,21 @@ def locations(
         }
         dataprep.shard(dataprep.ShardConfig.model_validate(config))
         options = StoreOptions(endpoint_url=s3_server.url)
-        actual: dict[str, Location] = {}
+        by_name: dict[str, Location] = {}
         for form, folder in (("shards", output), ("files", tree)):
             uri = f"s3://{bucket}/{form}"
             local, remote = open_store(folder), open_store(uri, options)
             for entry in local.list():
                 remote.put(entry.key, local.get(entry.key))
             local_location = Location(str(folder), "shards" if form == "shards" else "files")
-            actual[f"{form}@disk"] = local_location
-            actual[f"{form}@s3"] = replace(local_location, uri=uri, store=options)
-        yield actual
+            by_name[f"{form}@disk"] = local_location
+            by_name[f"{form}@s3"] = replace(local_location, uri=uri, store=options)
+        yield by_name
 
 
 @pytest.fixture
 def context(locations: Mapping[str, Location], tmp_path: Path) -> Context:
-    """All that a trial is given, on the real clock."""
+    """Return the context of a trial on the real clock, with a scratch folder."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     return Context(locations, SystemClock(), lambda done, unit: None, scratch)

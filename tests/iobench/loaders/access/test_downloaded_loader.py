@@ -1,4 +1,4 @@
-"""Any loader over a copy that its first epoch makes."""
+"""A loader over a copy that its first epoch downloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iobench.results.trial import Location
 
 
 class Noting:
-    """A loader that remembers where it read, and whether that was there."""
+    """A loader whose batches name the location that it reads."""
 
     framework: Framework = "none"
     reads: str | None = "tfrecord"
@@ -26,33 +26,33 @@ class Noting:
         self.closed = False
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """One batch."""
+        """Yield one batch; epoch 7 fails."""
         if number == 7:
             raise RuntimeError("epoch 7 is broken")
         yield Batch(self.location.uri, number, 1)
 
     def close(self) -> None:
-        """Remember."""
+        """Note that the loader is closed."""
         self.closed = True
 
 
 class Counting(Noting):
-    """Knows its batches."""
+    """A loader that counts its batches itself."""
 
     def whole_batches(self) -> int:
-        """A number of its own."""
+        """Return a number that no data set here would give."""
         return 77
 
 
 def loader_of(location: Location, folder: Path, kind: type[Noting] = Noting) -> DownloadedLoader:
-    """Over that location, in batches of 16."""
+    """Return a loader of this kind over a copy of the location, with batches of 16 samples."""
     return DownloadedLoader(location, kind, folder, batch_size=16, connections=2)
 
 
 def test_nothing_is_copied_before_an_epoch_is_asked_for(
     locations: Mapping[str, Location], tmp_path: Path
 ) -> None:
-    """A download is part of the time to the first batch."""
+    """The download belongs to the time to the first batch."""
     loader = loader_of(locations["shards@s3"], tmp_path)
     batches = loader.epoch(0)
     assert list(tmp_path.iterdir()) == []
@@ -66,7 +66,7 @@ def test_nothing_is_copied_before_an_epoch_is_asked_for(
 
 
 def test_it_is_copied_once(locations: Mapping[str, Location], tmp_path: Path) -> None:
-    """A later epoch reads what is there."""
+    """A later epoch reads the copy of the first one."""
     loader = loader_of(locations["shards@s3"], tmp_path)
     list(loader.epoch(0))
     (tmp_path / "download" / "labels.json").write_text("touched")
@@ -76,7 +76,7 @@ def test_it_is_copied_once(locations: Mapping[str, Location], tmp_path: Path) ->
 
 
 def test_nothing_is_left_after_close(locations: Mapping[str, Location], tmp_path: Path) -> None:
-    """Also where an epoch has failed; closing twice does nothing."""
+    """The copy is removed, also after a failed epoch, and closing twice does nothing."""
     loader = loader_of(locations["shards@s3"], tmp_path)
     list(loader.epoch(0))
     with pytest.raises(RuntimeError, match="epoch 7 is broken"):
@@ -89,7 +89,7 @@ def test_nothing_is_left_after_close(locations: Mapping[str, Location], tmp_path
 def test_a_download_that_fails_leaves_nothing(
     locations: Mapping[str, Location], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of it is removed with the rest."""
+    """Closing the loader removes a download that failed halfway."""
 
     def broken(store: S3Store, key: str, file: BinaryIO) -> int:
         file.write(b"half")
@@ -108,6 +108,6 @@ def test_a_download_that_fails_leaves_nothing(
 def test_batches_are_counted_as_the_loader_counts_them(
     locations: Mapping[str, Location], tmp_path: Path
 ) -> None:
-    """Or as all samples cut into whole batches: 120 are 7 of 16."""
+    """Without a count of the loader, 120 samples are 7 whole batches of 16."""
     assert loader_of(locations["shards@s3"], tmp_path).whole_batches() == 7
     assert loader_of(locations["shards@s3"], tmp_path, Counting).whole_batches() == 77

@@ -1,4 +1,4 @@
-"""Which mode goes with which loader and which data."""
+"""Which access mode is possible for which loader and which data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iobench.loaders.capabilities import loaders_with
 
 @pytest.mark.parametrize("mode", MODES)
 def test_loaders_that_read_nothing_have_no_mode(mode: str) -> None:
-    """What reads nothing reaches nothing."""
+    """Loaders that read no data have direct access only."""
     loaders = loaders_with(lambda capabilities: not capabilities.reads_data)
     assert loaders == ["mock", "null"]
     assert not any(can_read(name, mode) for name in loaders)
@@ -20,7 +20,7 @@ def test_loaders_that_read_nothing_have_no_mode(mode: str) -> None:
 
 
 def test_streams_and_single_samples_have_loaders_of_their_own() -> None:
-    """Files on a disk are read by all, somebody else's loader included."""
+    """Files on a disk can be read by all loaders, also by those of a third party."""
     names = ("raw", "torch-map", "mine", "tf-data")
     assert [name for name in names if can_read(name, "pipe")] == ["tf-data"]
     assert can_read("torch-map", "lazy")
@@ -31,7 +31,7 @@ def test_streams_and_single_samples_have_loaders_of_their_own() -> None:
 
 
 def test_each_mode_has_its_data() -> None:
-    """A mount is of the same form at a path; the others need a store."""
+    """A mount reads the same form at a path; other modes need a store."""
     assert data_of("mount", "shards-4MB@s3") == "shards-4MB@disk"
     assert data_of("mount", "files@disk") == "files@disk"
     assert data_of("file", "shards@s3") == "shards@s3"

@@ -1,4 +1,4 @@
-"""GETs of a process and of those that it forks, counted."""
+"""Counting the GET requests of a process and of the processes that it forks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iobench.servers.moto_server import MotoServer
 
 
 def got(size: int, first_s: float = 0.0, last_s: float = 0.0) -> None:
-    """As the store logs it."""
+    """Log a GET of ``size`` bytes as the S3 store does; times are in seconds."""
     logging.getLogger(s3.__name__).debug(s3.GET_MESSAGE, "key", size, first_s, last_s)
 
 
 def test_requests_to_a_store_are_counted(s3_server: MotoServer, bucket: str) -> None:
-    """Whole objects and ranges, by what came; neither PUT nor HEAD nor LIST."""
+    """Whole objects and ranges count with their bytes; PUT, HEAD and LIST do not count."""
     store = open_store(f"s3://{bucket}", StoreOptions(endpoint_url=s3_server.url))
     with counting_requests() as count:
         store.put("a", b"x" * 1000)
@@ -36,7 +36,7 @@ def test_requests_to_a_store_are_counted(s3_server: MotoServer, bucket: str) -> 
 
 
 def test_answers_that_ask_for_fewer_are_counted(s3_server: MotoServer, bucket: str) -> None:
-    """503 and 429, to whatever was asked; the request that succeeds at last is one GET."""
+    """503 and 429 are refusals of any request; a GET counts once when it succeeds."""
     rules = [
         Rule(Match("GET", "/a$", times=2), Status(503, "SlowDown")),
         Rule(Match("HEAD", "/a$", times=1), Status(429, "TooManyRequests")),
@@ -55,24 +55,17 @@ def test_answers_that_ask_for_fewer_are_counted(s3_server: MotoServer, bucket: s
 def test_sums_and_means() -> None:
     """They cover all GETs; there is no mean without requests."""
     with counting_requests() as count:
-        assert count.totals().metrics == {
-            "store_requests": 0,
-            "store_read_bytes": 0,
-            "store_refused": 0,
-        }
+        sums = {"store_requests": 0, "store_read_bytes": 0, "store_refused": 0}
+        assert count.totals().metrics == sums
         got(1000, 0.25, 0.5)
         got(3000, 0.75, 1.5)
-        assert count.totals().metrics == {
-            "store_requests": 2,
-            "store_read_bytes": 4000,
-            "store_refused": 0,
-            "store_first_byte_s": 0.5,
-            "store_get_s": 1.0,
-        }
+        sums = {"store_requests": 2, "store_read_bytes": 4000, "store_refused": 0}
+        means = {"store_first_byte_s": 0.5, "store_get_s": 1.0}
+        assert count.totals().metrics == {**sums, **means}
 
 
 def test_threads_and_forked_processes_count_too() -> None:
-    """No request is lost between them."""
+    """No request of concurrent threads and processes is lost."""
     with counting_requests() as count:
         children = []
         for _ in range(3):
@@ -90,7 +83,7 @@ def test_threads_and_forked_processes_count_too() -> None:
 
 
 def test_nothing_is_heard_of_it_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither meanwhile nor afterwards; other lines of the store are no requests."""
+    """The log's handlers stay as they were, and other messages are not counted."""
     log = logging.getLogger(s3.__name__)
     before = log.level, log.propagate, list(log.handlers)
     with counting_requests() as count:

@@ -28,25 +28,24 @@ RunTrial = Callable[..., Outcome]
 
 @pytest.fixture
 def proxy(s3_server: MotoServer) -> Iterator[FaultProxy]:
-    """A proxy without rules, in front of the S3 server."""
+    """Yield a proxy without rules, in front of the S3 server."""
     with FaultProxy(s3_server.url) as running:
         yield running
 
 
 @pytest.fixture
 def location(bucket: str, proxy: FaultProxy) -> Location:
-    """A prefix of a new bucket, reached through the proxy; requests are tried once."""
+    """Return a prefix of a new bucket behind the proxy; requests are tried once."""
     options = StoreOptions(endpoint_url=proxy.url, max_attempts=1)
     return Location(f"s3://{bucket}/a/prefix", "empty", options)
 
 
 @pytest.fixture
 def trial(location: Location) -> RunTrial:
-    """Run a trial at ``location``, by default with six requests."""
+    """Return a function that runs a trial at ``location``, by default with six requests."""
 
-    def ran(at: Location = location, **params: object) -> Outcome:
-        requested = {**SMALL, **params}
+    def run_trial(at: Location = location, **params: object) -> Outcome:
         context = Context({"store/s3": at}, SystemClock(), lambda done, unit: None)
-        return run(TrialSpec("object", requested), context)
+        return run(TrialSpec("object", {**SMALL, **params}), context)
 
-    return ran
+    return run_trial

@@ -1,4 +1,4 @@
-"""Names of clients that send requests, and of those that copy."""
+"""The names of clients that send requests, and of clients that copy objects."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Scripted:
 
 
 def limits(connections: int, seconds: float, max_requests: int) -> ObjectTrial:
-    """A trial with these limits."""
+    """Return a trial with these limits."""
     return ObjectTrial("s3", "boto3", "get", 100, connections, seconds, max_requests, 100)
 
 
@@ -67,9 +67,9 @@ def test_every_stream_starts_one_request() -> None:
     ("failing", "requests", "failed", "done"),
     [
         ([1, 3], 6, 2, 4),
-        # A store that refuses everything is not asked a thousand times.
+        # Requests to a store that refuses all of them end after twenty failures.
         (range(1000), 1000, 20, 0),
-        # One that has answered once may recover.
+        # A store that has answered once may recover.
         (range(1, 90), 100, 89, 11),
     ],
 )
@@ -111,7 +111,7 @@ def test_rates_count_what_succeeded() -> None:
     assert (rates["cpu_cores"], rates["notes"]) == (0.25, ["a note"])
     assert (rates["first_byte_s_p50"], rates["total_s_p50"]) == (0.2, 0.5)
     assert rates["body_s_p50"] == pytest.approx(0.3)
-    assert "first_byte_s_p99" not in rates  # 30 requests do not carry it
+    assert "first_byte_s_p99" not in rates  # 30 requests are too few for p99.
     json.dumps(rates, allow_nan=False)
     written = Attempts([Timing(0.5, 10)] * 20, Counter(), {}, 200, 1.0, 1.0)
     rates = metrics(written, retries=None, cpu_s=0.0)
@@ -120,7 +120,7 @@ def test_rates_count_what_succeeded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "reasons", "said"),
+    ("errors", "reasons", "message"),
     [
         (
             {"timeout": 1, "503": 9},
@@ -135,9 +135,9 @@ def test_rates_count_what_succeeded() -> None:
     ],
 )
 def test_only_failures_fail_with_the_most_frequent_reason(
-    errors: dict[str, int], reasons: dict[str, str], said: str
+    errors: dict[str, int], reasons: dict[str, str], message: str
 ) -> None:
     """The message says how often and what to do; with one success there is no failure."""
-    with pytest.raises(TrialFailed, match=said):
+    with pytest.raises(TrialFailed, match=message):
         require_success(Attempts([], Counter(errors), reasons), "s3://bucket")
     require_success(Attempts([Timing(1.0, 1)], Counter(errors), reasons), "s3://bucket")

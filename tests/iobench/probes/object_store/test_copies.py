@@ -39,7 +39,7 @@ class Copier:
 
 
 def limited(seconds: float, max_requests: int) -> ObjectTrial:
-    """A trial with these limits."""
+    """Return a trial with these limits."""
     return ObjectTrial("s3", "s5cmd", "get", 1000, 1, seconds, max_requests, 3000)
 
 
@@ -63,7 +63,6 @@ def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
 def test_other_than_all_is_a_failure(sizes: Sequence[int]) -> None:
     """A copy with missing, additional or short files fails the trial."""
     clock = VirtualClock()
-    with pytest.raises(
-        TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes were copied of 3"
-    ):
+    message = f"{len(sizes)} files with {sum(sizes):,} bytes were copied of 3"
+    with pytest.raises(TrialFailed, match=message):
         copy_objects(Copier(clock, sizes), OBJECTS, limited(1.0, 9), clock, lambda done, unit: None)

@@ -25,7 +25,7 @@ KINDS: dict[str, type[CopyClient]] = {"s5cmd": S5cmd, "aws": AwsCli}
 
 @pytest.fixture(params=KINDS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A program's name; only programs in ``tmp_path`` are found."""
+    """Return a program's name; only programs in ``tmp_path`` are found."""
     monkeypatch.setattr("iobench.machine.processes.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "/nowhere")
@@ -33,7 +33,7 @@ def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def client(name: str, options: StoreOptions = OPTIONS) -> CopyClient:
-    """A client of a bucket's prefix with 6 connections."""
+    """Return a client of a bucket's prefix with 6 connections."""
     return KINDS[name](Location("s3://bucket/a", "empty", options), 6, SystemClock())
 
 
@@ -44,26 +44,24 @@ def program(folder: Path, name: str, script: str) -> None:
     path.chmod(0o755)
 
 
-def test_what_is_told(name: str, tmp_path: Path) -> None:
+def test_the_command_line_has_the_settings(name: str, tmp_path: Path) -> None:
     """The command line has all given options, source and target, and no others."""
-    program(tmp_path, name, f'echo "$@ $AWS_REGION" > {tmp_path}/told')
+    log = tmp_path / "arguments"
+    program(tmp_path, name, f'echo "$@ $AWS_REGION" > {log}')
     client(name).copy("read/5/", tmp_path / "to")
-    arguments = (tmp_path / "told").read_text().replace("=", " ")
-    for option in (
-        "--endpoint-url http://127.0.0.1:9",
-        "--profile me",
-        "--request-payer requester",
-    ):
-        assert option in arguments
+    arguments = log.read_text().replace("=", " ")
+    assert "--endpoint-url http://127.0.0.1:9" in arguments
+    assert "--profile me" in arguments
+    assert "--request-payer requester" in arguments
     assert "eu-west-1" in arguments
     assert f"s3://bucket/a/read/5/{'*' if name == 's5cmd' else ''} {tmp_path}/to/" in arguments
     assert ("--numworkers 6" in arguments) == (name == "s5cmd")
     client(name, StoreOptions()).copy("read/5/", tmp_path / "to")
-    bare = (tmp_path / "told").read_text()
-    assert not any(word in bare for word in ("None", "--profile", "--endpoint-url", "payer"))
+    defaults = log.read_text()
+    assert not any(word in defaults for word in ("None", "--profile", "--endpoint-url", "payer"))
 
 
-def test_what_fails(name: str, tmp_path: Path) -> None:
+def test_the_error_of_a_program_is_one_line(name: str, tmp_path: Path) -> None:
     """The error is the program's message on one line, or how to install it."""
     with pytest.raises(Unavailable, match=f"^{name} is not installed: pip install"):
         client(name)
@@ -103,7 +101,7 @@ class Connector:
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
-    """The module that the client imports."""
+    """Return the module that the client imports."""
     connector = Connector()
     monkeypatch.setitem(sys.modules, "s3torchconnector", connector)
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"):
@@ -112,7 +110,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
 
 
 def connector(uri: str = "s3://bucket/a", **options: Any) -> S3TorchConnector:
-    """A client of a location with two connections."""
+    """Return a client of a location with two connections."""
     return S3TorchConnector(Location(uri, "empty", StoreOptions(**options)), 2, SystemClock())
 
 
@@ -122,29 +120,25 @@ def test_objects_become_files_by_one_listing(module: Connector, tmp_path: Path) 
     for folder in (tmp_path / "one", tmp_path / "two"):
         folder.mkdir()
         reader.copy("read/5/", folder)
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-            "0": b"first",
-            "1": b"other",
-        }
-    ((uri, reported),) = module.requests
+        content = {path.name: path.read_bytes() for path in folder.iterdir()}
+        assert content == {"0": b"first", "1": b"other"}
+    ((uri, settings),) = module.requests
     assert uri == "s3://bucket/a/read/5/"
-    assert (reported["region"], reported["endpoint"]) == ("eu-west-1", None)
-    assert vars(reported["s3client_config"]) == {"force_path_style": False, "max_attempts": 8}
+    assert (settings["region"], settings["endpoint"]) == ("eu-west-1", None)
+    assert vars(settings["s3client_config"]) == {"force_path_style": False, "max_attempts": 8}
 
 
-def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
+def test_the_connector_gets_the_settings(module: Connector, tmp_path: Path) -> None:
     """Another server gets paths instead of host names; the requester pays if configured."""
-    connector(endpoint_url="http://127.0.0.1:9", max_attempts=2, requester_pays=True).copy(
-        "read/5/", tmp_path
-    )
-    ((_, reported),) = module.requests
-    assert reported["endpoint"] == "http://127.0.0.1:9"
-    assert vars(reported["s3client_config"]) == {
-        "force_path_style": True,
-        "max_attempts": 2,
-        "requester_pays": True,
-    }
-    connector("s3://my.bucket/a").copy("read/5/", tmp_path)  # its host name has no certificate
+    url = "http://127.0.0.1:9"
+    reader = connector(endpoint_url=url, max_attempts=2, requester_pays=True)
+    reader.copy("read/5/", tmp_path)
+    ((_, settings),) = module.requests
+    assert settings["endpoint"] == url
+    expected = {"force_path_style": True, "max_attempts": 2, "requester_pays": True}
+    assert vars(settings["s3client_config"]) == expected
+    # Amazon's certificate is not valid for host names of buckets with a dot.
+    connector("s3://my.bucket/a").copy("read/5/", tmp_path)
     assert module.requests[1][1]["s3client_config"].force_path_style
 
 
@@ -156,7 +150,7 @@ def test_its_failure_is_the_trial_s(module: Connector, tmp_path: Path) -> None:
         reader.copy("read/5/", tmp_path)
 
 
-def test_what_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the package, which is in no extra since it installs PyTorch."""
     monkeypatch.setitem(sys.modules, "s3torchconnector", None)
     with pytest.raises(Unavailable, match="pip install s3torchconnector"):

@@ -1,4 +1,4 @@
-"""One trial at a real S3 endpoint, and its failures."""
+"""Single trials at a real S3 server, and their failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METRICS = {
 }
 
 
-def stored(location: Location) -> list[str]:
+def stored_keys(location: Location) -> list[str]:
     """List the keys below the location."""
     return sorted(info.key for info in open_store(location.uri, location.store).list())
 
@@ -49,7 +49,7 @@ def test_every_operation_has_figures(
     assert metrics["mb_per_s"] == pytest.approx(metrics["bytes"] / metrics["seconds"] / 1e6)
     json.dumps(metrics, allow_nan=False)
     is_read = operation.endswith("get")
-    assert is_read or stored(location) == ["warm-up"]
+    assert is_read or stored_keys(location) == ["warm-up"]
     assert (outcome.cold is not None and outcome.cold.label == "server cache unknown") == is_read
 
 
@@ -96,16 +96,13 @@ def test_streams_read_different_objects_and_find_them_again(
 def test_failed_requests_are_counted_and_bring_no_bytes(
     trial: RunTrial, proxy: FaultProxy, client: str
 ) -> None:
-    """Of six requests one is refused and one breaks off: four count."""
-    get = Match("GET", READ + ".*", times=1)
-    proxy.replace_rules(
-        [
-            Rule(get, Status(503, "SlowDown")),
-            Rule(Match("GET", READ + ".*", skip=3, times=1), Truncate(100)),
-        ]
-    )
+    """One of six requests is refused and one breaks off, so four count."""
+    refused = Rule(Match("GET", READ + ".*", times=1), Status(503, "SlowDown"))
+    cut = Rule(Match("GET", READ + ".*", skip=3, times=1), Truncate(100))
+    proxy.replace_rules([refused, cut])
     metrics = trial(client=client, connections=1).metrics
-    broken = "connection" if client == "awscrt" else "truncated"  # it gets whole bodies
+    # awscrt reports a truncated body as a failed connection, since it reads whole bodies.
+    broken = "connection" if client == "awscrt" else "truncated"
     assert metrics["errors"] == {"503": 1, broken: 1}
     assert (metrics["requests"], metrics["bytes"], metrics["retries"]) == (4, 20_000, 0)
 
@@ -115,14 +112,12 @@ def test_retries_are_counted(
     trial: RunTrial, location: Location, proxy: FaultProxy, client: str
 ) -> None:
     """A 503 followed by success is a retry; retries before the timed part do not count."""
-    thrice = location.store.model_copy(update={"max_attempts": 3})
-    proxy.replace_rules(
-        [
-            Rule(Match("GET", READ, times=1), Status(503, "SlowDown")),
-            Rule(Match("GET", "/warm-up", times=1), Status(503, "SlowDown")),
-        ]
-    )
-    metrics = trial(Location(location.uri, "empty", thrice), client=client, connections=1).metrics
+    options = location.store.model_copy(update={"max_attempts": 3})
+    refusal = Status(503, "SlowDown")
+    rules = [Rule(Match("GET", pattern, times=1), refusal) for pattern in (READ, "/warm-up")]
+    proxy.replace_rules(rules)
+    three_attempts = Location(location.uri, "empty", options)
+    metrics = trial(three_attempts, client=client, connections=1).metrics
     assert (metrics["errors"], metrics["retries"], metrics["requests"]) == ({}, 1, 6)
     assert metrics["refused"] == 1
     assert [r.status for r in proxy.requests if "/warm-up" in r.path][2:] == [503, 206]
@@ -175,7 +170,7 @@ def test_requests_that_are_sent_again_are_said_while_they_are(
     assert re.fullmatch(r"\d requests sent again: the store refuses .*", last)
 
 
-def test_what_cannot_be_deleted_is_noted(trial: RunTrial, proxy: FaultProxy) -> None:
+def test_objects_that_cannot_be_deleted_are_noted(trial: RunTrial, proxy: FaultProxy) -> None:
     """A bucket that refuses to delete still has figures."""
     proxy.replace_rules([Rule(Match("DELETE"), Status(403, "AccessDenied", "Locked"))])
     metrics = trial(operation="put").metrics
@@ -183,7 +178,9 @@ def test_what_cannot_be_deleted_is_noted(trial: RunTrial, proxy: FaultProxy) -> 
     assert "could not be deleted" in metrics["notes"][0]
 
 
-def test_what_is_not_there_is_skipped(trial: RunTrial, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_clients_and_labels_are_skipped(
+    trial: RunTrial, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Missing clients and unknown labels are unavailable; unknown clients are an error."""
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(Unavailable, match=r"pip install 'dataprep-iobench\[bench\]'"):

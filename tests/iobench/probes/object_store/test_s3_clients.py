@@ -39,12 +39,12 @@ class Failing(S3Client):
 
     @staticmethod
     def failure(error: Any) -> RequestFailed:
-        """There is no library."""
+        """Fail, since this client has no library."""
         raise NotImplementedError
 
 
 @pytest.mark.parametrize("status", ["429", "500", "503", "connection", "timeout"])
-def test_what_may_pass_is_sent_again_and_counted(status: str) -> None:
+def test_passing_errors_are_retried_and_counted(status: str) -> None:
     """Each retry is counted, after a wait."""
     client = Failing(5, status, status)
     assert client.multipart("key", b"", 5).bytes == 7
@@ -56,12 +56,17 @@ def test_what_may_pass_is_sent_again_and_counted(status: str) -> None:
 @pytest.mark.parametrize(
     ("status", "attempts", "retries"),
     [
-        *((status, 5, 0) for status in ("400", "403", "404", "416", "truncated")),
-        *(("503", 1, 0), ("503", 3, 2)),
+        ("400", 5, 0),
+        ("403", 5, 0),
+        ("404", 5, 0),
+        ("416", 5, 0),
+        ("truncated", 5, 0),
+        ("503", 1, 0),
+        ("503", 3, 2),
     ],
 )
 def test_the_last_failure_is_raised(status: str, attempts: int, retries: int) -> None:
-    """Refusals fail at once; other failures are retried ``max_attempts`` times in all."""
+    """Refusals fail at once; other failures are tried ``max_attempts`` times in all."""
     client = Failing(attempts, *[status] * 9)
     with pytest.raises(RequestFailed, match=status):
         client.put("key", b"")
@@ -88,6 +93,9 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
     assert endpoint(HERE) == HERE
 
 
+REFUSAL: Any = {"ResponseMetadata": {"HTTPStatusCode": 503}}
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -99,7 +107,7 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
         (boto.ResponseStreamingError(error="broken"), "truncated"),
         (boto.NoCredentialsError(), "connection"),
         (ConnectionResetError("reset"), "connection"),
-        (boto.ClientError({"ResponseMetadata": {"HTTPStatusCode": 503}}, "GetObject"), "503"),  # type: ignore[typeddict-item]
+        (boto.ClientError(REFUSAL, "GetObject"), "503"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
 )

@@ -1,4 +1,4 @@
-"""Reaching and cleaning a store, and the errors of that."""
+"""Connecting to a store and cleaning it, with the errors of both."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
         ("s3://b/k: not found", False),
     ],
 )
-def test_what_passes(reason: str, passes: bool) -> None:
+def test_overload_is_recognised(reason: str, passes: bool) -> None:
     """A status or code means overload, a number in a name does not."""
     assert is_overload(reason) == passes
 
@@ -84,13 +84,14 @@ def test_only_what_a_run_wrote_is_removed(
     trial(location_of_run(location, "run-10"))
     theirs = {info.key for info in store.list("iobench-probe/run-10/")}
     assert len(theirs) == 5
-    assert clean(location, "run-1") == 5  # four objects to read, and one to open connections with
+    # Four objects are read, and one serves to open connections.
+    assert clean(location, "run-1") == 5
     assert {info.key for info in store.list()} == {"mine", *theirs}
     assert clean(location, "run-1") == 0
 
 
 def test_a_run_without_a_name_removes_nothing(location: Location) -> None:
-    """Its prefix would be that of all runs."""
+    """A run without a name is refused, since its prefix would be that of all runs."""
     with pytest.raises(ValueError, match="a run without a name"):
         clean(location, "")
 
@@ -107,7 +108,9 @@ def test_uploads_of_killed_trials_are_aborted(location: Location) -> None:
     assert sorted(upload["Key"] for upload in left) == [bucket.prefix + key for key in theirs]
 
 
-def test_who_may_not_list_uploads_may_still_clean(location: Location, proxy: FaultProxy) -> None:
+def test_cleaning_needs_no_permission_to_list_uploads(
+    location: Location, proxy: FaultProxy
+) -> None:
     """Objects are removed without that permission."""
     own = location_of_run(location, "run-1")
     open_store(own.uri, own.store).put("read/1/00000", b"x")

@@ -1,4 +1,4 @@
-"""Each kind of trial is prepared, then waits for the signal to begin, then measures."""
+"""Trials of several hosts are prepared, wait for the signal to begin, and then measure."""
 
 from __future__ import annotations
 
@@ -40,24 +40,25 @@ DISK: dict[str, Any] = {
 
 
 def loader(**values: Any) -> dict[str, Any]:
-    """A point of a grid of loaders."""
+    """Return a point of a grid of loaders."""
     values = {"workers": 0, "batch_size": 4, "seconds": 0.05, "image_size": 32, **values}
     return dict(next(plan_loaders(LoaderGrid.model_validate(values))))
 
 
 def loop(**values: Any) -> dict[str, Any]:
-    """A training loop on an emulated device."""
+    """Return a point of a training loop on an emulated device."""
     usual = {"consumer": "paced", "images_per_s": 1000, "batch_size": 2, "steps": 4, "workers": 0}
     return dict(next(plan_loops(Training.model_validate({**usual, **values}))))
 
 
 def _no_bucket() -> AbstractContextManager[Location]:
+    """Fail, since these tests use no bucket."""
     raise NotImplementedError
 
 
 @pytest.fixture(scope="module")
 def locations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Location]:
-    """A few small images, and a folder on a disk."""
+    """Return the locations of a few small images and of a folder on a disk."""
     folder = tmp_path_factory.mktemp("begin")
     settings = DataSettings(images=40, classes=2, size=64, folder=str(folder / "data"))
     maker = DataMaker(settings, _no_bucket, lambda line: None)
@@ -68,7 +69,7 @@ def locations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Location]:
 def measured_in_a_process(
     locations: dict[str, Location], begin: Callable[[], None]
 ) -> tuple[Status, Outcome | None, str]:
-    """Status, outcome and reason of a trial of a disk in a process of its own."""
+    """Return status, outcome and reason of a disk trial in a process of its own."""
     return run_with_timeout(
         TrialSpec("disk", DISK),
         locations,
@@ -79,27 +80,19 @@ def measured_in_a_process(
     )
 
 
+DISK_WRITE = {**DISK, "operation": "write", "cache": "buffered"}
+LAYOUT: dict[str, Any] = {"data": "shards@disk", "access": "shards", "cache": "warm"}
+LAYOUT |= {"parallelism": 1, "seconds": 0.05}
+ACCELERATORS = loop(loader="torch-iterable", accelerators=2, inputs=["warm"])
 KINDS_OF_TRIALS = {
     "disk read": ("disk", DISK),
-    "disk write": ("disk", {**DISK, "operation": "write", "cache": "buffered"}),
-    "layout": (
-        "layout",
-        {
-            "data": "shards@disk",
-            "access": "shards",
-            "cache": "warm",
-            "parallelism": 1,
-            "seconds": 0.05,
-        },
-    ),
+    "disk write": ("disk", DISK_WRITE),
+    "layout": ("layout", LAYOUT),
     "loader": ("loader", loader(loader="raw", workers=1)),
     "loader in two processes": ("loader", loader(loader="torch-iterable", processes=2)),
     "loop": ("train", loop(loader="raw", workers=1, inputs=["warm"])),
     "loop on data of the device": ("train", loop(loader="raw", inputs=["synthetic"])),
-    "accelerators side by side": (
-        "train",
-        loop(loader="torch-iterable", accelerators=2, inputs=["warm"]),
-    ),
+    "accelerators side by side": ("train", ACCELERATORS),
 }
 
 
@@ -108,7 +101,7 @@ KINDS_OF_TRIALS = {
 def test_a_trial_begins_once_and_only_when_it_may(
     name: str, locations: dict[str, Location]
 ) -> None:
-    """It has moved and trained nothing before, and does so after."""
+    """Each kind of trial moves and trains nothing before it begins."""
     kind, params = KINDS_OF_TRIALS[name]
     moved: list[float] = []
     begun: list[float] = []
@@ -129,7 +122,7 @@ def test_a_trial_begins_once_and_only_when_it_may(
 
 @pytest.mark.slow
 def test_a_trial_whose_hosts_do_not_begin_has_failed(locations: dict[str, Location]) -> None:
-    """Its process is ended, and the reason is that of the hosts."""
+    """The process of the trial is ended, and the reason is that of the hosts."""
     called = []
 
     def begin() -> None:
@@ -143,7 +136,7 @@ def test_a_trial_whose_hosts_do_not_begin_has_failed(locations: dict[str, Locati
 
 @pytest.mark.slow
 def test_a_trial_in_a_process_begins_when_its_hosts_do(locations: dict[str, Location]) -> None:
-    """The line on its stdin releases it."""
+    """A line on its stdin releases it."""
     called = []
     status, outcome, _ = measured_in_a_process(locations, lambda: called.append(True))
     assert (status, called) == ("done", [True])
@@ -152,8 +145,8 @@ def test_a_trial_in_a_process_begins_when_its_hosts_do(locations: dict[str, Loca
 
 
 @pytest.mark.slow
-def test_a_trial_waits_until_it_is_told_to_begin(locations: dict[str, Location]) -> None:
-    """It is prepared, and says nothing more until then."""
+def test_a_trial_waits_until_it_may_begin(locations: dict[str, Location]) -> None:
+    """A prepared trial sends no message until it may begin."""
     messages: list[Message] = []
 
     def next_message(child: ChildProcess) -> Message:
@@ -178,7 +171,7 @@ def test_a_trial_waits_until_it_is_told_to_begin(locations: dict[str, Location])
 def test_waiting_for_hosts_is_no_time_of_the_trial(
     locations: dict[str, Location], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither does its limit pass, nor does it count as suspended."""
+    """The wait neither uses up the trial's limit nor counts as suspended."""
     waited_s = 0.0
 
     def begin() -> None:

@@ -1,4 +1,4 @@
-"""Before anything is measured: the hosts find each other, and those that do not fit are refused."""
+"""Hosts find each other before anything is measured, and those that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Joining:
         self._thread.start()
 
     def ended(self) -> Joining:
-        """This, after it has ended."""
+        """Wait until the thread has ended, and return the host."""
         self._thread.join(PATIENCE_S)
         return self
 
@@ -49,7 +49,7 @@ class Joining:
 
 @pytest.fixture
 def store() -> MemoryStore:
-    """An empty rendezvous."""
+    """Return an empty store for a rendezvous."""
     store = MemoryStore("memory://joining")
     for info in list(store.list()):
         store.delete(info.key)
@@ -57,12 +57,12 @@ def store() -> MemoryStore:
 
 
 def gathering(store: MemoryStore, hosts: int, meeting: str = "meeting") -> Gathering:
-    """Host 0's side."""
+    """Return the side of host 0, which waits for the other hosts."""
     return Gathering(lobby(store), hello(0, hosts), CONFIG, meeting)
 
 
 def test_all_hosts_learn_the_name_of_the_meeting(store: MemoryStore) -> None:
-    """The order in which they come does not matter."""
+    """Hosts may come in any order."""
     others = [Joining(store, hello(host, 3)) for host in (2, 1)]
     joined = gathering(store, 3).wait(PATIENCE_S)
     assert [member.host for member in joined] == [1, 2]
@@ -81,7 +81,7 @@ def test_all_hosts_learn_the_name_of_the_meeting(store: MemoryStore) -> None:
 def test_a_host_that_does_not_fit_ends_both(
     store: MemoryStore, changes: dict[str, Any], message: str
 ) -> None:
-    """With the same message and exit code 2, before anything is measured."""
+    """Both hosts end with the same message and exit code 2."""
     other = Joining(store, hello(1, 2, **changes))
     with pytest.raises(ConfigError, match=message) as refused:
         gathering(store, 2).wait(PATIENCE_S)
@@ -90,7 +90,7 @@ def test_a_host_that_does_not_fit_ends_both(
 
 
 class LateHost:
-    """Host 2 of three: it has read its answer, and joins when host 0 has ended the run already."""
+    """Host 2 of three, which joins when host 0 has already ended the run."""
 
     def __init__(self, root: Rendezvous) -> None:
         self.statement: LeaderMessage | None = None
@@ -100,7 +100,7 @@ class LateHost:
         self._thread.start()
 
     def ended(self) -> LateHost:
-        """This, after it has ended."""
+        """Wait until the thread has ended, and return the host."""
         self._thread.join(PATIENCE_S)
         return self
 
@@ -117,7 +117,7 @@ class LateHost:
 
 
 def test_a_host_that_joins_while_another_is_refused_ends_too(tmp_path: Path) -> None:
-    """It finds the end of the run and its exit code, and nothing is left in the rendezvous."""
+    """The host gets the run's exit code, and nothing is left in the rendezvous."""
     root = Rendezvous.at(str(tmp_path), StoreOptions())
     late = LateHost(root)
     wrong = hello(1, 3, config={**CONFIG.model_dump(mode="json"), "repeats": 3})
@@ -137,12 +137,13 @@ def test_a_host_that_joins_while_another_is_refused_ends_too(tmp_path: Path) -> 
 
 
 def _join_in_vain(root: Rendezvous, own: Hello) -> None:
+    """Join as a host that is refused."""
     with contextlib.suppress(ConfigError):
         join(root, own, PATIENCE_S)
 
 
 def test_a_limit_that_measures_nothing_else_may_differ(store: MemoryStore) -> None:
-    """``trial_timeout_s`` is such a limit."""
+    """``trial_timeout_s`` may differ between hosts."""
     config = {**CONFIG.model_dump(mode="json"), "trial_timeout_s": 5.0}
     other = Joining(store, hello(1, 2, config=config))
     gathering(store, 2).wait(PATIENCE_S)
@@ -150,15 +151,15 @@ def test_a_limit_that_measures_nothing_else_may_differ(store: MemoryStore) -> No
 
 
 def test_two_processes_with_one_number_are_refused(store: MemoryStore) -> None:
-    """Where more than one process was started on a host."""
+    """The message says to start one process on each host."""
     for _ in range(2):
         Joining(store, hello(1, 3))
     with pytest.raises(ConfigError, match="two processes are host 1: start one process on each"):
         gathering(store, 3).wait(PATIENCE_S)
 
 
-def test_what_an_earlier_run_left_is_not_taken(store: MemoryStore) -> None:
-    """A host that was killed left its greeting, and host 0 an answer and a meeting."""
+def test_objects_of_an_earlier_run_are_ignored(store: MemoryStore) -> None:
+    """Objects of a killed run in the rendezvous are ignored."""
     stale = hello(1, 2, config={"repeats": 3})
     root = lobby(store)
     root.put(stale.key, asdict(stale))
@@ -171,14 +172,14 @@ def test_what_an_earlier_run_left_is_not_taken(store: MemoryStore) -> None:
 
 
 def test_a_host_that_does_not_come_is_named(store: MemoryStore) -> None:
-    """After the limit, with exit code 2."""
+    """Host 0 ends after the limit, and names the missing host."""
     Joining(store, hello(1, 3))
     with pytest.raises(NothingRan, match=r"host 2 did not come to memory://joining within 0.3 s"):
         gathering(store, 3).wait(0.3)
 
 
 def test_host_0_may_not_come_either(store: MemoryStore) -> None:
-    """The other host takes back its greeting."""
+    """The other host ends after the limit, and removes its greeting."""
     other = Joining(store, hello(1, 2), wait_s=0.1).ended()
     assert "host 0 did not answer at memory://joining within 0.1 s" in str(other.error)
     assert list(store.list()) == []

@@ -1,4 +1,4 @@
-"""Objects by which hosts communicate: their number is counted, and bounded."""
+"""The objects by which hosts communicate: their requests are counted and bounded."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from iobench.runner.hosts.rendezvous import Polling, Rendezvous
 
 
 def rendezvous(name: str = "a", clock: VirtualClock | None = None) -> Rendezvous:
-    """An empty one, with the usual intervals."""
+    """Return an empty rendezvous with the usual intervals."""
     return Rendezvous(MemoryStore(f"memory://rendezvous-{name}"), clock=clock or VirtualClock())
 
 
 def test_objects_are_put_read_listed_and_removed() -> None:
-    """Below a name of their own."""
+    """The objects of an inner rendezvous lie below its name."""
     inner = rendezvous().within("run")
     assert inner.get("x") is None
     inner.put("x", {"a": 1})
@@ -27,7 +27,7 @@ def test_objects_are_put_read_listed_and_removed() -> None:
 
 
 def test_requests_below_a_name_are_counted_together() -> None:
-    """The price is that of the whole rendezvous."""
+    """The counts are those of the whole rendezvous, which is priced."""
     outer = rendezvous("b")
     outer.within("one").put("x", {})
     outer.within("two").put("x", {})
@@ -35,7 +35,7 @@ def test_requests_below_a_name_are_counted_together() -> None:
 
 
 def test_waiting_ends_with_what_was_awaited_or_at_the_limit() -> None:
-    """It never takes longer than the limit."""
+    """Waiting never takes longer than the limit."""
     clock = VirtualClock()
     room = rendezvous("c", clock)
     assert room.wait(lambda: "there" if clock.now_s() >= 3 else None, 10.0) == "there"
@@ -45,7 +45,7 @@ def test_waiting_ends_with_what_was_awaited_or_at_the_limit() -> None:
 
 
 def test_an_hour_of_waiting_takes_at_most_a_request_in_two_seconds() -> None:
-    """A few more at the beginning, when an answer is likely."""
+    """A few more requests are sent at the beginning, when an answer is likely."""
     clock = VirtualClock()
     room = rendezvous("d", clock)
     room.wait(lambda: room.get("never"), 3600.0)
@@ -53,7 +53,7 @@ def test_an_hour_of_waiting_takes_at_most_a_request_in_two_seconds() -> None:
 
 
 def test_quick_looks_are_bounded_by_their_time() -> None:
-    """Each host sends at most 601 of them before each trial."""
+    """Each host sends at most 601 quick requests before each trial."""
     clock = VirtualClock()
     room = rendezvous("e", clock)
     usual = Polling()

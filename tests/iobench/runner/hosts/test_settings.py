@@ -1,4 +1,4 @@
-"""Which host this is: as the user says, or as the launcher says."""
+"""The settings of several hosts come from the options and from the launcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "GROUP_", "AWS_BATCH_", "RANK", "WORLD_S
 
 @pytest.fixture(autouse=True)
 def _started_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No launcher has started the tests."""
+    """Remove the variables of launchers from the environment."""
     for name in [name for name in os.environ if name.startswith(LAUNCHERS)]:
         monkeypatch.delenv(name)
 
@@ -26,10 +26,9 @@ def _started_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def settings(
     host: int | None = None, hosts: int | None = None, uri: str | None = "/shared/r", **more: Any
 ) -> HostSettings | None:
-    """The settings of these options."""
-    return host_settings(
-        host, hosts, uri, more.get("store", ()), more.get("wait_s", 9.0), more.get("counts")
-    )
+    """Return the settings that follow from these options."""
+    store, wait_s = more.get("store", ()), more.get("wait_s", 9.0)
+    return host_settings(host, hosts, uri, store, wait_s, more.get("counts"))
 
 
 @pytest.mark.parametrize(
@@ -45,24 +44,20 @@ def settings(
 def test_launchers_say_which_host_this_is(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
 ) -> None:
-    """Where the user does not."""
+    """The launcher gives the host's number unless the options do."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     from_launcher = settings()
     assert from_launcher is not None
-    assert (
-        from_launcher.host,
-        from_launcher.hosts,
-        from_launcher.rendezvous,
-        from_launcher.wait_s,
-    ) == (2, 5, "/shared/r", 9.0)
+    assert (from_launcher.host, from_launcher.hosts) == (2, 5)
+    assert (from_launcher.rendezvous, from_launcher.wait_s) == ("/shared/r", 9.0)
     from_options = settings(0, 3)
     assert from_options is not None
     assert (from_options.host, from_options.hosts) == (0, 3)
 
 
 def test_a_single_host_has_no_settings() -> None:
-    """It measures as without these options, also under Slurm."""
+    """A single host measures as without these options, also under Slurm."""
     assert settings(uri=None) is None
     assert settings(0, 1) is None
     assert settings(0, 1, uri=None) is None
@@ -97,7 +92,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], me
 
 
 def test_store_options_and_counts_are_read() -> None:
-    """All hosts are no count of their own, since every point runs on them in any case."""
+    """The number of all hosts is dropped from the counts, since each point runs on all anyway."""
     hosts_settings = settings(0, 4, store=["endpoint_url=http://here:9"], counts="2,1,4")
     assert hosts_settings is not None
     assert hosts_settings.store.endpoint_url == "http://here:9"

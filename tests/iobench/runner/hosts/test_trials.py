@@ -1,4 +1,4 @@
-"""Trials of several hosts: they begin together, and a host that is missing is named."""
+"""Trials of several hosts begin together, and a host that is missing is named."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tests.iobench.runner.hosts.threads import PATIENCE_S, Hosts, at_once, lobby
 
 
 def parts(trial: Trial) -> dict[int, HostPart]:
-    """The part of each host."""
+    """Return the parts of a trial by the host's number."""
     assert trial.hosts is not None
     return {part.host: part for part in trial.hosts.parts}
 
 
 def hosts(trial: Trial) -> Together:
-    """What all hosts have together."""
+    """Return the figures of all hosts together."""
     assert trial.hosts is not None
     return trial.hosts
 
 
 def failing(reason: str, *, prepared: bool) -> Callable[..., Mapping[str, Any]]:
-    """Fails before or after the begin."""
+    """Return a measurement that fails with this reason, before or after its begin."""
 
     def body(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
         if prepared:
@@ -41,7 +41,7 @@ def failing(reason: str, *, prepared: bool) -> Callable[..., Mapping[str, Any]]:
 
 
 def test_figures_of_all_hosts_are_collected() -> None:
-    """The sum, the slowest host, each host's own figures, and the spread of starts."""
+    """The trial has sums, the slowest host, the figures of each host, and the spread of starts."""
     with Hosts(at_once(30.0), at_once(10.0)) as run:
         trial = run.measure(spec(), at_once(20.0))
     assert trial.status == "done"
@@ -81,7 +81,7 @@ def test_no_host_begins_before_all_are_prepared() -> None:
 
 
 def test_hosts_are_told_the_trial_the_repeat_and_the_seed() -> None:
-    """Each other host reads in an order of its own, which depends on the seed of the run."""
+    """Each other host reads in an order of its own, which depends on the run's seed."""
     third = spec("b", repeat=2, workers=3)
     with Hosts(at_once(1.0), at_once(1.0), specs=(spec(), third)) as run:
         run.measure(third, at_once(1.0))
@@ -149,7 +149,7 @@ def test_a_host_that_missed_why_its_trial_ended_refers_to_host_0() -> None:
 
 
 def test_a_late_host_ends_its_trial_and_takes_part_again() -> None:
-    """The others do not wait for it longer than the limit; it is named, and comes back."""
+    """The others wait for a late host no longer than the limit, and it joins the next trial."""
     delay, turns = threading.Event(), []
 
     def late_once(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
@@ -198,7 +198,7 @@ def test_a_host_that_disappears_during_a_trial_is_named() -> None:
 
 
 def test_a_host_that_ends_says_so_and_is_not_waited_for() -> None:
-    """A user may have interrupted it, for instance."""
+    """A host that ends, such as by Ctrl-C, is not waited for."""
 
     def interrupted(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
         raise KeyboardInterrupt
@@ -233,7 +233,7 @@ def test_the_end_reaches_all_hosts_and_leaves_nothing() -> None:
 
 
 def test_requests_of_all_hosts_are_counted() -> None:
-    """A result says what the rendezvous cost."""
+    """The result has the requests of the rendezvous."""
     with Hosts(at_once(1.0)) as run:
         run.measure(spec(), at_once(1.0))
         facts = run.first.host_facts()

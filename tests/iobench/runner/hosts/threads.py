@@ -1,4 +1,4 @@
-"""Several hosts in one process: a thread for each of the others, and objects in memory."""
+"""Several hosts in one process: the others are threads, and their objects are in memory."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ Body = Callable[[TrialSpec, Callable[[], None]], Mapping[str, Any]]
 
 
 def spec(name: str = "a", repeat: int = 0, **params: Any) -> TrialSpec:
-    """A trial that the hosts run."""
+    """Return a trial for the hosts."""
     return TrialSpec("loader", {"loader": name, **params}, repeat)
 
 
 def lobby(store: Store) -> Rendezvous:
-    """The root of a rendezvous, which is looked at often."""
+    """Return the root of a rendezvous that is polled often."""
     return Rendezvous(store, QUICK)
 
 
 def hello(host: int, count: int, **changes: Any) -> Hello:
-    """What a host says of itself."""
+    """Return the greeting of a host."""
     settings = HostSettings(host, count, "memory://", None, 1.0)  # type: ignore[arg-type]
     return replace(make_hello(settings, CONFIG), **changes)
 
 
 def measuring(body: Body) -> Callable[[TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]:
-    """A function that measures as a process would: a failure becomes a failed trial."""
+    """Return a function that measures as a process would: an error becomes a failed trial."""
 
     def measure(of: TrialSpec, begin: Callable[[], None]) -> tuple[Trial, Outcome]:
         trial = Trial(of.id, of.kind, of.params, of.repeat, "done")
@@ -60,7 +60,7 @@ def measuring(body: Body) -> Callable[[TrialSpec, Callable[[], None]], tuple[Tri
 
 
 def at_once(rate: float) -> Body:
-    """Measures a rate without taking time."""
+    """Return a measurement that gives a rate and takes no time."""
 
     def body(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
         begin()
@@ -129,7 +129,7 @@ class Hosts:
             thread.join(PATIENCE_S)
 
     def measure(self, of: TrialSpec, body: Body) -> Trial:
-        """Measure a trial on all hosts; ``body`` is what host 0 does."""
+        """Measure a trial on all hosts; ``body`` is the measurement of host 0."""
         trial, _ = self.first.measure(of, measuring(body))
         return trial
 
