@@ -1,8 +1,9 @@
 """One of several ranks that read two epochs: ``python -m tests.e2e.ranks FOLDER RANK WORLD STEPS``.
 
-The rank comes from torch.distributed. After each step rank 0 writes what all ranks have read in
-each epoch, and from where to go on. After ``STEPS`` steps all kill themselves, as a machine that is
-taken away. With ``fork`` or ``spawn`` as a further argument, workers of a DataLoader read.
+The rank comes from torch.distributed. After each step, rank 0 writes which samples all ranks have
+read in each epoch, and a state to resume from. After ``STEPS`` steps all ranks kill themselves, as
+when a machine is taken away. With ``fork`` or ``spawn`` as a further argument, workers of a
+DataLoader read the samples.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SEEN = "seen.json"
 
 
 def main(folder: Path, rank: int, world_size: int, steps: int, context: str = "") -> None:
-    """Read what is left of two epochs, together with the other ranks."""
+    """Read the rest of two epochs, together with the other ranks."""
     rendezvous = f"file://{folder}/rendezvous-{world_size}"
     distributed.init_process_group("gloo", rendezvous, rank=rank, world_size=world_size)
     dataset = dataprep.open(folder / "out")
@@ -34,7 +35,7 @@ def main(folder: Path, rank: int, world_size: int, steps: int, context: str = ""
     if path.exists():
         saved = json.loads(path.read_text())
     seen: list[list[int]] = saved["epochs"]
-    # Workers' samples are counted in steps, those of this process by the data set.
+    # The samples of workers are counted in steps, those of this process by the data set.
     counted = {"epoch": len(seen) - 1, "start": saved["start"]} if context else {}
     batches = dataprep.to_torch(
         dataset,

@@ -1,4 +1,4 @@
-"""Training on several hosts: ranks that are killed, another number that goes on, staged shares."""
+"""Training on several hosts continues after kills, with other numbers of ranks and with shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory, tree: Path) -> Path:
-    """120 samples in some shards."""
+    """An output of 120 samples in some shards."""
     folder = tmp_path_factory.mktemp("ranks") / "out"
     image = {"mode": "exact", "size": 320, "upscale": True, "quality": 97}
     config = {"source": tree, "output": folder, "image": image, "shard_size": "1.2MB"}
@@ -43,7 +43,7 @@ def output(tmp_path_factory: pytest.TempPathFactory, tree: Path) -> Path:
 def test_killed_and_gone_on_with_other_ranks(
     output: Path, tmp_path: Path, workers: list[str]
 ) -> None:
-    """Two ranks are killed, then one, then three end the epoch and read the next: all of both."""
+    """Two ranks are killed, then one, then three complete the epoch and read the next one."""
     shutil.copytree(output, tmp_path / "out")
     for world_size, steps in ((2, 3), (1, 2), (3, 99)):
         program = [sys.executable, "-m", "tests.e2e.ranks", str(tmp_path)]
@@ -66,7 +66,7 @@ def test_killed_and_gone_on_with_other_ranks(
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
 def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even: Any) -> None:
-    """Together everything (``keep``), or as many steps on each rank, also after a resume."""
+    """Ranks together read all samples (``keep``), or have equal steps each, even after a resume."""
     number_of_image = {
         bytes(sample.image): number for number, sample in enumerate(dataprep.open(output))
     }
@@ -96,7 +96,7 @@ def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even
 @pytest.mark.slow
 @pytest.mark.process
 def test_the_example(tmp_path: Path) -> None:
-    """Shard, stage, two ranks, a kill, three ranks: one command, as README has it."""
+    """The example shards, stages, trains two ranks, kills them, and continues with three."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["sh", str(ROOT / "examples" / "several_hosts.sh"), str(tmp_path)],

@@ -35,7 +35,7 @@ CONFIGS = {
 
 
 def image(number: int, kind: str = "JPEG", mode: str = "RGB") -> bytes:
-    """A small one of three stripes."""
+    """A small image of three stripes."""
     rng = np.random.default_rng(number)
     pixels = np.repeat(rng.integers(0, 256, (3, 1, 3), dtype=np.uint8), (5, 6, 7), axis=0)
     pixels = np.repeat(pixels, 24 - number % 3, axis=1)
@@ -45,7 +45,7 @@ def image(number: int, kind: str = "JPEG", mode: str = "RGB") -> bytes:
 
 
 def files() -> dict[bytes, bytes]:
-    """Name to content: 12 images, one broken, one that is none, names of all kinds."""
+    """Name to content of 15 images, a broken one and a text; the names are of all kinds."""
     actual = {}
     for number in range(12):
         folder = CLASSES[number % 3]
@@ -59,7 +59,7 @@ def files() -> dict[bytes, bytes]:
 
 
 def tar_of(members: dict[bytes, bytes]) -> bytes:
-    """As bytes that repeat."""
+    """A tar of these members with reproducible bytes."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name, content in members.items():
@@ -70,7 +70,7 @@ def tar_of(members: dict[bytes, bytes]) -> bytes:
 
 
 def source(name: str) -> dict[bytes, bytes]:
-    """What a data set is made of: files of a folder."""
+    """The files from which a data set is made, by name."""
     if name == "folders":
         return files()
     images = {key: content for key, content in files().items() if b"_" in key}
@@ -88,7 +88,7 @@ def source(name: str) -> dict[bytes, bytes]:
 
 
 def unpack(content: dict[bytes, bytes], folder: Path) -> None:
-    """Lay the files of a source out."""
+    """Write the files of a source below a folder."""
     for name, data in content.items():
         path = folder / os.fsdecode(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def unpack(content: dict[bytes, bytes], folder: Path) -> None:
 
 
 def main(location: Path, names: list[str]) -> None:
-    """Write each data set."""
+    """Write each of the data sets."""
     paths = {"folders": ".", "listing": "list.csv", "tars": "train.tar"}
     for name in names or list(CONFIGS):
         images = location / name / "source"
