@@ -1,4 +1,4 @@
-"""As much of JSON Schema, draft 7, as this package's schemas use: what is wrong with a value."""
+"""Validates values against the part of JSON Schema (draft 7) that this repository's schemas use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def keywords(schema: Any) -> Iterator[str]:
 
 
 def problems(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[str]:
-    """What an editor would underline, as paths with reasons; none for a valid value."""
+    """The problems that an editor would underline, as paths with reasons.
+
+    A valid value has none.
+    """
     return list(_problems(value, schema, root, "config"))
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow's own readers over the shards of a job."""
+"""TensorFlow's own readers read the shards of a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default"), pyt
 
 @pytest.fixture(scope="module")
 def tf() -> Any:
-    """TensorFlow, quiet."""
+    """TensorFlow, on the CPU and without its log."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     return pytest.importorskip("tensorflow")
 
@@ -40,7 +40,7 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parsed(tf: Any, output: Path) -> list[dict[str, Any]]:
-    """Every Example, as ``tf.io.parse_single_example`` gives it, in the order of the files."""
+    """Every Example as ``tf.io.parse_single_example`` returns it, in the order of the files."""
     keys = {
         **dict.fromkeys(
             (
@@ -66,19 +66,19 @@ def parsed(tf: Any, output: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def examples(tf: Any, output: Path) -> list[dict[str, Any]]:
-    """All of them."""
+    """All parsed Examples."""
     return parsed(tf, output)
 
 
 def test_every_sample(examples: list[dict[str, Any]]) -> None:
-    """TensorFlow reads every record that was written, each checksum held against its data."""
+    """TensorFlow reads every written record, and compares its checksums."""
     assert len(examples) == 120
 
 
 def test_the_customary_keys(
     tf: Any, examples: list[dict[str, Any]], output: Path, tree: Path
 ) -> None:
-    """Every customary key parses and is true of its image."""
+    """Every customary key can be parsed and agrees with its image."""
     dataset = dataprep.open(str(output))
     synsets = sorted(folder.name for folder in tree.iterdir())
     rows = dataset.samples.to_dict("records")
@@ -101,7 +101,7 @@ def test_the_customary_keys(
 
 
 def test_labels_are_those_of_the_library(examples: list[dict[str, Any]], output: Path) -> None:
-    """Less the offset of the manifest, TensorFlow's labels are the library's."""
+    """TensorFlow's labels minus the offset of the manifest are the labels of the library."""
     dataset = dataprep.open(str(output))
     offset = dataset.manifest.formats["tfrecord"].label_offset
     actual = [int(example["image/class/label"].numpy()) - offset for example in examples]
@@ -109,7 +109,7 @@ def test_labels_are_those_of_the_library(examples: list[dict[str, Any]], output:
 
 
 def test_pixels(tf: Any, examples: list[dict[str, Any]]) -> None:
-    """TensorFlow decodes each image to the pixels that Pillow sees, but for rounding."""
+    """TensorFlow and Pillow decode the same pixels, except for rounding."""
     for example in examples[::10]:
         data = example["image/encoded"].numpy()
         decoded_pixels = tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE").numpy()

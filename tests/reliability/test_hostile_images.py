@@ -1,4 +1,4 @@
-"""Broken and hostile images: each is written, failed or skipped with a reason, and none crashes."""
+"""A broken image is written, failed or skipped with a reason, and none crashes the job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLIPS = 6
 
 @cache
 def encoded() -> dict[str, bytes]:
-    """One small picture in every container and several kinds of JPEG."""
+    """One small picture in every container and in several kinds of JPEG, by file name."""
     pixels = bytes(Random(3).randrange(256) for _ in range(3 * 40 * 30))
     image = Image.frombytes("RGB", (40, 30), pixels)
     actual = {}
@@ -49,7 +49,7 @@ def encoded() -> dict[str, bytes]:
 
 
 def damaged() -> Iterator[tuple[str, bytes]]:
-    """Each picture cut, with flipped bytes, wrong lengths, huge sizes, parts out of order."""
+    """Each picture cut, with flipped bytes, wrong lengths, huge sizes and reordered parts."""
     chance = Random(20)
     for name, data in encoded().items():
         yield f"{name}-sound", data
@@ -118,7 +118,7 @@ hostile_bytes = st.sampled_from(sorted(encoded().values())).flatmap(
     ),
 )
 def test_what_is_stored_decodes(data: bytes, policy: ImagePolicy) -> None:
-    """Whatever the bytes are: an image of the size it is said to have, or an ImageError."""
+    """Any bytes give an image of the reported size, or an ImageError."""
     try:
         converted_image = convert(data, policy)
     except ImageError:
