@@ -1,4 +1,4 @@
-"""The drawn tree as a data set in memory, and copies to be changed."""
+"""The drawn tree as a data set in memory, and copies that tests may change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def uri_of_dataset(tree: Path) -> str:
 
 @pytest.fixture
 def changeable(uri_of_dataset: str) -> MemoryStore:
-    """A copy, to be changed."""
+    """A copy that a test may change."""
     store = MemoryStore(f"memory://{secrets.token_hex(4)}")
     original = MemoryStore(uri_of_dataset)
     for info in original.list():

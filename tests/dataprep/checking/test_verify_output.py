@@ -1,4 +1,4 @@
-"""Every kind of damage is found, with its place, and what is advised repairs it."""
+"""``verify`` finds every kind of damage with its position, and its advice repairs the damage."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ RESTORE = ": missing, .*restore it, or use --overwrite"
 
 
 def recompress(output: Output) -> None:
-    """Write the rows of the table of samples again, to other bytes."""
+    """Write the rows of the table of samples again, with other bytes."""
     sink = io.BytesIO()
     rows = pq.read_table(io.BytesIO(output.store.get(TABLE)))
     pq.write_table(rows, sink, compression="snappy")
@@ -157,7 +157,7 @@ def on_disk(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestClean:
     @pytest.mark.parametrize("depth", DEPTHS)
     def test_no_faults(self, output: Output, on_disk: Path, depth: Depth) -> None:
-        """A clean output has no faults at any depth, and everything in it is counted."""
+        """A valid output has no faults at any depth, and everything in it is counted."""
         verification = output.verify(depth)
         assert (verification.ok, verification.faults, verification.repair) == (True, (), "")
         assert (
@@ -171,7 +171,7 @@ class TestClean:
         assert verify(on_disk, depth=depth, workers=3)[0].faults == ()
 
     def test_what_is_read(self, output: Output, calls: Calls) -> None:
-        """--quick reads no shard and no index; plain verify reads each shard once."""
+        """--quick reads no shard and no index, and plain verify reads each shard once."""
         read = calls(MemoryStore, "get")
         assert output.verify("quick").ok
         assert not [key for _, key in read if key.startswith((*FOLDERS, "index/"))]
@@ -195,7 +195,7 @@ class TestRepair:
         damage: str,
         depth: Depth,
     ) -> None:
-        """Deleting the named objects and running the job again gives the very same output."""
+        """Deleting the named objects and running the job again gives exactly the same output."""
         data = bytearray(output.store.get(key))
         if damage == "bit":
             data[len(data) // 2] ^= 1
@@ -221,20 +221,23 @@ class TestObjects:
     def test_the_one_fault_is_named(
         self, output: Output, depth: Depth, damage: Callable[[Output], object], message: str
     ) -> None:
-        """What is missing, changed, of another job or a stranger is the only fault."""
+        """A missing, changed or additional object, or one of another job, is the only fault."""
         damage(output)
         (fault,) = output.faults(depth)
         assert re.match(message, str(fault))
 
     def test_a_table_of_other_bytes(self, output: Output) -> None:
-        """Equal rows in other bytes are no fault where an old manifest has no checksum."""
+        """Equal rows with other bytes are no fault if an old manifest has no checksum."""
         recompress(output)
         assert not output.verify("quick").ok
         output.change_json(MANIFEST, lambda content: content.pop("table"))
         assert output.verify().ok
 
     def test_strays(self, output: Output) -> None:
-        """All objects to delete are named; what is in no folder of the split does not matter."""
+        """All objects to delete are named.
+
+        Objects outside the folders of the split do not count.
+        """
         strays = [
             *(f"tfrecord/train-0000{i}-of-00009" for i in range(8)),
             "tfrecord/train-00000-of-00003.bak",
@@ -253,11 +256,11 @@ class TestObjects:
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
     @pytest.mark.parametrize("key", [MANIFEST, RECEIPT.format(2), "labels.json"])
     def test_no_json(self, output: Output, key: str, content: bytes) -> None:
-        """A file that cannot be read is reported; running again is no remedy for a newer schema."""
+        """An unreadable file is reported. For a newer schema, the advice is not to run again."""
         output.store.put(key, content)
         (fault,) = output.faults("quick")
         newer = b"99" in content and key != "labels.json"
-        # Nothing makes labels.json anew: it must be restored.
+        # The job does not write labels.json again: it must be restored.
         assert (fault.key, fault.remedy is None) == (key, newer or key == "labels.json")
         assert ("upgrade" in fault.what) is newer
 
@@ -277,7 +280,7 @@ class TestObjects:
 def test_a_split_that_is_made_anew_meanwhile_has_no_result(
     changeable: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Faults of a mixture of two outputs would be faults of neither."""
+    """A split that is replaced meanwhile has no result: its faults would mix two outputs."""
     listed, years = MemoryStore.list, iter(range(2000, 2100))
 
     def changed_shards(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -295,7 +298,7 @@ class TestAccounts:
     """Every sample of the plan is in the receipts once, as the plan has it."""
 
     def faults(self, output: Output, shard: int, edit: Edit) -> list[str]:
-        """What is said of a receipt at every depth, without its place."""
+        """The faults of a receipt at every depth, without their location."""
         output.change_json(RECEIPT.format(shard), edit)
         key = RECEIPT.format(shard)
         lines = [[f.what for f in output.faults(depth) if f.key == key] for depth in DEPTHS]
@@ -304,7 +307,7 @@ class TestAccounts:
 
     @pytest.mark.parametrize(("times", "row"), [(0, 4), (2, 4), (0, 0), (2, -1)])
     def test_missing_or_twice(self, output: Output, times: int, row: int) -> None:
-        """A sample that is missing in a receipt, or there twice, is named."""
+        """A sample that is missing in a receipt, or that occurs twice, is named."""
         name = output.receipt(1).rows[row].source
 
         def edit(content: Any) -> None:
@@ -327,7 +330,7 @@ class TestAccounts:
             assert any(name in what and f" is {times} times in the plan" in what for what in lines)
 
     def test_exchanged(self, output: Output) -> None:
-        """Two samples exchanged within a receipt are named, although none is missing."""
+        """Two exchanged samples of a receipt are named, although none is missing."""
         names = [row.source for row in output.receipt(0).rows]
 
         def edit(content: Any) -> None:
@@ -347,7 +350,7 @@ class TestAccounts:
         ],
     )
     def test_a_changed_row(self, output: Output, name: str, value: Any, message: str) -> None:
-        """A row whose label, class or number is not the plan's is named."""
+        """A row whose label, class or number differs from the plan is named."""
         rows = output.receipt(0).rows
         number = next(i for i, row in enumerate(rows) if row.label != 5)
         faults = self.faults(output, 0, lambda c: c["samples"][name].__setitem__(number, value))
@@ -362,7 +365,7 @@ class TestAccounts:
         ],
     )
     def test_the_number_of_records(self, output: Output, edit: Edit) -> None:
-        """A receipt with another number of records than of samples written is reported."""
+        """A receipt whose number of records differs from its written samples is reported."""
         output.store.delete(MANIFEST)
         assert any("samples written, " in what for what in self.faults(output, 0, edit))
 
@@ -385,13 +388,13 @@ class TestCommand:
         ],
     )
     def test_clean(self, output: Output, depth: str, message: str) -> None:
-        """A clean output ends with 0 and one line that says what was checked."""
+        """A valid output ends with 0 and one line that says what was checked."""
         size = output.verify("quick").bytes / 1e6
         line = f"train: no faults in 3 shards (120 samples, {size:.1f} MB){message}\n"
         assert command(output.store.uri, depth) == (0, line, "")
 
     def test_damaged(self, output: Output) -> None:
-        """A damaged output ends with 1; the place and the remedy are on stdout, or in JSON."""
+        """A damaged output ends with 1. The faults and the remedy are on stdout, or in the JSON."""
         key = SHARDS["recordio"].format(0)
         offset, _ = output.location_of("recordio", 0, 2)
         output.change(key, flip(offset + 100))
@@ -427,7 +430,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("kind", ["missing", "empty", "other"])
     def test_nothing(self, tmp_path: Path, kind: str) -> None:
-        """Without an output, verify ends with 2 and one line; the library raises an error."""
+        """Without an output the command ends with 2 and one line. The library raises an error."""
         folder = tmp_path / "out"
         if kind != "missing":
             folder.mkdir()
@@ -442,7 +445,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"schema": 99}', b"\xff", None])
     def test_a_job_file(self, output: Output, content: bytes | None) -> None:
-        """A job file that is missing or damaged is a fault of its split alone."""
+        """A missing or damaged job file is a fault of its own split only."""
         output.store.put("other.manifest.json", b"{}")
         if content is not None:
             output.store.put("other.job.json", content)
@@ -457,7 +460,7 @@ class TestCommand:
 
 class TestQuick:
     def test_on_disk(self, on_disk: Path, tmp_path: Path) -> None:
-        """On a disk, --quick sees another size of a shard, and not a changed byte."""
+        """On a disk, --quick detects another size of a shard, and not a changed byte."""
         folder = Path(shutil.copytree(on_disk, tmp_path / "out"))
         shard = next((folder / "tfrecord").iterdir())
         data = bytearray(shard.read_bytes())
@@ -471,7 +474,7 @@ class TestQuick:
         assert fault.what == f"has {len(data) + 1:,} bytes, its receipt says {len(data):,}"
 
     def test_on_s3(self, tree: Path, bucket: str, s3_server: MotoServer, calls: Calls) -> None:
-        """On S3, --quick sees a changed byte by the ETag, and reads no shard for it."""
+        """On S3, --quick detects a changed byte by the ETag, and reads no shard."""
         options = StoreOptions(endpoint_url=s3_server.url)
         uri = f"s3://{bucket}/{secrets.token_hex(4)}"
         content = {"source": str(tree), "output": uri, "store": options, "image": {"size": 96}}

@@ -1,4 +1,4 @@
-"""Tests of dataprep.job.split_plan."""
+"""Samples are assigned to splits and shards, and ordered, by names, seeds and sizes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(names: list[str]) -> NDArray[np.int64]:
 
 
 def order(names: list[str], seed: int) -> list[str]:
-    """The names as shuffled."""
+    """The names in shuffled order."""
     return [names[row] for row in shuffled(names, rows(names), seed).tolist()]
 
 
@@ -62,7 +62,7 @@ def test_an_added_sample_moves_no_other(names: list[str], seed: int) -> None:
 
 
 def test_the_order_is_the_documented_hash() -> None:
-    """The order is that of keyed BLAKE2b hashes, so that it can be had elsewhere too."""
+    """The order is that of keyed BLAKE2b hashes, so that other programs can compute it too."""
     names = [f"n{i}" for i in range(50)]
 
     def digest(name: str) -> bytes:
@@ -75,7 +75,7 @@ def test_the_order_is_the_documented_hash() -> None:
 
 
 def test_only_the_given_rows_are_shuffled() -> None:
-    """Rows that are not asked for do not appear."""
+    """Only the given rows appear in the order."""
     chosen = np.array([5, 1, 3], np.int64)
     assert sorted(shuffled([f"n{i}" for i in range(9)], chosen, 0).tolist()) == [1, 3, 5]
     assert shuffled([], np.array([], np.int64), 0).tolist() == []
@@ -83,7 +83,7 @@ def test_only_the_given_rows_are_shuffled() -> None:
 
 @st.composite
 def labelled(draw: st.DrawFn) -> tuple[list[str], NDArray[np.int32]]:
-    """Names and a label for each."""
+    """Names with a label for each."""
     names = draw(distinct_names)
     labels = draw(st.lists(st.integers(0, 4), min_size=len(names), max_size=len(names)))
     return names, np.array(labels, np.int32)
@@ -96,7 +96,7 @@ shares = st.fractions(Fraction(1, 100), Fraction(99, 100), max_denominator=100)
 def test_every_class_gives_its_share(
     sample: tuple[list[str], NDArray[np.int32]], share: Fraction, seed: int
 ) -> None:
-    """Each class gives its share, halves rounded up, and keeps at least one sample.
+    """Each class gives its share, with halves rounded up, and keeps at least one sample.
 
     It gives at least one if it has two.
     """
@@ -115,7 +115,7 @@ def test_the_split_depends_on_seed_and_names_alone(
     seed: int,
     data: st.DataObject,
 ) -> None:
-    """The same samples are held out in whatever order the source was listed."""
+    """The same samples are held out for any order of the source's listing."""
     names, labels = sample
     again = np.array(data.draw(st.permutations(range(len(names)))), np.int64)
     relisted = [names[row] for row in again.tolist()]
@@ -128,7 +128,7 @@ def test_the_split_depends_on_seed_and_names_alone(
 def test_an_added_sample_moves_at_most_one_other_to_the_other_split(
     sample: tuple[list[str], NDArray[np.int32]], share: Fraction, seed: int
 ) -> None:
-    """Without one sample at most one other, of its class, changes its split."""
+    """If one sample is removed, at most one other, of its class, changes its split."""
     names, labels = sample
     with_it = validation_mask(names, labels, rows(names), share, seed)[:-1]
     without = validation_mask(names, labels, rows(names)[:-1], share, seed)
@@ -139,21 +139,21 @@ def test_an_added_sample_moves_at_most_one_other_to_the_other_split(
 
 @given(predicted=predictions, target=targets)
 def test_every_sample_lies_in_one_shard(predicted: NDArray[np.int64], target: int) -> None:
-    """Bounds rise from 0 to the number of samples: each shard has one, each sample one shard."""
+    """Bounds rise from 0 to the number of samples, so that each sample is in one shard."""
     bounds = cut_into_shards(predicted, clamp_target(target))
     assert (bounds[0], bounds[-1]) == (0, len(predicted))
     assert all(start < stop for start, stop in pairwise(bounds))
 
 
 def shard_bytes(sizes: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np.int64]:
-    """What each shard holds."""
+    """The bytes of each shard."""
     ends = np.concatenate([[0], np.cumsum(sizes)])[list(bounds)]
     return np.asarray(np.diff(ends), np.int64)
 
 
 @given(seed=st.integers(0, 2**32), shards=st.integers(1, 12), shard_count=st.integers(100, 300))
 def test_shards_are_balanced(seed: int, shards: int, shard_count: int) -> None:
-    """With right predictions and 100 samples a shard, all are within 10 % of the mean."""
+    """With exact predictions and 100 samples a shard, shards are within 10 % of the mean."""
     sizes = np.random.default_rng(seed).integers(30_000, 270_000, shards * shard_count)
     bounds = cut_into_shards(sizes, clamp_target(int(sizes.sum()) // shards))
     bytes_per_shard = shard_bytes(sizes, bounds)
@@ -170,11 +170,11 @@ def test_shards_are_balanced(seed: int, shards: int, shard_count: int) -> None:
 def test_an_error_of_15_percent_stays_in_bounds(
     seed: int, target: int, total: int, error: float
 ) -> None:
-    """Whatever is asked for, shards have 1 to 128 MB though all sizes are 15 % off."""
+    """Shards have 1 to 128 MB for any target, even if all sizes are wrong by 15 %."""
     shares = np.random.default_rng(seed).uniform(0.5, 1.5, 4000)
     sizes = (total * shares / shares.sum()).astype(np.int64)
     bytes_per_shard = shard_bytes(sizes, cut_into_shards(sizes, clamp_target(target)))
-    # What a cut between two samples moves is the plan's, not the prediction's, error.
+    # A cut between two samples is inexact because of the plan, not because of the prediction.
     grain = int(sizes.max())
     assert (bytes_per_shard + grain).min() * (1 + error) >= MIN_SHARD_BYTES
     assert (bytes_per_shard - grain).max() * (1 + error) <= MAX_SHARD_BYTES
@@ -182,7 +182,7 @@ def test_an_error_of_15_percent_stays_in_bounds(
 
 @given(target=targets)
 def test_targets_are_clamped(target: int) -> None:
-    """A target is moved no further than into the range whose 15 % error is allowed."""
+    """A target is moved only to the nearest one that allows for an error of 15 %."""
     clamped = clamp_target(target)
     assert clamped * 85 >= MIN_SHARD_BYTES * 100
     assert clamped * 115 <= MAX_SHARD_BYTES * 100
@@ -192,7 +192,7 @@ def test_targets_are_clamped(target: int) -> None:
 
 
 def test_known_cuts() -> None:
-    """Cuts lie where equal shares end; few samples make few shards, none make none."""
+    """Cuts are at the ends of equal shares. Few samples make few shards, and none make none."""
     million = np.full(8, 1_000_000, np.int64)
     assert cut_into_shards(million, 2_000_000) == (0, 2, 4, 6, 8)
     assert cut_into_shards(million, 100_000_000) == (0, 8)
@@ -205,22 +205,22 @@ def test_known_cuts() -> None:
 
 
 def test_cuts_are_whole_numbers() -> None:
-    """Sums past the precision of floats are cut exactly."""
+    """Sums beyond the precision of floats are cut exactly."""
     sizes = np.full(1001, 2**53 // 1000 + 1, np.int64)
     bounds = cut_into_shards(sizes, LARGEST_TARGET)
     assert bounds == tuple(range(1002))
 
 
 def runs_of(lengths: Sequence[int]) -> NDArray[np.int64]:
-    """Where runs of these lengths begin."""
+    """The first rows of runs of these lengths."""
     return np.cumsum([0, *lengths[:-1]]).astype(np.int64)
 
 
 @given(seed=st.integers(0, 2**32), target=targets, longest=st.integers(1, 200))
 def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int) -> None:
-    """Each bound moves by 4 % of a shard at most, and shards stay within their limits.
+    """A bound moves by 4 % of a shard at most, and shards stay within their limits.
 
-    Where every run is smaller than 8 % of a shard, each bound is at a run.
+    If every run is smaller than 8 % of a shard, each bound is at a run.
     """
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, 4000 // longest)
@@ -244,7 +244,7 @@ def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int)
 
 
 def test_known_moves_to_runs() -> None:
-    """A bound goes to the nearer end of its run, and stays where both ends are far."""
+    """A bound moves to the nearer end of its run, and stays if both ends are far."""
     sizes = np.full(400, 100_000, np.int64)
     assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([203, 197])) == (0, 203, 400)
     assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([197, 8, 195])) == (0, 197, 400)

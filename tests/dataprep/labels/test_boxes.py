@@ -1,4 +1,4 @@
-"""Boxes as columns, their options, and how they follow their pixels."""
+"""Boxes have options, are stored as columns, and follow the pixels of their image."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def box_of(sides: Sequence[float], label: int) -> Box:
 
 
 def marked(orientation: int) -> bytes:
-    """A grey JPEG with a red rectangle, that says it is to be turned."""
+    """A grey JPEG with a red rectangle and an EXIF orientation."""
     pixels = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
     left, top, right, bottom = MARKED
     pixels[top:bottom, left:right] = (255, 0, 0)
@@ -57,7 +57,7 @@ def marked(orientation: int) -> bytes:
 
 
 def red_part(data: bytes) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
-    """The size of an image, and the sides of what is red in it, as it is stored."""
+    """The size of a stored image, and the sides of its red part."""
     pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
     red = pixels[:, :, 0] - pixels[:, :, 1] > 128
     rows, columns = np.flatnonzero(red.any(1)), np.flatnonzero(red.any(0))
@@ -74,7 +74,7 @@ def followed(
 
 
 def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
-    """The rectangle and the image's size as a person sees them, found by Pillow."""
+    """The rectangle and the size of the displayed image, computed by Pillow."""
     from PIL import ImageOps
 
     sink = io.BytesIO()
@@ -90,7 +90,7 @@ def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]
 def test_a_box_lies_where_its_pixels_lie(
     orientation: int, mode: dict[str, Any], policy: str, drawn_on: str
 ) -> None:
-    """For each orientation, mode and frame the box surrounds the rectangle that it was drawn on."""
+    """For each orientation, mode and frame, the box surrounds the rectangle it was drawn on."""
     converted = convert(
         marked(orientation),
         ImagePolicy.model_validate({**mode, "orientation": policy, "subsampling": "444"}),
@@ -108,7 +108,7 @@ def test_a_box_lies_where_its_pixels_lie(
 @pytest.mark.parametrize("orientation", [5, 6, 7, 8])
 @pytest.mark.parametrize("shrunk", [1, 2])
 def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: int) -> None:
-    """A box drawn on the displayed image is known by its size, also where that was a small one."""
+    """A box on the displayed image is recognised by its size, or by that of a small copy."""
     converted = convert(marked(orientation), ImagePolicy(orientation="apply"))
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
@@ -157,7 +157,7 @@ def test_boxes_stay_within_the_image(
     apply: bool,
     least: float,
 ) -> None:
-    """Whatever was drawn, what is stored lies within 0 and 1, has an area, and a known class."""
+    """A stored box is within 0 and 1, has an area, and has a known class, for any input."""
     displayed = size[::-1] if apply and orientation >= 5 else size
     geometry = plan_geometry(*displayed, policy)
     image = image_of(*size, orientation, orientation if apply else 1, geometry)
@@ -173,7 +173,7 @@ def test_boxes_stay_within_the_image(
 
 @given(box=boxes, orientation=st.integers(1, 8))
 def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) -> None:
-    """Drawn on the displayed image and stored unturned is the reverse of the other way round."""
+    """A box drawn on a turned image and stored unturned is the reverse of the other case."""
     whole = Geometry(100, 100, 100, 100)
     there, _ = followed(
         AnnotatedImage((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
@@ -191,7 +191,7 @@ MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 
 
 def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> AnnotatedImage:
-    """One box."""
+    """An annotated image of one box."""
     return AnnotatedImage((box_of(values, label),), *size)
 
 
@@ -256,7 +256,7 @@ def test_boxes_follow_their_image(
     boxes: tuple[Box, ...],
     kinds: tuple[str, ...],
 ) -> None:
-    """Sides are relative to what is stored; what was done to a box is counted."""
+    """Sides are relative to the stored image, and changes of a box are counted."""
     found, noted = followed(annotated, converted, least=least)
     assert found == boxes
     assert {*kinds} <= {*noted}
@@ -267,7 +267,7 @@ def test_boxes_follow_their_image(
     ("least", "kept"), [(0.0, True), (0.24, True), (0.25, True), (0.26, False), (1.0, False)]
 )
 def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
-    """A quarter of this box is within the crop; the share that must be is an option."""
+    """A quarter of this box is within the crop, and an option sets the required share."""
     boxes, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
     assert bool(boxes) == kept
     assert kinds == (() if kept else ("boxes_dropped",))
@@ -294,7 +294,7 @@ def columns(images: list[AnnotatedImage]) -> BoxColumns:
 
 @given(images=st.lists(annotated_images, min_size=1, max_size=6), data=st.data())
 def test_rows_are_taken_in_any_order(images: list[AnnotatedImage], data: st.DataObject) -> None:
-    """Each row has the boxes of its image, also where it is taken twice."""
+    """Each row has the boxes of its image, even if a row is taken twice."""
     chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
     selected = columns(images).take(np.array(chosen, np.int64))
     assert selected.annotated_images(slice(0, len(chosen))) == [images[row] for row in chosen]
@@ -302,7 +302,7 @@ def test_rows_are_taken_in_any_order(images: list[AnnotatedImage], data: st.Data
 
 @given(images=st.lists(annotated_images, max_size=6))
 def test_parquet_keeps_boxes(images: list[AnnotatedImage]) -> None:
-    """The columns of the plan hold the same bits."""
+    """The columns of the plan keep the same bits."""
     sink = io.BytesIO()
     pq.write_table(pa.table(columns(images).to_arrow()), sink)
     table = pq.read_table(io.BytesIO(sink.getvalue()))
@@ -319,7 +319,7 @@ PLACES = {"source": "in", "output": "out"}
 
 @pytest.mark.parametrize("boxes", ["b.csv", Path("b.csv"), {"source": "b.csv"}])
 def test_a_path_alone_is_the_source(boxes: object) -> None:
-    """The short form and the long one mean the same."""
+    """The short form and the long form mean the same."""
     config = ShardConfig.model_validate({**PLACES, "boxes": boxes})
     assert config.boxes is not None
     assert config.boxes.source == "b.csv"
@@ -327,7 +327,7 @@ def test_a_path_alone_is_the_source(boxes: object) -> None:
 
 
 def test_the_place_is_no_content() -> None:
-    """Annotations may move; how they are read determines bytes."""
+    """The path of annotations is no content, and the other options are."""
     here, there = (
         ShardConfig.model_validate({**PLACES, "boxes": {"source": s}}).content() for s in "ab"
     )
