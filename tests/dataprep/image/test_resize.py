@@ -192,7 +192,7 @@ def test_other_memory_is_copied(pixels: Pixels) -> None:
 
 
 def exact_area(row: NDArray[Any], target: int) -> list[int]:
-    """One row by fractions: each target pixel's own piece of the axis, halves rounded up."""
+    """One row in fractions: each pixel is the exact mean of its interval, rounded half up."""
     size = len(row)
     result = []
     for i in range(target):

@@ -30,7 +30,7 @@ sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
     ("samples", "expected"), [(0, 0), (5, 5), (32, 32), (33, 32), (1000, 100), (10**6, 128)]
 )
 def test_sample_sizes(samples: int, expected: int) -> None:
-    """A tenth is converted, at least 32 and at most 128, and never more than there are."""
+    """A tenth of the samples is converted, at least 32 and at most 128, or all if fewer."""
     assert calibration_samples(samples) == expected
 
 

@@ -1,4 +1,4 @@
-"""Epochs, ranks and states of ``dataprep.to_torch``, in one process and in DataLoader's workers."""
+"""Epochs, ranks and states of ``dataprep.to_torch`` are right in one process and in workers."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ SAMPLES = 120
 
 @pytest.fixture(scope="module")
 def dataset(output: Path) -> Dataset:
-    """120 samples in several shards."""
+    """A data set of 120 samples in several shards."""
     return dataprep.open(output)
 
 
 class Numbers(dict[bytes, int]):
-    """Numbers by images, which no message of a failed test has to show."""
+    """The number of each image. Messages of failed tests do not show the images."""
 
     def __repr__(self) -> str:
         return f"the numbers of {len(self)} images"
@@ -58,19 +58,19 @@ class Numbers(dict[bytes, int]):
 
 @pytest.fixture(scope="module")
 def numbers(dataset: Dataset) -> dict[bytes, int]:
-    """The number of each image."""
+    """The number of each image of the data set."""
     return Numbers((image, number) for number, image in enumerate(images_of(dataset)))
 
 
 @dataclass(frozen=True)
 class Workers:
-    """How a DataLoader reads: without workers, or with two."""
+    """The workers of a DataLoader: none, or two."""
 
     context: str = ""
     persistent: bool = False
 
     def loader(self, batches: Any) -> Any:
-        """What the training loop iterates over."""
+        """The batches over which the training loop iterates."""
         if not self.context:
             return batches
         return data_loader(
@@ -86,7 +86,7 @@ IN_PROCESS = Workers()
 
 
 class Training:
-    """Ranks that train together, and the epoch and the samples that must come next."""
+    """Ranks that train together, with the next epoch and the samples that are expected."""
 
     def __init__(self, dataset: Dataset, numbers: dict[bytes, int], workers: Workers) -> None:
         self._dataset, self._numbers, self._workers = dataset, numbers, workers
@@ -96,7 +96,7 @@ class Training:
         self.begin(2, None)
 
     def begin(self, world_size: int, state: Any) -> None:
-        """Start ranks, which go on from a state, or without one from counted steps."""
+        """Start ranks, which continue from a state, or from the number of steps without one."""
         epoch, start = self._position
         counted: dict[str, Any] = {} if state else {"epoch": epoch, "start": start}
         self._world_size = world_size
@@ -121,7 +121,7 @@ class Training:
         self._resumed = (epoch, start)
 
     def _wanted(self, rank: int, epoch: int) -> list[int]:
-        """The samples of an epoch, as they come without any history."""
+        """The samples of an epoch, which do not depend on the history."""
         first, start = self._resumed
         order = Order(
             rank=rank,
@@ -141,7 +141,7 @@ class Training:
         return self._epoch - 1
 
     def read(self, steps: int) -> None:
-        """Read some steps of the next epoch, then leave the loop; 10 steps are all of an epoch."""
+        """Read some steps of the next epoch, then leave the loop. An epoch has at most 10 steps."""
         epoch = self._next_epoch()
         for rank, loader in enumerate(self._loaders):
             expected = self._wanted(rank, epoch)
@@ -159,7 +159,7 @@ class Training:
         self._position = (epoch, min(start + steps * GLOBAL_BATCH, SAMPLES))
 
     def read_two(self) -> None:
-        """Two iterators live at the same time have an epoch each."""
+        """Check that two iterators that exist together have an epoch each."""
         if self._workers.persistent:
             return
         first, second = self._next_epoch(), self._next_epoch()
@@ -173,7 +173,7 @@ class Training:
         self._position = (second, SAMPLES)
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the next epoch; ask for the length, too, which claims none."""
+        """Choose the next epoch, and ask for the length, which claims no epoch."""
         for rank, loader in zip(self._ranks, self._loaders, strict=True):
             rank.set_epoch(epoch)
             assert len(loader) == len(self._wanted(0, epoch)) * self._world_size // GLOBAL_BATCH
@@ -181,7 +181,7 @@ class Training:
         self._epoch, self._position = epoch, (epoch, start)
 
     def resume(self, world_size: int) -> None:
-        """Another number of ranks goes on, from a state or from counted steps."""
+        """Continue with another number of ranks, from a state or from the number of steps."""
         state = None
         if self._workers is IN_PROCESS:
             state = self._ranks[0].state_dict()
@@ -225,7 +225,7 @@ SHORT_HISTORY: list[tuple[Any, ...]] = [
 
 
 def check(training: Training, sequence: list[tuple[Any, ...]]) -> None:
-    """Carry out operations, each of which compares what it reads."""
+    """Carry out operations. Each one compares the samples that it reads."""
     for operation, *arguments in sequence:
         operation(training, *arguments)
 
@@ -238,7 +238,7 @@ def check(training: Training, sequence: list[tuple[Any, ...]]) -> None:
 def test_any_sequence(
     dataset: Dataset, numbers: dict[bytes, int], sequence: list[tuple[Any, ...]]
 ) -> None:
-    """Each iteration is the next epoch, whole or as far as a state says it was not read."""
+    """Each iteration is the next epoch, complete or as far as a state has not counted it."""
     check(Training(dataset, numbers, IN_PROCESS), sequence)
 
 
@@ -254,7 +254,7 @@ def test_any_sequence_in_workers(
     persistent: bool,
     sequence: list[tuple[Any, ...]],
 ) -> None:
-    """Workers read the same as one process, whether they persist or not."""
+    """Workers read the samples of one process, persistent or not."""
     check(Training(dataset, numbers, Workers("fork", persistent)), sequence)
 
 
@@ -285,7 +285,7 @@ def test_a_history_in_workers(
 def epoch_of(
     dataset: Dataset, batches_taken: list[Any], iterable: bool = True, **options: Any
 ) -> list[int]:
-    """The epochs whose order begins like this."""
+    """The epochs whose order begins with these batches."""
     matches = []
     for epoch in range(12):
         batches = dataprep.to_torch(
@@ -300,7 +300,7 @@ def epoch_of(
 @pytest.mark.process
 @pytest.mark.smoke
 def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
-    """The loader's seed is the same each time, the epoch is not, also after a break."""
+    """The epoch advances even if the loader's seed is always the same, also after a break."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
     loader = data_loader(batches, batch_size=None, num_workers=3)
     for epoch in range(4):
@@ -310,7 +310,7 @@ def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
 
 
 def _start_slowly(worker: int) -> None:
-    """Let worker 0 have its first batch ready before the others begin."""
+    """Delay all workers but worker 0, so that its first batch is ready before they begin."""
     time.sleep(0.5 * (worker > 0))
 
 
@@ -320,7 +320,7 @@ def _start_slowly(worker: int) -> None:
 def test_a_loop_that_is_left_before_all_workers_have_begun(
     dataset: Dataset, is_seeded: bool
 ) -> None:
-    """It is one epoch, even if a worker begins when the first one has gone."""
+    """The loop is one epoch, even if a worker begins after the first one has ended."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
     loader = data_loader(batches, batch_size=None, num_workers=2, worker_init_fn=_start_slowly)
     for epoch in range(3):
@@ -333,7 +333,7 @@ def test_a_loop_that_is_left_before_all_workers_have_begun(
 def _read_at_own_pace(
     batches: Any, workers: int, pauses: tuple[float, float], results: Any, rank: int
 ) -> None:
-    """A rank: read the start of epochs, set before, during and after the pauses of the other."""
+    """As a rank, read the start of epochs, each set at another time than on the other rank."""
     loader = data_loader(batches, batch_size=None, num_workers=workers) if workers else batches
     batches_per_epoch = [[images for images, _ in islice(loader, 3)] for _ in range(2)]
     for epoch in (5 + rank, 7 + rank):
@@ -354,7 +354,7 @@ def _read_at_own_pace(
 def test_ranks_that_are_started_with_one_object(
     dataset: Dataset, context: str, workers: int
 ) -> None:
-    """Each counts and sets epochs for itself, as with an object of its own."""
+    """Each rank counts and sets epochs independently, as with an object of its own."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=1)
     processes: Any = multiprocessing.get_context(context)
     results = processes.Queue()
@@ -379,7 +379,7 @@ def test_ranks_that_are_started_with_one_object(
 @pytest.mark.process
 @pytest.mark.smoke
 def test_two_live_iterators_of_one_seed(dataset: Dataset) -> None:
-    """Workers of the second one do not take part in the first, whose workers have begun."""
+    """Workers of the second iterator do not join the first one, whose workers have begun."""
     loader = data_loader(
         dataprep.to_torch(dataset, iterable=True, batch_size=4), batch_size=None, num_workers=2
     )
@@ -435,7 +435,7 @@ def test_a_worker_joins_only_an_iteration_of_its_loader(
 @pytest.mark.smoke
 @pytest.mark.parametrize("order", [[0, 3, 2, 1], [2, 1, 0, 3], [3, 0, 1, 2]], ids=str)
 def test_two_loaders_of_one_seed_that_start_slowly(order: list[int]) -> None:
-    """Each has an epoch of its own, in whatever order their workers begin."""
+    """Each loader has an epoch of its own, in any order in which the workers begin."""
     counter, context = EpochCounter(0), multiprocessing.get_context("fork")
     received, sent = context.Pipe(duplex=False)
     over = context.Event()
@@ -459,7 +459,7 @@ def test_two_loaders_of_one_seed_that_start_slowly(order: list[int]) -> None:
 @pytest.mark.process
 @pytest.mark.smoke
 def test_an_epoch_that_is_set_before_a_persistent_worker_has_begun() -> None:
-    """The late worker joins the iteration that was left; the epoch is that of the next one."""
+    """A late worker joins the iteration that was left. The set epoch is that of the next one."""
     counter, context = EpochCounter(0), multiprocessing.get_context("fork")
 
     def claim_on_request(worker: LoaderWorker, requests: Any) -> None:
@@ -497,7 +497,7 @@ def test_an_epoch_that_is_set_before_a_persistent_worker_has_begun() -> None:
 @pytest.mark.process
 @pytest.mark.smoke
 def test_an_epoch_that_is_set_after_the_loader_began(dataset: Dataset) -> None:
-    """It is that of the next iteration; the one that has begun does not change."""
+    """A set epoch is that of the next iteration, and the one that has begun does not change."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=1)
     loader = data_loader(batches, batch_size=None, num_workers=2)
     iterator = iter(loader)
@@ -507,7 +507,7 @@ def test_an_epoch_that_is_set_after_the_loader_began(dataset: Dataset) -> None:
 
 
 def test_iterators_claim_their_epoch_when_they_are_made(dataset: Dataset) -> None:
-    """The order in which they are read does not matter, and one that is not read counts."""
+    """The order of reading does not matter, and an iterator that is not read counts as well."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
     iterators = [iter(batches) for _ in range(3)]
     for epoch in (2, 0, 1):
@@ -520,7 +520,7 @@ def test_iterators_claim_their_epoch_when_they_are_made(dataset: Dataset) -> Non
 def test_two_iterators_after_a_state_from_the_end(
     dataset: Dataset, iterable: bool, order: list[int]
 ) -> None:
-    """The one that is read first has the next epoch, the other one the epoch after it."""
+    """The iterator that is read first has the next epoch, and the other one the epoch after it."""
     options: dict[str, Any] = {"iterable": iterable, "batch_size": 4}
     ended = dataprep.to_torch(dataset, **options)
     list(ended)
@@ -537,7 +537,7 @@ def test_two_iterators_after_a_state_from_the_end(
 
 
 def test_copies_count_for_themselves(dataset: Dataset) -> None:
-    """A copy goes on where the original was, and does not move it."""
+    """A copy continues from the position of the original, and does not move it."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=2)
     next(iter(batches))
     for clone in (copy.deepcopy(batches), pickle.loads(pickle.dumps(batches))):
@@ -549,7 +549,7 @@ def test_copies_count_for_themselves(dataset: Dataset) -> None:
 def test_shards_come_in_another_order_in_each_epoch(
     dataset: Dataset, numbers: dict[bytes, int]
 ) -> None:
-    """A training run does not read the shards in one order all the time."""
+    """The order of shards differs between epochs."""
     images = dataprep.to_torch(dataset, iterable=True)
     orders = set()
     for _ in range(8):
@@ -563,10 +563,10 @@ def test_shards_come_in_another_order_in_each_epoch(
 def test_pad_repeats_the_beginning_of_the_epoch(
     dataset: Dataset, numbers: dict[bytes, int], iterable: bool, start: int
 ) -> None:
-    """All ranks together read each sample that is left, then the first ones of the epoch again."""
+    """All ranks read each remaining sample once, then the first samples of the epoch again."""
 
     def numbers_read(even: Any, world_size: int, start: int) -> list[int]:
-        """What all ranks read, in the order of steps."""
+        """The numbers that all ranks read, in the order of steps."""
         ranks = [
             dataprep.to_torch(
                 dataset,
@@ -589,10 +589,10 @@ def test_pad_repeats_the_beginning_of_the_epoch(
 
 
 class TestMapStyleOfRanks:
-    """Each rank has a part of its own."""
+    """In the map style, each rank has a part of its own."""
 
     def test_a_start_within_an_epoch_leaves_no_sample_out(self, dataset: Dataset) -> None:
-        """It belongs to the sampler; the partition of a rank is the same in every epoch."""
+        """The start belongs to the sampler, and the part of a rank is the same in every epoch."""
         for rank in range(2):
             batches = dataprep.to_torch(dataset, rank=rank, world_size=2)
             resumed = dataprep.to_torch(dataset, rank=rank, world_size=2, start=50)
@@ -604,7 +604,7 @@ class TestMapStyleOfRanks:
     def test_any_sampler_reads_each_sample_once(
         self, dataset: Dataset, numbers: dict[bytes, int], world_size: int, even: Any
     ) -> None:
-        """``shuffle=True`` on all ranks reads everything once, in every epoch the same parts."""
+        """``shuffle=True`` on all ranks reads each sample once, in every epoch the same parts."""
         parts = []
         for rank in range(world_size):
             images = dataprep.to_torch(dataset, rank=rank, world_size=world_size, even=even)
@@ -633,7 +633,7 @@ class TestMapStyleOfRanks:
             assert len(everything) == SAMPLES
 
     def test_the_sampler_mixes_all_ranks(self, dataset: Dataset, numbers: dict[bytes, int]) -> None:
-        """Ranks together read everything in each epoch, each rank other samples every time."""
+        """Ranks together read all samples in each epoch, each rank other samples every time."""
         ranks = [dataprep.to_torch(dataset, rank=rank, world_size=3) for rank in range(3)]
         epochs = []
         for _ in range(2):
@@ -648,7 +648,7 @@ class TestMapStyleOfRanks:
     @pytest.mark.smoke
     @pytest.mark.parametrize("persistent", [False, True])
     def test_the_sampler_starts_the_next_epoch(self, dataset: Dataset, persistent: bool) -> None:
-        """Order and augmentation are those of ``set_epoch``, also of two live iterators."""
+        """Order and augmentation are those of ``set_epoch``, also of two iterators at once."""
         images = dataprep.to_torch(dataset, transform=SMALL, rank=1, world_size=2)
 
         def expected_images(epoch: int) -> Any:
@@ -675,7 +675,7 @@ class TestMapStyleOfRanks:
     def test_persistent_workers_augment_by_the_epoch_that_is_set(
         self, dataset: Dataset, context: str
     ) -> None:
-        """Also with a sampler of torch, which knows of no epochs: its workers go on running."""
+        """Persistent workers augment by the set epoch, even with a sampler of torch."""
         images = dataprep.to_torch(dataset, transform=SMALL)
         loader = data_loader(
             images,
@@ -704,7 +704,7 @@ class TestMapStyleOfRanks:
         assert torch.equal(by_sampler, torch.stack([images[i][0] for i in images.sampler]))
 
     def test_a_warning_where_epochs_are_not_set(self, dataset: Dataset) -> None:
-        """Once, when all samples were read and no epoch was set; not after ``set_epoch``."""
+        """One warning is given if all samples were read and no epoch was set."""
         images = dataprep.to_torch(dataset, transform=SMALL)
         loader = data_loader(images, 50, shuffle=True)
         for epoch in range(3):
@@ -729,7 +729,7 @@ class TestMapStyleOfRanks:
     def test_the_warning_counts_all_workers(
         self, dataset: Dataset, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        """Each worker reads a part only; its warning goes to the error output."""
+        """Each worker reads only a part, and its warning is written to stderr."""
         images = dataprep.to_torch(dataset, transform=SMALL)
         loader = data_loader(images, 30, num_workers=2, worker_init_fn=_show_warnings)
         list(loader)
@@ -745,17 +745,17 @@ def _write_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _show_warnings(worker: int) -> None:
-    """Show warnings as outside of pytest, which collects them."""
+    """Show warnings as outside of pytest, which captures them."""
     warnings.simplefilter("default")
     setattr(warnings, "showwarning", _write_warning)  # noqa: B010
 
 
 class TestRankOfTheEnvironment:
-    """Who reads what if no rank is given."""
+    """If no rank is given, some readers take it from the environment."""
 
     @pytest.fixture
     def second_of_three(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """torch.distributed, as rank 1 of 3 sees it; ``test_ranks`` has real processes."""
+        """torch.distributed as rank 1 of 3 sees it. ``test_ranks`` has real processes."""
         monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
         monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
         monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 3)
@@ -769,7 +769,7 @@ class TestRankOfTheEnvironment:
     def test_torch_distributed(
         self, dataset: Dataset, options: dict[str, Any], caplog: pytest.LogCaptureFixture
     ) -> None:
-        """What only this package can divide is read by the rank of torch.distributed."""
+        """A reader that only this package can divide takes the rank of torch.distributed."""
         caplog.set_level(logging.INFO, "dataprep")
         actual = list(map(str, dataprep.to_torch(dataset, **options)))
         (line,) = [record.getMessage() for record in caplog.records]
@@ -783,7 +783,7 @@ class TestRankOfTheEnvironment:
 
     @pytest.mark.usefixtures("second_of_three")
     def test_the_map_style_warns(self, dataset: Dataset) -> None:
-        """A DistributedSampler may divide it; a rank that is given ends the warning."""
+        """A DistributedSampler may divide the map style, which warns unless a rank is given."""
         with pytest.warns(UserWarning, match="to_torch reads all .* torch.distributed has 3"):
             images = dataprep.to_torch(dataset)
         assert len(images) == SAMPLES
@@ -792,7 +792,7 @@ class TestRankOfTheEnvironment:
     @pytest.mark.usefixtures("second_of_three")
     @pytest.mark.parametrize("reader", ["to_tf", "to_mxnet"])
     def test_readers_of_other_frameworks_warn(self, reader: str) -> None:
-        """They take no rank from torch.distributed, and say that they read everything."""
+        """Readers of other frameworks take no rank from torch.distributed, and warn."""
         message = (
             f"{reader} reads all samples in this process, but torch.distributed has 3 processes"
         )
@@ -803,7 +803,7 @@ class TestRankOfTheEnvironment:
     def test_world_size_alone(
         self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, iterable: bool
     ) -> None:
-        """A launcher's variable warns; it is no rank."""
+        """The world size of a launcher causes a warning, and is not used as a rank."""
         for processes in (2, 8):
             monkeypatch.setenv("WORLD_SIZE", str(processes))
             with pytest.warns(UserWarning, match=f"SIZE says {processes} processes: give rank"):
@@ -814,7 +814,7 @@ class TestRankOfTheEnvironment:
             dataprep.to_torch(dataset, iterable=iterable)
 
     def test_half_a_rank(self, dataset: Dataset) -> None:
-        """A rank without the number of ranks, and the other way round, is refused."""
+        """A rank without a number of ranks, and the reverse, is refused."""
         halves: list[dict[str, Any]] = [{"rank": 1}, {"world_size": 4}]
         for options in halves:
             with pytest.raises(ConfigError, match="give both, or neither"):
@@ -822,13 +822,13 @@ class TestRankOfTheEnvironment:
 
 
 class TestStates:
-    """What a state says, and which states are refused."""
+    """A state has a content, and some states are refused."""
 
     @FEW_CORES
     @pytest.mark.process
     @pytest.mark.smoke
     def test_workers_read(self, dataset: Dataset) -> None:
-        """The main process knows nothing and says so, during the epoch and after it."""
+        """With workers, the main process reports that it does not know what was read."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
         loader = data_loader(batches, batch_size=None, num_workers=2)
         assert batches.state_dict()["samples"] == 0
@@ -842,7 +842,7 @@ class TestStates:
         assert batches.state_dict()["epoch"] == 3
 
     def test_plain_map_style(self, dataset: Dataset) -> None:
-        """It never knows what was read: an error with the two cures."""
+        """A plain map style never knows what was read: the error has two remedies."""
         images: Any = dataprep.to_torch(dataset)
         with pytest.raises(ConfigError, match=r"StatefulDataLoader.*start=steps"):
             images.state_dict()
@@ -853,7 +853,7 @@ class TestStates:
     @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
     @STYLES
     def test_the_end_of_an_epoch(self, dataset: Dataset, iterable: bool, even: Any) -> None:
-        """A state from there goes on with the next epoch, as does ``start``."""
+        """A state at the end of an epoch continues with the next one, as ``start`` does."""
         options: dict[str, Any] = {"iterable": iterable, "batch_size": 25, "even": even}
         batches = dataprep.to_torch(dataset, epoch=2, **options)
         list(batches)
@@ -866,7 +866,7 @@ class TestStates:
 
     @STYLES
     def test_a_last_batch_that_is_dropped(self, dataset: Dataset, iterable: bool) -> None:
-        """The epoch has ended without it."""
+        """The epoch has ended without its last batch, which is dropped."""
         options: dict[str, Any] = {"iterable": iterable, "batch_size": 50, "drop_last": True}
         batches = dataprep.to_torch(dataset, **options)
         list(batches)
@@ -877,7 +877,7 @@ class TestStates:
 
     @pytest.mark.parametrize("steps_taken", range(1, 9))
     def test_steps_that_have_begun_count(self, dataset: Dataset, steps_taken: int) -> None:
-        """Single samples of a step that all ranks take together are not read twice."""
+        """Samples of a step that all ranks take together are not read twice."""
         images = dataprep.to_torch(dataset, iterable=True, rank=0, world_size=2, global_batch=8)
         iterator = iter(images)
         for _ in range(steps_taken):
@@ -886,7 +886,7 @@ class TestStates:
 
     @STYLES
     def test_a_last_step_that_is_smaller(self, dataset: Dataset, iterable: bool) -> None:
-        """Its state is the end of the epoch, before and after the loop has asked for more."""
+        """The state is the end of the epoch, before and after the loop has asked for more."""
         batches = dataprep.to_torch(dataset, iterable=iterable, batch_size=7)
         iterator = iter(batches)
         assert sum(len(images) for images, _ in islice(iterator, 18)) == SAMPLES
@@ -924,7 +924,7 @@ class TestStates:
         change: Callable[[dict[str, Any]], dict[str, Any]],
         message: str,
     ) -> None:
-        """A state that cannot be of these samples leaves the reader as it was."""
+        """A state that does not fit these samples leaves the reader unchanged."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
         state = batches.state_dict()
         with pytest.raises(ConfigError, match=message):
@@ -932,7 +932,7 @@ class TestStates:
         assert batches.state_dict() == state
 
     def test_other_samples(self, dataset: Dataset, tmp_path: Path) -> None:
-        """Other shards, another share and another order are other samples; a copy is the same."""
+        """Other shards, shares and orders are other samples, and a copy has the same ones."""
         options: dict[str, Any] = {"iterable": True, "batch_size": 4}
         state = dataprep.to_torch(dataset, **options).state_dict()
         stage(dataset.store.uri, tmp_path / "copy")
@@ -964,7 +964,7 @@ class TestStates:
     def test_a_sampler_goes_on_as_it_was_saved(
         self, dataset: Dataset, changed: dict[str, Any], message: str
     ) -> None:
-        """The state of its iterator is that of one rank; other settings are refused."""
+        """The state of a sampler is that of one rank, and other settings are refused."""
         saved = {"rank": 0, "world_size": 2, "seed": 0, "global_batch": 13}
 
         def sampler(**options: Any) -> Any:
@@ -983,7 +983,7 @@ class TestStates:
             sampler(**{**saved, **changed}).load_state_dict(again.state_dict())
 
     def test_a_state_of_batches_is_none_of_a_sampler(self, dataset: Dataset) -> None:
-        """The error says what the state is for."""
+        """A state of batches is refused by a sampler, with the right use of the state."""
         state = dataprep.to_torch(dataset, batch_size=6).state_dict()
         sampler: Any = iter(dataprep.to_torch(dataset).sampler)
         with pytest.raises(ConfigError, match="does not belong to an iterator of images"):
@@ -1009,7 +1009,7 @@ class TestStates:
         changed: dict[str, Any],
         message: str | None,
     ) -> None:
-        """A worker's state counts its own samples; with other settings they are others."""
+        """The state of a worker counts its own samples, which differ with other settings."""
         stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
         saved = {"rank": 0, "world_size": 2, "seed": 0, "batch_size": 6}
 
@@ -1048,7 +1048,7 @@ class TestStates:
 
     @pytest.mark.parametrize("options", [{"iterable": True}, {"batch_size": 8}, {}], ids=str)
     def test_a_start_beyond_the_end(self, dataset: Dataset, options: dict[str, Any]) -> None:
-        """It is refused; the last step of an epoch may be counted as a whole one."""
+        """A start beyond the end is refused. The last step may be counted as a whole one."""
         with pytest.raises(ConfigError, match="start 500 is beyond the end of an epoch of 120"):
             dataprep.to_torch(dataset, start=500, **options)
         batches = dataprep.to_torch(dataset, batch_size=50, start=150)
@@ -1058,7 +1058,7 @@ class TestStates:
 
     @STYLES
     def test_drop_without_a_step(self, dataset: Dataset, iterable: bool) -> None:
-        """Epochs that have no step are refused, not the short rest of one."""
+        """Epochs without any full step are refused."""
         options: dict[str, Any] = {"iterable": iterable, "even": "drop", "world_size": 2, "rank": 0}
         with pytest.raises(ConfigError, match="even='drop' leaves no step"):
             dataprep.to_torch(dataset, batch_size=61, **options)
@@ -1077,7 +1077,7 @@ class TestStates:
 def test_stateful_data_loader_over_epochs(
     dataset: Dataset, workers: int, persistent: bool, style: str
 ) -> None:
-    """It goes on within the third epoch and after it, twice, and from the end of an epoch."""
+    """A loader continues in and after the third epoch, twice, and from the end of an epoch."""
     if persistent and not workers:
         pytest.skip("no workers persist")
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
@@ -1117,7 +1117,7 @@ def test_stateful_data_loader_over_epochs(
 @STATEFUL
 @pytest.mark.parametrize("size", [None, 7])
 def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None) -> None:
-    """No epoch is left out, also if nothing was read between loading and saving it."""
+    """No epoch is skipped, even if nothing was read between loading and saving a state."""
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
 
     def opened(state: Any = None) -> Any:
@@ -1133,11 +1133,9 @@ def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None)
     loader = opened()
     epochs = [batches_of(loader) for _ in range(3)]
     first = opened()
-    assert batches_of(first, 18) == epochs[0]  # the last batch is smaller; nothing asks for the end
+    assert batches_of(first, 18) == epochs[0]  # the last batch is smaller
     second = opened(first.state_dict())
-    rest = batches_of(
-        second
-    )  # StatefulDataLoader may begin with the rest of the epoch, which is empty
+    rest = batches_of(second)  # StatefulDataLoader may begin with the empty rest of the epoch
     assert rest in ([], epochs[1])
     third = opened(second.state_dict())
     assert batches_of(third) == epochs[1 + bool(rest)]

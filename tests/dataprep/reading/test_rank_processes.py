@@ -1,4 +1,4 @@
-"""TensorFlow and MXNet in processes of their own, each with its rank."""
+"""TensorFlow and MXNet read in processes of their own, each with its rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GLOBAL_BATCH = 12
 
 
 def read(framework: str, output: Path, steps: int | None, **ranks: Any) -> list[int]:
-    """The labels of the first ``steps`` batches of one rank, or of all."""
+    """The labels of the first ``steps`` batches of one rank, or of all batches."""
     size = dataprep.per_rank_batch(GLOBAL_BATCH, ranks["rank"], ranks["world_size"])
     options = {"batch_size": size, "global_batch": GLOBAL_BATCH, "epoch": 1, **ranks}
     if framework == "tensorflow":
@@ -46,7 +46,7 @@ def test_another_number_of_ranks_goes_on(
     framework: Literal["tensorflow", "mxnet"],
     even: str,
 ) -> None:
-    """Three steps of two processes and the rest on three: each sample was read once."""
+    """Three steps of two processes and the rest on three read each sample once."""
     request.getfixturevalue({"tensorflow": "tf", "mxnet": "mx"}[framework])
     context = multiprocessing.get_context("spawn")
     actual: list[int] = []
