@@ -24,11 +24,11 @@ from iobench.servers.moto_server import MotoServer
 
 PATIENCE_S = 180.0
 IN_ONE_PROCESS = ("--set", "dask.processes=false")
-"""So that what ends a process ends the driver."""
+"""With these options, a signal that ends the process ends the driver."""
 FORMATS = ("tfrecord", "recordio", "webdataset")
 _FORMATS_OF_JOB = ("--format", "tfrecord", "--format", "recordio", "--format", "webdataset")
 JOB = (*_FORMATS_OF_JOB, "--shard-size", "1.2MB")
-"""All formats and shards as small as they may be: ten of them for the drawn tree."""
+"""Options for all formats and the smallest shards: the drawn tree has ten of them."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _VERSIONS = {
     "magick": ("-version", r"ImageMagick \d"),
     "tar": ("--version", r"GNU tar"),
 }
-"""How each is asked for its version, and what the answer has to hold."""
+"""The argument that prints the version of each program, and a pattern of its output."""
 
 
 @cache

@@ -31,7 +31,7 @@ magic_payloads = st.lists(
     ),
     max_size=12,
 ).map(b"".join)
-"""Bytes dense in RecordIO's magic, whole and broken, at every alignment."""
+"""Bytes with many complete and partial magics of RecordIO, at every alignment."""
 
 
 @st.composite
@@ -73,7 +73,7 @@ file_names = st.one_of(
     st.binary(min_size=1, max_size=12).map(os.fsdecode),
     st.text(st.sampled_from("ab/\\x0é\t\n\r\x85\u2028\x7f"), max_size=12),
 )
-"""Names as `os.fsdecode` makes them: any bytes, those that are not UTF-8 as surrogates."""
+"""Names from `os.fsdecode`: any bytes, with surrogates for bytes that are not UTF-8."""
 
 distinct_names = st.lists(file_names, min_size=1, max_size=40, unique=True)
 

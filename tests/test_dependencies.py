@@ -12,7 +12,7 @@ from tests.audit import Audited, audited
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 BY_DATE = frozenset({"dask", "distributed", "pillow", "torch", "nvidia-ml-py"})
-"""Versions that promise nothing by their first number: a year, or one that goes up each year."""
+"""Packages whose first number does not mark incompatible versions, such as a year."""
 TOOLS = frozenset({"check", "docs", "test", "demo"})
 EXTRAS = PROJECT["optional-dependencies"]
 NEEDED = [

@@ -105,28 +105,32 @@ def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset:
     ]
     assert len(decoded) == len(shard)
     blank = Sample(image=b"", label=0)
-    for sample, actual in zip(shard, decoded, strict=True):
-        assert bytes(actual.image) == bytes(sample.image)
-        assert actual.label == sample.label
+    for sample, decoded_sample in zip(shard, decoded, strict=True):
+        assert bytes(decoded_sample.image) == bytes(sample.image)
+        assert decoded_sample.label == sample.label
         for field in fields(Sample):
             if field.name not in ("image", "label"):
-                kept = getattr(actual, field.name)
+                value = getattr(decoded_sample, field.name)
                 reported = encoding_of(sample.image) if field.name == "encoding" else None
                 empty = reported or getattr(blank, field.name)
-                assert kept in (getattr(sample, field.name), empty)
+                assert value in (getattr(sample, field.name), empty)
 
 
 def test_the_fields_each_format_keeps() -> None:
     """TFRecord keeps all fields but the number, RecordIO the number, WebDataset some fields."""
     sample = replace(FEW[0], source=b"folder/0.jpg")
-    kept = {}
+    samples = {}
     for name in ("tfrecord", "recordio", "webdataset"):
         fmt = get_format(name)
         (record,) = read(fmt, write(fmt, [sample], 1)[0])
-        kept[name] = plain(fmt.decode(record.payload, RecordOptions(1)))
-    assert kept["tfrecord"] == replace(sample, number=0, source=b"")
-    assert kept["webdataset"] == replace(sample, channels=0, colorspace="", filename=b"", text=b"")
-    assert kept["recordio"] == Sample(image=sample.image, label=sample.label, number=sample.number)
+        samples[name] = plain(fmt.decode(record.payload, RecordOptions(1)))
+    assert samples["tfrecord"] == replace(sample, number=0, source=b"")
+    assert samples["webdataset"] == replace(
+        sample, channels=0, colorspace="", filename=b"", text=b""
+    )
+    assert samples["recordio"] == Sample(
+        image=sample.image, label=sample.label, number=sample.number
+    )
 
 
 @given(shard=shards)
@@ -301,7 +305,7 @@ def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
 def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
     """One flipped byte is detected or gives another sample. A format with checksums detects all."""
     data, _ = write(fmt, FEW)
-    records_found = 0
+    detected = 0
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 0x81
@@ -309,8 +313,8 @@ def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
             for record in fmt.read(bytes(damaged), "flipped"):
                 assert isinstance(fmt.decode(record.payload, RecordOptions(0)), Sample)
         except RecordError:
-            records_found += 1
-    assert records_found == len(data) if fmt.has_checksums else records_found >= 8 * len(FEW)
+            detected += 1
+    assert detected == len(data) if fmt.has_checksums else detected >= 8 * len(FEW)
 
 
 @given(

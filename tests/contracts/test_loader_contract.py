@@ -71,8 +71,8 @@ class Data(NamedTuple):
 
     locations: dict[str, Location]
     labels: dict[bytes, int]
-    stored: Sequence[tuple[bytes, int]]
-    files: Sequence[tuple[bytes, int]]
+    shard_samples: Sequence[tuple[bytes, int]]
+    file_samples: Sequence[tuple[bytes, int]]
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +153,8 @@ def location_of(data: Data, name: str, where: str = "disk") -> Location:
 def numbers(array: Any) -> list[int]:
     """The labels of any framework as integers."""
     values = array.asnumpy() if hasattr(array, "asnumpy") else array
-    actual: list[int] = np.asarray(values).astype(int).tolist()
-    return actual
+    labels: list[int] = np.asarray(values).astype(int).tolist()
+    return labels
 
 
 def pixels(array: Any) -> Any:
@@ -199,7 +199,9 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
     if where == "s3" and name in LOCAL_ONLY:
         pytest.skip("reads paths alone")
     location = location_of(data, name, where)
-    expected = Counter(label for _, label in (data.files if name in FROM_FILES else data.stored))
+    expected = Counter(
+        label for _, label in (data.file_samples if name in FROM_FILES else data.shard_samples)
+    )
     with opened(name, location, workers=workers) as loader:
         for number in range(2):
             batches = list(loader.epoch(number))
@@ -264,7 +266,7 @@ def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) ->
     part = warm_part(location, summarize_data(location, form).bytes)
     assert 0.3 < part.share < 0.8
     if name in FROM_FILES:
-        expected = Counter(label for _, label in data.files[::2])
+        expected = Counter(label for _, label in data.file_samples[::2])
     else:
         shards = dataprep.open(location.uri).shards()[::2]
         expected = Counter(sample.label for shard in shards for sample in shard)
@@ -306,13 +308,13 @@ def test_the_parts_of_the_first_batch_add_up(
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
     """Without decoding, batches hold each encoded image once, beside its own label."""
     with opened(name, location_of(data, name, where), workers=workers, decode=False) as loader:
-        actual = [
+        samples = [
             pair
             for batch in loader.epoch(0)
             for pair in zip(encoded(batch.images), numbers(batch.labels), strict=True)
         ]
-    assert len({image for image, _ in actual}) == SAMPLES
-    assert all(data.labels[image] == label for image, label in actual)
+    assert len({image for image, _ in samples}) == SAMPLES
+    assert all(data.labels[image] == label for image, label in samples)
 
 
 @pytest.mark.frameworks
@@ -322,8 +324,8 @@ def test_mxnet_says_where_it_has_fewer_threads(data: Data) -> None:
     location, most = location_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
     with opened("mxnet-record", location, workers=1) as few:
         assert not any("workers" in note for note in few.notes)
-    with opened("mxnet-record", location, workers=most + 7) as many:
-        assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(many.notes)
+    with opened("mxnet-record", location, workers=most + 7) as loader:
+        assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(loader.notes)
 
 
 @pytest.mark.frameworks
@@ -375,7 +377,7 @@ def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
 @pytest.mark.parametrize("name", DECODING)
 def test_unshuffled_centres(data: Data, name: str) -> None:
     """Without shuffling and augmentation, the images are the stored images in their order."""
-    samples = data.files if name in FROM_FILES else data.stored
+    samples = data.file_samples if name in FROM_FILES else data.shard_samples
     reference = Augmentation(size=192, random=False, normalise=False)
     expected = np.stack([reference(image, sample_rng(0, 0, 0)) for image, _ in samples])
     plain: dict[str, Any] = {"augment": False, "shuffle": False, "normalise": False}
@@ -384,15 +386,15 @@ def test_unshuffled_centres(data: Data, name: str) -> None:
         batches = [
             (numbers(batch.labels), pixels(batch.images).astype(float)) for batch in loader.epoch(0)
         ]
-    labels = [label for actual, _ in batches for label in actual]
+    labels = [label for batch_labels, _ in batches for label in batch_labels]
     assert labels == [label for _, label in samples]
-    actual = np.concatenate([images for _, images in batches])
+    batch_labels = np.concatenate([images for _, images in batches])
     # Each framework has its own filter, so only the means of blocks agree.
-    actual, expected = (
-        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (actual, expected)
+    batch_labels, expected = (
+        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (batch_labels, expected)
     )
-    assert np.abs(actual - expected).mean((1, 2, 3)).max() < 5
-    assert np.abs(actual - np.roll(expected, 1, axis=0)).mean() > 20
+    assert np.abs(batch_labels - expected).mean((1, 2, 3)).max() < 5
+    assert np.abs(batch_labels - np.roll(expected, 1, axis=0)).mean() > 20
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -491,8 +493,8 @@ def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
             assert getattr(loader, "by_rank", False)
             shares.append({image for b in loader.epoch(0) for image in encoded(b.images)})
             if isinstance(loader, CountsBatches):
-                whole = [batch for batch in loader.epoch(0) if batch.samples == 16]
-                assert loader.whole_batches() == len(whole)
+                full_batches = [batch for batch in loader.epoch(0) if batch.samples == 16]
+                assert loader.whole_batches() == len(full_batches)
     assert all(shares)
     assert sum(map(len, shares)) == len(set.union(*shares)) == SAMPLES
 
@@ -579,8 +581,8 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
         holding(data, name, "augment", SAMPLES, **plain) as loader,
     ):
         for expected, held in zip(real.epoch(0), loader.epoch(0), strict=True):
-            apart = np.abs(pixels(expected.images).astype(float) - pixels(held.images))
-            assert apart.mean() < 4
+            difference = np.abs(pixels(expected.images).astype(float) - pixels(held.images))
+            assert difference.mean() < 4
     with holding(data, name, "augment", SAMPLES, shuffle=False) as loader:
         first, second = ([b.images.numpy() for b in loader.epoch(number)] for number in range(2))
     assert not np.array_equal(first[0], second[0])

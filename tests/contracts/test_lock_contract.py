@@ -33,7 +33,7 @@ with Locks(store, None, print) as locks:
 """
 
 Location = tuple[str, str]
-"""URI and endpoint."""
+"""The URI of a store, and its endpoint."""
 
 
 @pytest.fixture(params=["folder", "memory", "s3", "s3-radosgw"])
@@ -100,10 +100,10 @@ def test_a_lock_is_an_object_that_goes_when_the_run_ends(location: Location) -> 
     """The lock is removed even if the run fails, and it can be taken a second time."""
 
     def run() -> None:
-        with locks(location) as mine:
-            mine.take(["train", "val"])
+        with locks(location) as held_locks:
+            held_locks.take(["train", "val"])
             assert names(location) == ["leases/train", "leases/val"]
-            mine.check()
+            held_locks.check()
             raise KeyError
 
     for _ in range(2):
@@ -127,8 +127,8 @@ def test_a_second_run_waits_until_the_first_ends(location: Location) -> None:
             has.set()
 
     thread = threading.Thread(target=second)
-    with locks(location) as mine:
-        mine.take(["train"])
+    with locks(location) as held_locks:
+        held_locks.take(["train"])
         thread.start()
         assert waits.wait(60)
         assert not has.is_set()
@@ -155,9 +155,9 @@ def test_a_run_that_was_killed_keeps_nobody_waiting(
     os.waitid(os.P_PID, process.pid, options)
     assert names(location) == ["leases/train", "leases/train.0-of-2"]
     notes: list[str] = []
-    with Locks(store, None, notes.append) as mine:
-        mine.take(["train"])
-        mine.check()
+    with Locks(store, None, notes.append) as held_locks:
+        held_locks.take(["train"])
+        held_locks.check()
         assert names(location) == ["leases/train"]
     assert notes == names(location) == []
 
@@ -169,22 +169,22 @@ def test_a_process_that_is_stopped_still_has_its_lock(
     elsewhere().send_signal(signal.SIGSTOP)
     with (
         pytest.raises(OutputConflict, match="another run is making split 'train'"),
-        locks(location, Part(0, 2)) as mine,
+        locks(location, Part(0, 2)) as held_locks,
     ):
-        mine.take(["train"])
+        held_locks.take(["train"])
 
 
 def test_who_takes_over_stops_the_other_run(location: Location) -> None:
     """The workers of the other run stop as well, and that run releases only its own lock."""
     with ExitStack() as earlier:
-        mine = earlier.enter_context(locks(location))
-        mine.take(["train"])
-        copy = pickle.loads(pickle.dumps(mine.by_split["train"]))
+        held_locks = earlier.enter_context(locks(location))
+        held_locks.take(["train"])
+        copy = pickle.loads(pickle.dumps(held_locks.by_split["train"]))
         copy.check()
         with locks(location, takeover=True) as other:
             other.take(["train"])
             other.check()
-            for check in (mine.check, copy.check):
+            for check in (held_locks.check, copy.check):
                 with pytest.raises(LeaseLost, match="another run has taken over split 'train' in"):
                     check()
             earlier.close()
@@ -214,8 +214,8 @@ def test_of_many_at_once_one_gets_it(location: Location) -> None:
     most: list[int] = []
 
     def run(number: int) -> None:
-        with locks(location) as mine:
-            mine.take(["train"])
+        with locks(location) as held_locks:
+            held_locks.take(["train"])
             having.append(number)
             most.append(len(having))
             having.remove(number)

@@ -50,14 +50,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """A function that returns the arguments of each call of a method from now on."""
 
     def noting(owner: object, name: str) -> list[tuple[Any, ...]]:
-        actual: list[tuple[Any, ...]] = []
+        recorded_calls: list[tuple[Any, ...]] = []
         real = getattr(owner, name)
 
         def noted(*arguments: Any) -> Any:
-            actual.append(arguments)
+            recorded_calls.append(arguments)
             return real(*arguments)
 
         monkeypatch.setattr(owner, name, noted)
-        return actual
+        return recorded_calls
 
     return noting

@@ -155,9 +155,9 @@ def test_job_files_name_their_split(split: str) -> None:
 
 def test_splits_are_known_by_any_of_their_files() -> None:
     """A job file, tables and receipts name a split. A plan alone or data do not."""
-    actual = [
+    object_keys = [
         *("a.job.json", "b.manifest.json", "c.samples.parquet", "d.notes.json"),
         *("receipts/e-00000-of-00001.json", "f.plan.parquet", "tfrecord/g-00000-of-00001"),
         *("labels.json", "x/h.job.json", "receipts/i.json"),
     ]
-    assert keys.splits(actual) == {"a", "b", "c", "e"}
+    assert keys.splits(object_keys) == {"a", "b", "c", "e"}

@@ -78,16 +78,18 @@ def config(folder: Path, **training_: Any) -> BenchConfig:
     )
 
 
-def measure(wanted: BenchConfig, folder: Path) -> Result:
+def measure(settings: BenchConfig, folder: Path) -> Result:
     """Run a benchmark with a virtual clock for each trial, and save it as ``iobench`` does."""
-    with Locations(wanted, lambda note: None, "run") as locations:
-        done = [_trial(spec, locations) for spec in trials(wanted)]
-    result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
-    content = json.loads(json.dumps(wanted.model_dump(mode="json")))
+    with Locations(settings, lambda note: None, "run") as locations:
+        finished_trials = [_trial(spec, locations) for spec in trials(settings)]
+    result = Result(
+        "round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(finished_trials)
+    )
+    content = json.loads(json.dumps(settings.model_dump(mode="json")))
     saved = summarised(Result(**{**_fields(result), "config": content}))
     folder.mkdir()
     (folder / "result.json").write_bytes(saved.to_json())
-    (folder / "config.yaml").write_text(dump(wanted))
+    (folder / "config.yaml").write_text(dump(settings))
     return read(folder)
 
 
@@ -96,8 +98,8 @@ def _fields(result: Result) -> dict[str, Any]:
 
 
 def _trial(spec: TrialSpec, locations: Locations) -> Trial:
-    actual = {name: locations.get(name) for name in location_names(spec)}
-    context = Context(actual, VirtualClock(), lambda done, unit: None)
+    locations_of_trial = {name: locations.get(name) for name in location_names(spec)}
+    context = Context(locations_of_trial, VirtualClock(), lambda done, unit: None)
     outcome = KINDS[spec.kind](spec, context)
     identity = (spec.id, spec.kind, spec.params, spec.repeat)
     return Trial(*identity, "done", outcome.metrics, outcome.cold)

@@ -442,19 +442,19 @@ class TestEveryInputIsAccountedFor:
 
         Only a written sample has a shard and a position. Only another entry has a reason.
         """
-        there = {
+        entries = {
             os.fspath((Path(folder) / name).relative_to(defects.root))
             for folder, subfolders, names in os.walk(defects.root)
             for name in [*names, *(n for n in subfolders if (Path(folder) / n).is_symlink())]
         }
-        assert len(table) == len(there)
-        assert {unescape(name) for name in table["source"]} == there
+        assert len(table) == len(entries)
+        assert {unescape(name) for name in table["source"]} == entries
 
         assert len(defects.defects) > 40
-        actual = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
+        statuses = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
         expected = dict(defects.defects)
-        assert {name: actual[name] for name in expected} == expected
-        rest = [status for name, status in actual.items() if name not in expected]
+        assert {name: statuses[name] for name in expected} == expected
+        rest = [status for name, status in statuses.items() if name not in expected]
         assert rest == ["written"] * defects.images
         written = table["status"] == "written"
         assert table.loc[written, "reason"].isna().all()

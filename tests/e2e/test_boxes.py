@@ -89,9 +89,9 @@ def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
     """
     dataset = dataprep.open(boxed)
     table = dataset.samples.set_index("source")
-    actual = [sample for sample in dataset if sample.boxes]
-    assert len(actual) == 60
-    for sample in actual:
+    samples_with_boxes = [sample for sample in dataset if sample.boxes]
+    assert len(samples_with_boxes) == 60
+    for sample in samples_with_boxes:
         assert (sample.width, sample.height) == (SIDE, SIDE)
         row = table[table.index.str.endswith(sample.filename.decode())].iloc[0]
         wide, high = (

@@ -102,29 +102,29 @@ def test_a_regression_is_exit_code_1(run: Path, new: Path, tmp_path: Path) -> No
 def test_a_pipeline_compares_a_run_with_a_kept_file(run: Path, new: Path, tmp_path: Path) -> None:
     """The result of a good run can have any name, and is updated by copying the next result."""
     baseline = tmp_path / "baseline.json"
-    for kept, code in ((run, 1), (new, 0)):
-        shutil.copy(kept / "result.json", baseline)
+    for kept_run, code in ((run, 1), (new, 0)):
+        shutil.copy(kept_run / "result.json", baseline)
         assert compare(new, "--against", baseline).code == code
 
 
 def test_of_several_runs_the_newest_decides(run: Path, changed: Changed) -> None:
     """Runs are compared in order of time, and the newest one sets the exit code."""
 
-    def later(content: dict[str, Any]) -> None:
+    def slower_and_later(content: dict[str, Any]) -> None:
         slower(content)
         content["started"] = "2999-01-01T00:00:00+00:00"
 
-    done = compare(run, changed("new", later), run, code=1)
+    done = compare(run, changed("new", slower_and_later), run, code=1)
     assert "Medians of the base, then of 2 runs in the order of their time" in done.out
 
 
 def test_unlike_machines_need_force(run: Path, changed: Changed) -> None:
     """Runs of different machines need --force, and the output then begins with the differences."""
 
-    def elsewhere(content: dict[str, Any]) -> None:
+    def on_another_machine(content: dict[str, Any]) -> None:
         content["environment"]["processors"] = 999
 
-    new = changed("new", elsewhere)
+    new = changed("new", on_another_machine)
     assert "-> 999; --force" in compare(run, new).err
     done = compare(run, new, "--force", code=0)
     assert "Machines differ:" in done.out

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 PROCESSORS = os.cpu_count() or 1
 SHARD = r"/tfrecord/train-"
 READ = rf"{SHARD}|/iobench-probe/"
-"""Objects that a loop or the object-store probe reads."""
+"""The keys of objects that a loop or the object-store probe reads."""
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,11 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 
 def files_of(page: str) -> dict[str, str]:
     """The files of a page, by the name in the paragraph before each block."""
-    actual: dict[str, str] = {}
+    text_of_file: dict[str, str] = {}
     for block in re.finditer(r"\n\n([^\n]*):\n\n(?:<!--[^\n]+\n)?```\w+\n(.*?)```", page, re.S):
         names = re.findall(r"`([\w./]+\.\w+)`", block[1])
-        actual |= {names[0]: block[2]} if names else {}
-    return actual
+        text_of_file |= {names[0]: block[2]} if names else {}
+    return text_of_file
 
 
 FILES = files_of(PAGE)

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 HOSTS = 3
 SERVER, LINK = 9e6, 5e6
-"""Bytes/s that the server gives to all, and that the link of a host carries."""
+"""The limits of the server for all hosts, and of the link of one host, in bytes/s."""
 LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "GROUP_", "AWS_BATCH_")
 GETS: dict[str, Any] = {
     "clients": "boto3",
@@ -221,10 +221,10 @@ def test_a_host_that_is_killed_is_named_and_the_others_go_on(tmp_path: Path) -> 
         running[2].send_group(signal.SIGKILL)
         ended = [host.finish() for host in running[:2]]
     assert [host.code for host in ended] == [1, 1], ended
-    first, lost, last = sorted(result(tmp_path).trials, key=lambda trial: trial.repeat)
+    first, second, last = sorted(result(tmp_path).trials, key=lambda trial: trial.repeat)
     assert first.status == "done"
-    assert lost.status == "failed"
-    assert lost.reason.startswith("host 2: it ")
+    assert second.status == "failed"
+    assert second.reason.startswith("host 2: it ")
     assert last.status == "done"
     assert last.hosts is not None
     assert list(last.hosts.missing) == [2]

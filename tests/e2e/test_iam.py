@@ -35,14 +35,14 @@ ON_BUCKETS = {"s3:ListBucket"}
 
 Rights = set[tuple[str, str]]
 LOCKS: Rights = {("s3:DeleteObject", "OUTPUT/leases/*")}
-"""Within the right to remove anything, where a command has that."""
+"""This right is part of the right to remove any object, if a command has it."""
 CLIENT: Any = BaseClient
 
 
 def allowed() -> Mapping[str, Rights]:
     """The pairs of action and resource that the page allows to each command."""
     text = PAGE.read_text()
-    actual: dict[str, Rights] = {}
+    rights_of_command: dict[str, Rights] = {}
     for title, policy in re.findall(r"^## (.+?)$.*?^```json\n(.*?)^```", text, re.M | re.S):
         rights = {
             (action, resource.removeprefix("arn:aws:s3:::"))
@@ -51,14 +51,14 @@ def allowed() -> Mapping[str, Rights]:
             for resource in statement["Resource"]
         }
         for command in title.split(", "):
-            actual[command] = rights
-    return actual
+            rights_of_command[command] = rights
+    return rights_of_command
 
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch, bucket: str, s3_server: MotoServer) -> Rights:
     """The pairs of action and resource that are used from now on. The source has its own bucket."""
-    actual: Rights = set()
+    used_rights: Rights = set()
     call = CLIENT._make_api_call
 
     def recording(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
@@ -66,12 +66,12 @@ def used(monkeypatch: pytest.MonkeyPatch, bucket: str, s3_server: MotoServer) ->
         right = RIGHTS[operation]
         # A right to remove any object includes the right to remove locks.
         leases = "leases/" if right == "s3:DeleteObject" and "/leases/" in arguments["Key"] else ""
-        actual.add((right, side if right in ON_BUCKETS else f"{side}/{leases}*"))
+        used_rights.add((right, side if right in ON_BUCKETS else f"{side}/{leases}*"))
         return call(client, operation, arguments)
 
     s3_server.create_bucket(f"{bucket}-source")
     monkeypatch.setattr(BaseClient, "_make_api_call", recording)
-    return actual
+    return used_rights
 
 
 Run = Callable[..., None]

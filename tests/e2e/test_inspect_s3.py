@@ -28,12 +28,12 @@ class Remote(NamedTuple):
 
     def requests_received(self) -> list[tuple[str, str, int]]:
         """Method, key and bytes of each request since the last call. Listings have no key."""
-        actual = [
+        requests = [
             (request.method, self._key(request.path), request.response_bytes)
             for request in self.proxy.requests
         ]
         self.proxy.clear()
-        return actual
+        return requests
 
     def _key(self, path: str) -> str:
         return unquote(urlsplit(path).path).removeprefix(f"/{self.uri.removeprefix('s3://')}/")

@@ -116,9 +116,9 @@ def test_who_takes_over_stops_the_other_run(
         )
         assert "waiting" not in finished.err
         gate.open()
-        lost = running.finish()
-    assert lost.code == 1
-    (line,) = lost.complaints
+        stopped_run = running.finish()
+    assert stopped_run.code == 1
+    (line,) = stopped_run.complaints
     assert "another run has taken over split 'train'" in line
     assert comparable_output(output, s3_server) == shards_of(reference)
 

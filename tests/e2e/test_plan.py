@@ -160,18 +160,18 @@ class TestOnS3:
     @pytest.fixture
     def counts(self, monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
         """The number of requests from now on, by kind and store."""
-        actual: Counter[tuple[str, str]] = Counter()
+        requests: Counter[tuple[str, str]] = Counter()
         send = URLLib3Session.send
 
         def counting(session: URLLib3Session, request: AWSPreparedRequest) -> object:
             side = "source" if "photos" in request.url else "output"
             lists = "list-type=2" in request.url or "?uploads" in request.url
             kind = "LIST" if lists and request.method == "GET" else request.method or ""
-            actual[side, kind] += 1
+            requests[side, kind] += 1
             return send(session, request)
 
         monkeypatch.setattr(URLLib3Session, "send", counting)
-        return actual
+        return requests
 
     @pytest.mark.parametrize(
         "job", [JOB, ("--size", "64", "--validation", "20%")], ids=["one split", "two splits"]

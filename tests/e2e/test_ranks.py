@@ -55,9 +55,9 @@ def test_killed_and_gone_on_with_other_ranks(
         assert codes == ([0] if steps == 99 else [-9]) * world_size
         saved = json.loads((tmp_path / SEEN).read_text())
         if steps != 99:
-            (seen,) = saved["epochs"]
-            assert len(seen) % GLOBAL_BATCH == 0
-            assert workers or saved["state"]["samples"] == len(seen)
+            (samples_of_epoch,) = saved["epochs"]
+            assert len(samples_of_epoch) % GLOBAL_BATCH == 0
+            assert workers or saved["state"]["samples"] == len(samples_of_epoch)
     first, second = saved["epochs"]
     assert sorted(first) == sorted(second) == list(range(120))
     assert first != second
@@ -71,7 +71,7 @@ def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even
         bytes(sample.image): number for number, sample in enumerate(dataprep.open(output))
     }
     lengths = {0: set[int](), 16: set[int]()}
-    actual: list[int] = []
+    numbers_read: list[int] = []
     for host in range(2):
         dest = tmp_path / str(host)
         stage(output, dest, host=dataprep.Part(host, 2))
@@ -83,14 +83,18 @@ def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even
                 )
                 read = [number_of_image[image] for images, _ in batches for image in images]
                 lengths[start].add(len(read))
-                actual += read if start == 0 else []
+                numbers_read += read if start == 0 else []
     if even == "keep":
-        assert sorted(actual) == list(range(120))
+        assert sorted(numbers_read) == list(range(120))
     else:
         (every,), (rest,) = lengths.values()
         assert every - rest == 4
         assert every % 4 == 0
-        assert len(set(actual)) == 120 if even == "pad" else len(set(actual)) == len(actual)
+        assert (
+            len(set(numbers_read)) == 120
+            if even == "pad"
+            else len(set(numbers_read)) == len(numbers_read)
+        )
 
 
 @pytest.mark.slow

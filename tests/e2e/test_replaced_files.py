@@ -30,7 +30,7 @@ def photos(end: bytes) -> Photos:
 
 
 FIRST, SECOND = photos(b"first"), photos(b"other")
-"""Two times the same photos: bytes differ, sizes do not."""
+"""The same photos twice. Their bytes differ, and their sizes do not."""
 
 
 def parquet(content: Photos) -> bytes:

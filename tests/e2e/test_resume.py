@@ -219,11 +219,11 @@ def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
     output = tmp_path / "a"
     done = shard(*job, output, code=0)
     assert [split["split"] for split in done.one_object["splits"]] == ["train", "validation"]
-    train, held = table(output), table(output, "validation")
+    train, validation = table(output), table(output, "validation")
     names = {str(path.relative_to(tree)) for path in tree.rglob("*.JPEG")}
-    assert set(train["source"]) | set(held["source"]) == names
-    assert set(train["source"]).isdisjoint(held["source"])
-    assert held["label"].value_counts().to_dict() == dict.fromkeys(range(6), 2)
+    assert set(train["source"]) | set(validation["source"]) == names
+    assert set(train["source"]).isdisjoint(validation["source"])
+    assert validation["label"].value_counts().to_dict() == dict.fromkeys(range(6), 2)
     assert train["label"].value_counts().to_dict() == dict.fromkeys(range(6), 18)
     before = comparable(objects(output))
     assert shard(*job, output).err.count("nothing to do") == 2
@@ -232,7 +232,7 @@ def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
     assert [split["made_shards"] for split in done.one_object["splits"]] == [0, 1]
     assert comparable(objects(output)) == before
     assert shard(*job, tmp_path / "b", "--seed", "1").code == 0
-    assert set(table(tmp_path / "b", "validation")["source"]) != set(held["source"])
+    assert set(table(tmp_path / "b", "validation")["source"]) != set(validation["source"])
 
 
 class TestFailures:

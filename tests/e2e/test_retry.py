@@ -46,15 +46,15 @@ def statuses(output: Path) -> dict[str, str]:
 
 def break_some(source: Path, names: list[str], *, resize: bool) -> dict[str, bytes]:
     """Overwrite files so that they fail. Return their content."""
-    held = {name: (source / name).read_bytes() for name in names}
-    for name, data in held.items():
+    contents = {name: (source / name).read_bytes() for name in names}
+    for name, data in contents.items():
         (source / name).write_bytes(data[:2_000] if resize else bytes(len(data)))
-    return held
+    return contents
 
 
-def mend(source: Path, held: Mapping[str, bytes]) -> None:
+def mend(source: Path, contents: Mapping[str, bytes]) -> None:
     """Restore the content of files."""
-    for name, data in held.items():
+    for name, data in contents.items():
         (source / name).write_bytes(data)
 
 
@@ -75,11 +75,11 @@ def test_a_mended_file_of_the_same_size(
 ) -> None:
     """If no size changed, the result has the bytes of an undisturbed run."""
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=False)
+    contents = break_some(source, victims, resize=False)
     done = shard(source, output, "--json")
     assert done.one_object["splits"][0]["samples"]["failed"] == 3, done.err
     inodes = {name: (output / name).stat().st_ino for name in files(output)}
-    mend(source, held)
+    mend(source, contents)
     retried = shard(source, output, "--retry-failed", "--json", code=0)
     (content,) = retried.one_object["splits"]
     assert (content["made_shards"], content["kept_shards"]) == (2, 9)
@@ -99,10 +99,10 @@ def test_a_mended_file_of_another_size(
 ) -> None:
     """The stored plan stays, other shards do not change, and every sample is written."""
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     assert shard(source, output).code == 0
     before = objects(output)
-    mend(source, held)
+    mend(source, contents)
     refused = shard(source, output, code=2)
     assert "source: 3 files of another size" in refused.complaints[0]
     assert "if these files failed before, --retry-failed accepts them" in refused.complaints[0]
@@ -117,7 +117,7 @@ def test_a_mended_file_of_another_size(
         ), key
     assert all(verification.ok for verification in dataprep.verify(output, depth="deep"))
     images = {sample.filename.decode(): sample.image for sample in dataprep.open(output)}
-    assert all(images[Path(name).name] == held[name] for name in victims)
+    assert all(images[Path(name).name] == contents[name] for name in victims)
     assert "nothing to do" in shard(source, output).err
 
 
@@ -127,7 +127,7 @@ def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str])
     A changed sound file, or a limit below the failures, is refused and nothing is removed.
     """
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     assert shard(source, output, "--max-failures", "3").code == 0
     before = objects(output)
     refused = shard(source, output, "--retry-failed", "--max-failures", "1%", code=2)
@@ -139,11 +139,11 @@ def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str])
     refused = shard(source, output, "--retry-failed", code=2)
     assert f"1 file of another size, such as {sound!r}" in refused.complaints[0]
     assert objects(output) == before
-    mend(source, {victims[0]: held[victims[0]], sound: content})
+    mend(source, {victims[0]: contents[victims[0]], sound: content})
     for _ in range(2):
         done = shard(source, output, "--retry-failed", "--json", code=0)
         assert done.one_object["splits"][0]["samples"]["failed"] == 2
-    mend(source, held)
+    mend(source, contents)
     assert shard(source, output, "--retry-failed").code == 0
     assert set(statuses(output).values()) == {"written"}
 
@@ -151,10 +151,10 @@ def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str])
 def test_an_unfinished_job(source: Path, tmp_path: Path, victims: list[str]) -> None:
     """A job that stopped because of failures is completed from where it stopped."""
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     stopped = shard(source, output, "--max-failures", "2", code=1)
     assert "--retry-failed" in stopped.complaints[0]
-    mend(source, held)
+    mend(source, contents)
     shard(source, output, "--retry-failed", "--max-failures", "0", code=0)
     assert set(statuses(output).values()) == {"written"}
 
@@ -203,9 +203,9 @@ def test_killed_while_it_retries(
     until all of them are in a shard.
     """
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     assert shard(source, output).code == 0
-    mend(source, held)
+    mend(source, contents)
     commandline.dataprep(
         *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
         *("--workers", "1", "--max-failures", "9", *commandline.IN_ONE_PROCESS),

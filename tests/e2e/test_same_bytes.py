@@ -307,11 +307,11 @@ def test_vector_instructions_change_no_byte(tree: Path, environment: dict[str, s
     for path in sorted(tree.rglob("*.JPEG")):
         for policy in _POLICIES:
             digest.update(convert(path.read_bytes(), policy).data)
-    elsewhere = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", _CONVERT_ALL, str(tree), *(p.model_dump_json() for p in _POLICIES)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert elsewhere.stdout.strip() == digest.hexdigest()
+    assert done.stdout.strip() == digest.hexdigest()

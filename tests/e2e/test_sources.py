@@ -262,9 +262,11 @@ class TestFromRecords:
         assert listing.order is not None
         rows = [row for row in listing.order.tolist() if row not in listing.problems]
         images = [source.read(listing.located(row)) for row in rows]
-        actual = [number for number in range(3) if expected.image(number) in images]
-        assert actual
-        assert [listing.classes[row] for row in rows] == [classes[number] for number in actual]
+        numbers_read = [number for number in range(3) if expected.image(number) in images]
+        assert numbers_read
+        assert [listing.classes[row] for row in rows] == [
+            classes[number] for number in numbers_read
+        ]
 
 
 def webdataset_of(tree: Path, store: Store, parts: int) -> None:
@@ -532,8 +534,8 @@ def images(tree: Path) -> dict[str, bytes]:
 
 def made_of(samples: Mapping[str, object]) -> dict[str, object]:
     """The parts of the output that do not depend on the source, and the table of samples."""
-    kept = (*MADE, "train.samples.parquet")
-    return {key: data for key, data in samples.items() if key.startswith(kept)}
+    prefixes = (*MADE, "train.samples.parquet")
+    return {key: data for key, data in samples.items() if key.startswith(prefixes)}
 
 
 @pytest.mark.parametrize("shape", ["tars", "gzipped", "tree", "tree by GNU tar"])
@@ -614,14 +616,14 @@ def test_what_a_person_hears(
 ) -> None:
     """A message names the cost of a compressed archive first. Damage gives one line and code 2."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    some = dict(list(images.items())[:30])
+    some_images = dict(list(images.items())[:30])
     path = tmp_path / "archive"
-    path.write_bytes(zipped(nested(some)))
+    path.write_bytes(zipped(nested(some_images)))
     arguments = ("shard", "--source", path, "--kind", "ilsvrc", "--output", tmp_path / "out")
     first = in_process(*arguments, code=0)
     assert "decompressed once" in first.err
     assert "decompressed once" not in in_process(*arguments).err
-    path.write_bytes(nested(some)[:300_000])
+    path.write_bytes(nested(some_images)[:300_000])
     cut = in_process(*arguments, code=2)
     (complaint,) = cut.complaints
     assert f"{path}: ends at byte 300,000" in complaint

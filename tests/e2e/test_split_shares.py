@@ -34,8 +34,10 @@ def test_a_class_with_one_image_keeps_it_for_training(
     done = in_process("shard", *job, code=0)
     labels = dataprep.open(tmp_path / "out").label_space.index
     assert labels["rare"] in dataprep.open(tmp_path / "out").labels
-    held = {"50%": 10, "90%": 18}[share]
-    assert f"{100 * held / 21:.3g}% of the 21 photos instead of the requested {share}" in done.out
+    held_out = {"50%": 10, "90%": 18}[share]
+    assert (
+        f"{100 * held_out / 21:.3g}% of the 21 photos instead of the requested {share}" in done.out
+    )
     assert "1 class without a photo in this split: 'rare'" in done.out
 
 

@@ -105,8 +105,8 @@ def test_verify_finds_nothing(output: Path) -> None:
 def test_inspect_shows_it(output: Path, tmp_path: Path) -> None:
     """An overview, one record, a contact sheet and a page say that there are no classes."""
     assert "no labels" in in_process("inspect", output, code=0).out
-    one = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
-    assert one.one_object["known"]["label"] == -1
+    record = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
+    assert record.one_object["known"]["label"] == -1
     sheet = tmp_path / "sheet.png"
     in_process("inspect", output, "--split", "test", "--contact-sheet", sheet, code=0)
     in_process("inspect", output, "--html", tmp_path / "page.html", code=0)
@@ -218,7 +218,7 @@ def test_other_kinds_of_source_without_classes(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"kind": "imagefolder"}, r"gives its images classes, such as 'n\d+'.*--kind flat"),
         ({"labels": {"ground_truth": "truth.csv"}}, "excludes labels.ground_truth"),
@@ -228,12 +228,16 @@ def test_other_kinds_of_source_without_classes(
     ],
 )
 def test_classes_are_refused(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
+    tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    message: str,
 ) -> None:
     """A source or setting with classes is refused, and nothing is written."""
     (tmp_path / "truth.csv").write_text("a,b\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         dataprep.shard(config(tree, tmp_path / "out", **changes))
     assert not (tmp_path / "out").exists()
 

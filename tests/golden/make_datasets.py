@@ -46,16 +46,16 @@ def image(number: int, kind: str = "JPEG", mode: str = "RGB") -> bytes:
 
 def files() -> dict[bytes, bytes]:
     """Name to content of 15 images, a broken one and a text; the names are of all kinds."""
-    actual = {}
+    content_of_name = {}
     for number in range(12):
         folder = CLASSES[number % 3]
-        actual[f"{folder}/{folder}_{number}.JPEG".encode()] = image(number)
-    actual[b"n01440764/tab\there.JPEG"] = image(20)
-    actual[b"n01443537/caf\xe9.png"] = image(21, "PNG")
-    actual[b"n01484850/grey.JPEG"] = image(22, mode="L")
-    actual[b"n01440764/broken.JPEG"] = image(23)[:200]
-    actual[b"n01440764/notes.txt"] = b"no image\n"
-    return actual
+        content_of_name[f"{folder}/{folder}_{number}.JPEG".encode()] = image(number)
+    content_of_name[b"n01440764/tab\there.JPEG"] = image(20)
+    content_of_name[b"n01443537/caf\xe9.png"] = image(21, "PNG")
+    content_of_name[b"n01484850/grey.JPEG"] = image(22, mode="L")
+    content_of_name[b"n01440764/broken.JPEG"] = image(23)[:200]
+    content_of_name[b"n01440764/notes.txt"] = b"no image\n"
+    return content_of_name
 
 
 def tar_of(members: dict[bytes, bytes]) -> bytes:

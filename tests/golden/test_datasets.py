@@ -59,9 +59,9 @@ def test_it_is_read(golden: Path, form: str) -> None:
             folder = files[base].partition(b"/")[0].decode()
             numbered = golden.name == "listing"
             names = ["0", "1", "2"] if numbered else sorted(CLASSES)
-            kept = dataset.label_space.labels[sample.label].synset
-            assert kept == names[sample.label]
-            assert numbered or kept == folder
+            synset = dataset.label_space.labels[sample.label].synset
+            assert synset == names[sample.label]
+            assert numbered or synset == folder
 
 
 def test_several_labels_and_boxes_are_kept() -> None:
@@ -94,9 +94,9 @@ def test_it_is_finalised(golden: Path) -> None:
     assert "complete already" in lines[0]
     (output / "train.manifest.json").unlink()
     finalize(output, "train", max_failures="50%")
-    now = json.loads((output / "train.manifest.json").read_bytes())
+    rebuilt = json.loads((output / "train.manifest.json").read_bytes())
     keys = ("split", "fingerprint", "config", "formats", "samples")
-    assert {key: now[key] for key in keys} == {key: before[key] for key in keys}
+    assert {key: rebuilt[key] for key in keys} == {key: before[key] for key in keys}
     assert all(not verification.faults for verification in verify(output))
 
 
@@ -121,13 +121,13 @@ def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(golden / "source")
     versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
 
-    def then(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
+    def versions_of_then(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
         assert same_everywhere
         return tuple(versions.items())
 
     for module in ("resume", "prepare"):
         monkeypatch.setattr(
-            f"dataprep.job.{module}.versions_that_determine_bytes", then, raising=False
+            f"dataprep.job.{module}.versions_that_determine_bytes", versions_of_then, raising=False
         )
     filters = json.loads((golden / "output/train.job.json").read_bytes())["config"]["image"]
     if filters.get("filter", "bicubic") != "bicubic":

@@ -73,11 +73,11 @@ def test_mxnets_file_is_read() -> None:
     records = list(read_recordio(RECORDIO.read_bytes()))
     offsets = [(number, record.offset) for number, record in enumerate(records)]
     assert index() == offsets
-    actual = [unpack_image_record(record.payload) for record in records]
-    assert [list(record.labels) for record in actual] == LABELS
-    assert [record.flag for record in actual] == [0, 3, 0]
-    assert [(record.id, record.id2) for record in actual] == [(0, 0), (1, 0), (2, 0)]
-    assert [record.image for record in actual] == [image(number) for number in range(3)]
+    image_records = [unpack_image_record(record.payload) for record in records]
+    assert [list(record.labels) for record in image_records] == LABELS
+    assert [record.flag for record in image_records] == [0, 3, 0]
+    assert [(record.id, record.id2) for record in image_records] == [(0, 0), (1, 0), (2, 0)]
+    assert [record.image for record in image_records] == [image(number) for number in range(3)]
 
 
 def test_mxnets_file_is_written_again() -> None:

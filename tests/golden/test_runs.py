@@ -36,9 +36,9 @@ def test_it_is_as_it_was_written() -> None:
     content = json.loads((GOLDEN / "result.json").read_text())
     text = json.loads(read(GOLDEN).to_json())
     assert content["schema"] == 1
-    for before, now in zip(content["findings"], text.pop("findings"), strict=True):
-        assert {key: now[key] for key in before if key in now} == {
-            key: before[key] for key in before if key in now
+    for before, after in zip(content["findings"], text.pop("findings"), strict=True):
+        assert {key: after[key] for key in before if key in after} == {
+            key: before[key] for key in before if key in after
         }
     assert {key: text.get(key) for key in content} == {**content, "findings": None}
     kinds = {trial["kind"] for trial in content["trials"]}

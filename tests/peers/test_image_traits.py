@@ -118,9 +118,9 @@ def test_transparency_by_imagemagick(run: Run, kind: str) -> None:
     assert "alpha_flattened" in flat.notes
     corner = np.asarray(pillow_image(flat.data), int)[8:52, 8:52]
     assert np.abs(corner - [0, 0, 255]).max() < 12
-    kept = converted(data, encoding="png", alpha="keep")
-    assert "alpha_kept" in kept.notes
-    alpha = np.asarray(pillow_image(kept.data).getchannel("A"))
+    with_alpha = converted(data, encoding="png", alpha="keep")
+    assert "alpha_kept" in with_alpha.notes
+    alpha = np.asarray(pillow_image(with_alpha.data).getchannel("A"))
     assert (alpha[:60, :60] == 0).all()
     assert (alpha[60:] == 255).all()
 
@@ -212,9 +212,9 @@ def test_truncated_files_that_were_kept_are_sound(
     cut = data[: int(len(data) * share)]
     with pytest.raises(CorruptImage):
         convert(cut)
-    kept = converted(cut, truncated="keep")
-    assert kept.notes == ("truncated_kept",)
-    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=kept.data, kind="jpg")
+    repaired = converted(cut, truncated="keep")
+    assert repaired.notes == ("truncated_kept",)
+    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=repaired.data, kind="jpg")
 
 
 @pytest.mark.parametrize("progressive", [False, True])

@@ -142,8 +142,8 @@ def test_the_image_iterator_reads_our_records(
         preprocess_threads=1,
     )
     batches = list(iterator)
-    actual = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
-    assert [row.tolist() for row in actual] == labels
+    labels_read = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
+    assert [row.tolist() for row in labels_read] == labels
     reds = [pixels[0].mean() for batch in batches for pixels in batch.data[0].asnumpy()]
     assert reds == pytest.approx([0, 90, 180] * 2, abs=6)
 

@@ -24,14 +24,14 @@ from tests.programs import find_program
 FILE_BYTES = 2**23
 
 
-def on_disk(folder: Path, **told: Any) -> Outcome:
-    """The settings of a disk trial that ends with its file, not with its time."""
+def on_disk(folder: Path, **settings: Any) -> Outcome:
+    """Run a disk trial that ends with its file, and not with its time."""
     params = {
         "target": "here",
         "file_bytes": FILE_BYTES,
         "seconds": 600.0,
         "parallelism": 2,
-        **told,
+        **settings,
     }
     context = Context(
         {"disk/here": Location(os.fspath(folder), "empty")}, SystemClock(), lambda done, unit: None

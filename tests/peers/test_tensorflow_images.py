@@ -65,8 +65,12 @@ def test_tensorflow_sees_what_pillow_sees(tf: Any, source: str, policy: str) -> 
     if converted_image.encoding == "PNG":
         assert np.array_equal(tf.io.decode_png(converted_image.data).numpy(), expected)
         return
-    seen = tf.io.decode_jpeg(converted_image.data, dct_method="INTEGER_ACCURATE").numpy()
-    assert seen.shape == (converted_image.height, converted_image.width, converted_image.channels)
+    decoded = tf.io.decode_jpeg(converted_image.data, dct_method="INTEGER_ACCURATE").numpy()
+    assert decoded.shape == (
+        converted_image.height,
+        converted_image.width,
+        converted_image.channels,
+    )
     # TensorFlow's decoder interpolates the chroma of 4:2:0 differently.
-    assert np.abs(seen.astype(int) - expected).mean() <= 3
-    assert tf.io.extract_jpeg_shape(converted_image.data).numpy().tolist() == list(seen.shape)
+    assert np.abs(decoded.astype(int) - expected).mean() <= 3
+    assert tf.io.extract_jpeg_shape(converted_image.data).numpy().tolist() == list(decoded.shape)

@@ -92,8 +92,10 @@ def test_every_field(tensorflow: ModuleType) -> None:
     """A custom mapping has each field in its type."""
     message: Any = tensorflow.train.Example()
     message.ParseFromString(payload(LAYOUTS["own"]))
-    actual = {key.removeprefix("é "): feature for key, feature in message.features.feature.items()}
-    assert actual.keys() == set(FIELDS)
+    features = {
+        key.removeprefix("é "): feature for key, feature in message.features.feature.items()
+    }
+    assert features.keys() == set(FIELDS)
     for field, value in {
         "number": SAMPLE.number,
         "width": 4,
@@ -101,7 +103,7 @@ def test_every_field(tensorflow: ModuleType) -> None:
         "channels": 1,
         "label": 4,
     }.items():
-        assert list(actual[field].int64_list.value) == [value], field
+        assert list(features[field].int64_list.value) == [value], field
     for field, data in {
         "source": SAMPLE.source,
         "synset": SAMPLE.synset,
@@ -109,5 +111,5 @@ def test_every_field(tensorflow: ModuleType) -> None:
         "format": b"PNG",
         "colorspace": b"Grayscale",
     }.items():
-        assert list(actual[field].bytes_list.value) == [data], field
-    assert list(actual["values"].float_list.value) == [3.0, np.float32(0.1), -7.5]
+        assert list(features[field].bytes_list.value) == [data], field
+    assert list(features["values"].float_list.value) == [3.0, np.float32(0.1), -7.5]

@@ -63,12 +63,12 @@ def message(tf: ModuleType, features: dict[str, Feature]) -> Any:
 
 def features_of(parsed: Any) -> dict[str, Feature]:
     """The features of TensorFlow's message, without features that have no list."""
-    actual: dict[str, Feature] = {}
+    features: dict[str, Feature] = {}
     for key, feature in parsed.features.feature.items():
         kind = feature.WhichOneof("kind")
         if kind:
-            actual[key] = KINDS[kind](list(getattr(feature, kind).value))
-    return actual
+            features[key] = KINDS[kind](list(getattr(feature, kind).value))
+    return features
 
 
 def test_tensorflow_reads_our_file(tensorflow: ModuleType, tmp_path: Path) -> None:

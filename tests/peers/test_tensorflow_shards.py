@@ -104,8 +104,8 @@ def test_labels_are_those_of_the_library(examples: list[dict[str, Any]], output:
     """TensorFlow's labels minus the offset of the manifest are the labels of the library."""
     dataset = dataprep.open(str(output))
     offset = dataset.manifest.formats["tfrecord"].label_offset
-    actual = [int(example["image/class/label"].numpy()) - offset for example in examples]
-    assert actual == dataset.labels.tolist()
+    labels = [int(example["image/class/label"].numpy()) - offset for example in examples]
+    assert labels == dataset.labels.tolist()
 
 
 def test_pixels(tf: Any, examples: list[dict[str, Any]]) -> None:

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 SEED = int(os.environ.get("DATAPREP_SEED", "20"))
 ROUND_S = 6.0
-"""About as long as a job takes here: kills fall into its start, its middle and its end."""
+"""About the time of a job, so that kills happen at its start, in its middle and at its end."""
 
 
 def without_receipt_etags(contents: Mapping[str, bytes]) -> dict[str, object]:
@@ -87,8 +87,8 @@ def test_a_job_to_s3(
     arguments = ["--output", output, "--endpoint-url", s3_server.url]
     killed(["shard", "--source", tree, *arguments, *JOB], 3, Random(SEED + 1), driver=False)
     store = S3Store(output, StoreOptions(endpoint_url=s3_server.url))
-    actual = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
-    assert without_receipt_etags(actual) == straight
+    contents = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
+    assert without_receipt_etags(contents) == straight
 
 
 def test_a_job_in_three_parts(tree: Path, tmp_path: Path, straight: Mapping[str, object]) -> None:
@@ -120,12 +120,12 @@ def test_a_driver_that_runs_job_after_job(tmp_path: Path, tree: Path) -> None:
 
     import dataprep
 
-    me, seen = psutil.Process(), []
+    me, usage_after_job = psutil.Process(), []
     for number in range(4):
         options = {"workers": 1, "processes": True, "dashboard": "127.0.0.1:0"}
         config = dataprep.ShardConfig.model_validate(
             {"source": tree, "output": tmp_path / str(number), "dask": options}
         )
         dataprep.shard(config)
-        seen.append((me.num_fds(), me.num_threads(), len(me.children(recursive=True))))
-    assert max(seen[2:]) <= seen[1], seen
+        usage_after_job.append((me.num_fds(), me.num_threads(), len(me.children(recursive=True))))
+    assert max(usage_after_job[2:]) <= usage_after_job[1], usage_after_job

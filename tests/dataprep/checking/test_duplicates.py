@@ -64,10 +64,10 @@ def test_within(content: Content) -> None:
 def test_between(content: Content, other: Content) -> None:
     """The pairs are those between the splits, without equal samples within one split."""
     duplicates = between("train", table(content), "test", table(other, "y"))
-    mine, theirs = digests(content), digests(other)
-    assert duplicates.pairs == sum(a == b for a, b in product(mine, theirs))
-    assert {group.sha256 for group in duplicates.groups} == set(mine) & set(theirs)
-    assert duplicates.samples == sum(digest in theirs for digest in mine)
+    own_digests, other_digests = digests(content), digests(other)
+    assert duplicates.pairs == sum(a == b for a, b in product(own_digests, other_digests))
+    assert {group.sha256 for group in duplicates.groups} == set(own_digests) & set(other_digests)
+    assert duplicates.samples == sum(digest in other_digests for digest in own_digests)
     for group in duplicates.groups:
         assert all(named.source.startswith("x") for named in group.samples)
         assert all(named.source.startswith("y") for named in group.others)

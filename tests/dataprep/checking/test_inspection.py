@@ -565,11 +565,16 @@ class TestPage:
         dataset = dataprep.open(output_folder)
         for label in dataset.label_space.labels:
             assert page_text.count(f'<th scope="row">{label.synset} {label.text}</th>') == 2
-        lost = dataset.samples.query("status == 'failed'").iloc[0]
+        failed_sample = dataset.samples.query("status == 'failed'").iloc[0]
         count = as_json(output_folder)["splits"][0]["quirks"]["smaller_than_target"]
         visible_text = html.unescape(re.sub(r"<[^>]+>", " ", page_text))
         assert re.search(rf"smaller than target +{count} ", visible_text)
-        for part in (lost["source"], lost["reason"], "Records of recordio, bytes", "1 failed"):
+        for part in (
+            failed_sample["source"],
+            failed_sample["reason"],
+            "Records of recordio, bytes",
+            "1 failed",
+        ):
             assert part in visible_text
 
     def test_one_file(self, output_folder: Path, tmp_path: Path) -> None:

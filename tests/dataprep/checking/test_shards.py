@@ -89,8 +89,8 @@ class TestRecords:
         first, second = (output.store.get(key) for key in keys)
         output.store.put(keys[0], second)
         output.store.put(keys[1], first)
-        actual = [position for position in placed(output.faults()) if position[1] == 0]
-        assert actual == [(keys[0], 0, 0), (keys[1], 0, 0)]
+        first_records = [position for position in placed(output.faults()) if position[1] == 0]
+        assert first_records == [(keys[0], 0, 0), (keys[1], 0, 0)]
 
     def test_exchanged_records(self, output: Output) -> None:
         """Two exchanged records are reported, although every checksum in them is correct."""
@@ -343,5 +343,5 @@ class TestForgedRecords:
             data = output.store.get(key.format(0))
             output.store.put(key.format(0), data[b : b + other] + data[:length] + data[b + other :])
         lines = [fault.what for fault in output.faults() if fault.record in (0, 1)]
-        assert any(what.startswith("number is ") for what in lines)
-        assert any(what.startswith("filename is ") for what in lines)
+        assert any(line.startswith("number is ") for line in lines)
+        assert any(line.startswith("filename is ") for line in lines)

@@ -319,15 +319,22 @@ class TestAccounts:
             samples["records"] = records
 
         lines = self.faults(output, 1, edit)
-        (what,) = [what for what in lines if what.startswith(f"{name} with number ")]
-        assert what.endswith(f" is {times} times in it, 1 times in the plan")
+        (line,) = [line for line in lines if line.startswith(f"{name} with number ")]
+        assert line.endswith(f" is {times} times in it, 1 times in the plan")
 
     def test_in_another_shard(self, output: Output) -> None:
         """A sample that is in the receipt of another shard is named in both."""
-        mine, theirs = (output.receipt(shard).rows[4].source for shard in (1, 2))
-        lines = self.faults(output, 1, lambda c: c["samples"]["source"].__setitem__(4, theirs))
-        for name, times in ((mine, "0 times in it, 1"), (theirs, "1 times in it, 0")):
-            assert any(name in what and f" is {times} times in the plan" in what for what in lines)
+        source_in_shard, source_in_other_shard = (
+            output.receipt(shard).rows[4].source for shard in (1, 2)
+        )
+        lines = self.faults(
+            output, 1, lambda c: c["samples"]["source"].__setitem__(4, source_in_other_shard)
+        )
+        for name, times in (
+            (source_in_shard, "0 times in it, 1"),
+            (source_in_other_shard, "1 times in it, 0"),
+        ):
+            assert any(name in line and f" is {times} times in the plan" in line for line in lines)
 
     def test_exchanged(self, output: Output) -> None:
         """Two exchanged samples of a receipt are named, although none is missing."""
@@ -339,7 +346,7 @@ class TestAccounts:
 
         lines = self.faults(output, 0, edit)
         for i in (2, 5):
-            assert sum(f"{names[i]} with number " in what for what in lines) == 2
+            assert sum(f"{names[i]} with number " in line for line in lines) == 2
 
     @pytest.mark.parametrize(
         ("name", "value", "message"),
@@ -354,7 +361,7 @@ class TestAccounts:
         rows = output.receipt(0).rows
         number = next(i for i, row in enumerate(rows) if row.label != 5)
         faults = self.faults(output, 0, lambda c: c["samples"][name].__setitem__(number, value))
-        assert any(rows[number].source in what and message in what for what in faults)
+        assert any(rows[number].source in fault and message in fault for fault in faults)
 
     @pytest.mark.parametrize(
         "edit",
@@ -367,7 +374,7 @@ class TestAccounts:
     def test_the_number_of_records(self, output: Output, edit: Edit) -> None:
         """A receipt whose number of records differs from its written samples is reported."""
         output.store.delete(MANIFEST)
-        assert any("samples written, " in what for what in self.faults(output, 0, edit))
+        assert any("samples written, " in fault for fault in self.faults(output, 0, edit))
 
     def test_many_faults(self, output: Output) -> None:
         """A receipt with many faults is reported with twenty of them."""
@@ -375,7 +382,7 @@ class TestAccounts:
         lines = self.faults(
             output, 0, lambda c: c["samples"].update(source=[f"x{i}" for i in range(count)])
         )
-        assert sum(" times in the plan" in what for what in lines) == 20
+        assert sum(" times in the plan" in line for line in lines) == 20
 
 
 class TestCommand:

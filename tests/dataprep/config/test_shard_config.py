@@ -207,7 +207,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
     Paths, workers, stores, limits and the way of reading a source are not content. The data that
     were read are covered by the plan, by labels.json and by the digest of the source.
     """
-    elsewhere = config.model_copy(
+    changed_config = config.model_copy(
         update={
             "source": "x",
             "output": "y",
@@ -226,7 +226,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "source_concurrency": 3,
         }
     )
-    assert elsewhere.content() == config.content()
+    assert changed_config.content() == config.content()
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
         "hung_samples",
@@ -496,11 +496,11 @@ class TestSetDotted:
         self, values: dict[str, Any], path: str, value: Any
     ) -> None:
         """The value replaces any old value, without change of other keys or of shared mappings."""
-        held = dict(values)
-        before = copy.deepcopy(held)
+        original = dict(values)
+        before = copy.deepcopy(original)
         set_dotted(values, path, value)
         assert at(values, path) == value
-        assert held == before
+        assert original == before
         first = path.partition(".")[0]
         values.pop(first)
         before.pop(first, None)

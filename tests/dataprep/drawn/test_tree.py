@@ -47,7 +47,7 @@ def contents(root: Path) -> dict[str, bytes | str]:
 
 def expecting(tree: SampleTree, expected: str) -> list[Path]:
     """The odd files that a job writes, fails or skips."""
-    return [tree.root / path for path, what in tree.defects.items() if what == expected]
+    return [tree.root / path for path, outcome in tree.defects.items() if outcome == expected]
 
 
 def test_one_seed_gives_one_tree(tmp_path: Path) -> None:
@@ -114,20 +114,20 @@ def test_a_used_destination_is_refused(tmp_path: Path) -> None:
 
 def test_quirks_open_as_described(tree: SampleTree) -> None:
     """Pillow opens each file that can be written, with the format, mode and size in its name."""
-    seen = set()
+    suffixes = set()
     for path in expecting(tree, "written"):
-        end = path.name.rpartition("_")[2]
+        suffix = path.name.rpartition("_")[2]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             with Image.open(path) as opened:
                 opened.load()
-        assert (opened.format, opened.mode) == OPENED.get(end, ("JPEG", "RGB")), path
-        assert opened.size == SIZES.get(end, (360, 270)), path
-        assert opened.getexif().get(0x0112) == (6 if end == "turned.JPEG" else None)
-        assert ("progressive" in opened.info) == (end == "progressive.JPEG")
-        assert ("icc_profile" in opened.info) == (end == "icc.JPEG")
-        seen.add(end)
-    assert seen >= OPENED.keys() | SIZES.keys()
+        assert (opened.format, opened.mode) == OPENED.get(suffix, ("JPEG", "RGB")), path
+        assert opened.size == SIZES.get(suffix, (360, 270)), path
+        assert opened.getexif().get(0x0112) == (6 if suffix == "turned.JPEG" else None)
+        assert ("progressive" in opened.info) == (suffix == "progressive.JPEG")
+        assert ("icc_profile" in opened.info) == (suffix == "icc.JPEG")
+        suffixes.add(suffix)
+    assert suffixes >= OPENED.keys() | SIZES.keys()
 
 
 def test_broken_files_cannot_be_opened(tree: SampleTree) -> None:

@@ -41,14 +41,14 @@ samples = st.builds(
 
 def example(**changes: Feature | None) -> bytes:
     """An Example of all features, some changed or left out. ``__`` stands for a slash."""
-    actual: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
+    features: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
     for name, feature in changes.items():
         key = "all/" + name.replace("__", "/")
         if feature is None:
-            del actual[key]
+            del features[key]
         else:
-            actual[key] = feature
-    return encode_example(actual)
+            features[key] = feature
+    return encode_example(features)
 
 
 def test_tfds_byte_for_byte() -> None:

@@ -74,8 +74,8 @@ def tar(*members: tuple[str, bytes], **header: Any) -> bytes:
 
 def decoded(data: bytes) -> list[Sample]:
     """All samples of a shard."""
-    actual = [FORM.decode(record.payload, RecordOptions()) for record in FORM.read(data, "shard")]
-    return [replace(sample, image=bytes(sample.image)) for sample in actual]
+    samples = [FORM.decode(record.payload, RecordOptions()) for record in FORM.read(data, "shard")]
+    return [replace(sample, image=bytes(sample.image)) for sample in samples]
 
 
 def test_the_bytes_are_golden() -> None:

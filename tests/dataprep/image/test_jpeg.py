@@ -181,10 +181,10 @@ def test_what_decodes_is_kept(share: float) -> None:
         convert(cut)
     converted_image = convert(cut, KEEP)
     assert converted_image.notes == ("truncated_kept",)
-    kept = pixels(converted_image.data)
-    rows = int(np.argmin((kept == pixels(BASELINE)).all(axis=(1, 2))))
+    decoded = pixels(converted_image.data)
+    rows = int(np.argmin((decoded == pixels(BASELINE)).all(axis=(1, 2))))
     assert 0.5 * share < rows / 160 < share + 0.15
-    assert (kept[rows + 16 :] == 128).all()
+    assert (decoded[rows + 16 :] == 128).all()
     complete = convert(BASELINE[:-2], KEEP)  # only an end marker is missing
     assert complete.notes == ("truncated_kept",)
     assert np.array_equal(pixels(complete.data), pixels(BASELINE))
@@ -238,15 +238,15 @@ def test_pixels_that_are_lost_behind_a_flaw(name: str, size: int | None) -> None
     """Pixels lost behind a flaw make the file corrupt, even with an end marker, resized or not."""
     _, data = FLAWED[name]
     scan = data.index(b"\xff\xda")
-    lost = data[: scan + (len(data) - scan) * 6 // 10]
+    truncated = data[: scan + (len(data) - scan) * 6 // 10]
     with pytest.raises(CorruptImage, match="truncated JPEG"):
-        convert(lost, ImagePolicy(size=size))
-    kept = convert(lost, ImagePolicy(size=size, truncated="keep"))
-    assert kept.action == "reencoded"
-    assert "truncated_kept" in kept.notes
+        convert(truncated, ImagePolicy(size=size))
+    repaired = convert(truncated, ImagePolicy(size=size, truncated="keep"))
+    assert repaired.action == "reencoded"
+    assert "truncated_kept" in repaired.notes
     if name != "progressive":
         with pytest.raises(CorruptImage, match="corrupt JPEG"):
-            convert(lost + b"\xff\xd9", ImagePolicy(size=size))
+            convert(truncated + b"\xff\xd9", ImagePolicy(size=size))
 
 
 @given(
@@ -257,14 +257,18 @@ def test_pixels_that_are_lost_behind_a_flaw(name: str, size: int | None) -> None
 def test_cut_anywhere(data: bytes, share: float, keep: bool) -> None:
     """A JPEG that is cut at any byte is kept, if the policy says so, or corrupt."""
     policy = ImagePolicy(truncated="keep" if keep else "fail")
-    actual: Converted | None = None
+    converted_image: Converted | None = None
     try:
-        actual = convert(data[: int(len(data) * share)], policy)
+        converted_image = convert(data[: int(len(data) * share)], policy)
     except CorruptImage:
         return
     assert keep
-    assert (actual.action, actual.width, actual.height) == ("reencoded", 200, 160)
-    assert "truncated_kept" in actual.notes
+    assert (converted_image.action, converted_image.width, converted_image.height) == (
+        "reencoded",
+        200,
+        160,
+    )
+    assert "truncated_kept" in converted_image.notes
 
 
 def test_a_profile_that_is_not_whole() -> None:
@@ -317,6 +321,6 @@ def test_unusual_samplings_that_end_early(share: float) -> None:
     data = UNUSUAL[: int(len(UNUSUAL) * share)]
     with pytest.raises(CorruptImage, match="truncated"):
         convert(data)
-    kept = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
-    assert kept.notes == ("subsampling_converted", "truncated_kept")
-    assert np.abs(pixels(kept.data)[:32].astype(int) - pixels(UNUSUAL)[:32]).max() < 9
+    repaired = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
+    assert repaired.notes == ("subsampling_converted", "truncated_kept")
+    assert np.abs(pixels(repaired.data)[:32].astype(int) - pixels(UNUSUAL)[:32]).max() < 9

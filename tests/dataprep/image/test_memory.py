@@ -33,10 +33,10 @@ except (ImageError, MemoryError) as error:
 """
 
 
-def encoded(container: str, width: int, height: int, **how: Any) -> bytes:
+def encoded(container: str, width: int, height: int, **options: Any) -> bytes:
     """An image of noise of this size."""
     noise = np.random.default_rng(1).integers(0, 256, (height, width, 3), np.uint8)
-    return saved(Image.fromarray(noise), container, **how)
+    return saved(Image.fromarray(noise), container, **options)
 
 
 def limited(folder: Path, data: bytes, small: bytes, spare: int) -> str:

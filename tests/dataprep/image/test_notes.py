@@ -66,12 +66,12 @@ def documented() -> dict[str, set[str]]:
     """The counts that the table in docs/images.md lists, by key."""
     text = (ROOT / "docs/images.md").read_text()
     block = text.partition("<!-- policies -->\n")[2].partition("\n\n")[0]
-    actual: dict[str, set[str]] = {}
+    counts_by_key: dict[str, set[str]] = {}
     for line in block.splitlines()[2:]:
         keys, counted = line.strip("|").split("|")
         for key in re.findall(r"`(\w+)`", keys):
-            actual[key] = set(re.findall(r"`(\w+)`", counted))
-    return actual
+            counts_by_key[key] = set(re.findall(r"`(\w+)`", counted))
+    return counts_by_key
 
 
 @pytest.mark.parametrize("note", sorted(EMITTED))

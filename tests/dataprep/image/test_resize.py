@@ -153,8 +153,8 @@ def test_threads_do_not_meet() -> None:
         return [scaled(PHOTO, *size, "bicubic") for size in sizes[number::4]]
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(work, range(4)))
-    for number, images in enumerate(found):
+        images_of_threads = list(pool.map(work, range(4)))
+    for number, images in enumerate(images_of_threads):
         for size, image in zip(sizes[number::4], images, strict=True):
             assert np.array_equal(image, scaled(PHOTO, *size, "bicubic"))
 

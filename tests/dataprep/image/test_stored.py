@@ -80,8 +80,8 @@ def test_pngs_that_need_a_change_are_encoded(data: bytes, keys: dict[str, Any]) 
 def test_pngs_that_strict_readers_do_not_take_are_encoded() -> None:
     """No stored file has an orientation, or a wrong checksum of its pixels."""
     data = enc.pillow(IMAGE, "PNG", exif=turned(6))
-    for how, size in (("ignore", (160, 120)), ("apply", (120, 160))):
-        converted_image = converted(data, encoding="png", orientation=how)
+    for orientation, size in (("ignore", (160, 120)), ("apply", (120, 160))):
+        converted_image = converted(data, encoding="png", orientation=orientation)
         assert (converted_image.action, pillow_image(converted_image.data).size) == (
             "reencoded",
             size,

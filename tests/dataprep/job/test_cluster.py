@@ -125,9 +125,9 @@ class TestProcesses:
         store.prepare()
         runner = Runner(workers=3, max_concurrent_uploads=2)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
-        seen = {path.name for path in tmp_path.glob("seen-*")}
-        assert "seen-1" in seen
-        assert "seen-3" not in seen
+        notes = {path.name for path in tmp_path.glob("seen-*")}
+        assert "seen-1" in notes
+        assert "seen-3" not in notes
 
     def test_a_sample_over_which_all_are_killed(self, images: Path, store: LocalStore) -> None:
         """A sample that kills every worker ends the job with the shard's name and a remedy.

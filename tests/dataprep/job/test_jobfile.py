@@ -152,7 +152,7 @@ OF_THE_FIRST_VERSION = {
     "validation": None,
     "label_offset": {},
 }
-"""What a job file held before there were layouts, boxes and more."""
+"""The config in a job file before there were layouts, boxes and other keys."""
 
 
 def test_a_job_of_the_first_version_is_the_same_job() -> None:

@@ -291,12 +291,12 @@ def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
     calls: list[str] = []
 
     def taken_over(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
-        actual = [*listed(store, prefix)]
+        entries = [*listed(store, prefix)]
         calls.append(prefix)
         if len(calls) == number:
             monkeypatch.setattr(MemoryStore, "list", listed)
             dataprep.shard(job(photos, output, other), overwrite=True, takeover=True)
-        return iter(actual)
+        return iter(entries)
 
     dataprep.shard(job(photos, alone, other))
     expected = comparable(objects(alone))

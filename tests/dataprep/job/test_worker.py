@@ -225,8 +225,10 @@ class TestStored:
 
     def test_the_receipt_is_last(self, files: dict[str, bytes]) -> None:
         """Shards are stored before their indexes and the receipt last, all within the slot."""
-        store, seen = NotedStore(), list[bool]()
-        make_shard(task(files, store), lambda p: seen.append(store.slot), store.upload_slot())
+        store, slots_at_reports = NotedStore(), list[bool]()
+        make_shard(
+            task(files, store), lambda p: slots_at_reports.append(store.slot), store.upload_slot()
+        )
         shards = ["tfrecord/train-00002-of-00007", "recordio/train-00002-of-00007.rec"]
         indexes = [
             "index/tfrecord/train-00002-of-00007.idx",
@@ -239,7 +241,7 @@ class TestStored:
             assert first.startswith(name)
         assert store.stored[-1] == RECEIPT
         assert store.slots == [True] * 6
-        assert {*seen} == {False}
+        assert {*slots_at_reports} == {False}
 
     @pytest.mark.parametrize("fails_at", ["tfrecord/", "recordio/", "index/recordio/", "receipts/"])
     def test_no_receipt_without_everything(self, files: dict[str, bytes], fails_at: str) -> None:
@@ -486,11 +488,11 @@ def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     real = shard_buffer._map_memory
 
-    def seen(size: int) -> mmap.mmap:
+    def noting_map_memory(size: int) -> mmap.mmap:
         sizes.append(size)
         return real(size)
 
-    monkeypatch.setattr(shard_buffer, "_map_memory", seen)
+    monkeypatch.setattr(shard_buffer, "_map_memory", noting_map_memory)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     beside = filled("recordio", store)
     first, buffers_made = filled("tfrecord", store), len(sizes)

@@ -161,10 +161,10 @@ def test_boxes_stay_within_the_image(
     displayed = size[::-1] if apply and orientation >= 5 else size
     geometry = plan_geometry(*displayed, policy)
     image = image_of(*size, orientation, orientation if apply else 1, geometry)
-    found, kinds = followed(AnnotatedImage(drawn), image, least=least)
+    stored_boxes, kinds = followed(AnnotatedImage(drawn), image, least=least)
     assert {kind.removeprefix("boxes_") for kind in kinds} <= KINDS
-    assert ("boxes_dropped" in kinds) == (len(found) < len(drawn))
-    for box in found:
+    assert ("boxes_dropped" in kinds) == (len(stored_boxes) < len(drawn))
+    for box in stored_boxes:
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
         assert box.label >= 0
@@ -174,15 +174,15 @@ def test_boxes_stay_within_the_image(
 @given(box=boxes, orientation=st.integers(1, 8))
 def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) -> None:
     """A box drawn on a turned image and stored unturned is the reverse of the other case."""
-    whole = Geometry(100, 100, 100, 100)
-    there, _ = followed(
-        AnnotatedImage((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
+    uncropped = Geometry(100, 100, 100, 100)
+    stored_boxes, _ = followed(
+        AnnotatedImage((box,)), image_of(100, 100, orientation, orientation, uncropped), "stored", 0
     )
-    assume(there)
-    not_turned = image_of(100, 100, orientation, 1, whole)
-    back, _ = followed(AnnotatedImage(there), not_turned, "displayed", 0)
-    (first,), _ = followed(AnnotatedImage((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
-    assert back[0][:4] == pytest.approx(first[:4], abs=1e-6)
+    assume(stored_boxes)
+    not_turned = image_of(100, 100, orientation, 1, uncropped)
+    boxes_turned_back, _ = followed(AnnotatedImage(stored_boxes), not_turned, "displayed", 0)
+    (first,), _ = followed(AnnotatedImage((box,)), image_of(100, 100, 1, 1, uncropped), "stored", 0)
+    assert boxes_turned_back[0][:4] == pytest.approx(first[:4], abs=1e-6)
 
 
 WHOLE = image_of(200, 100, 1, 1, Geometry(200, 100, 200, 100))
@@ -190,53 +190,55 @@ MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 """The 100 pixels in the middle of 200."""
 
 
-def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> AnnotatedImage:
+def image_of_one_box(
+    *values: float, label: int = 3, size: tuple[int, int] = (1, 1)
+) -> AnnotatedImage:
     """An annotated image of one box."""
     return AnnotatedImage((box_of(values, label),), *size)
 
 
 FOLLOWED: dict[str, tuple[AnnotatedImage, Converted, float, tuple[Box, ...], tuple[str, ...]]] = {
     "swapped sides": (
-        one(0.75, 0.5, 0.25, 0.0),
+        image_of_one_box(0.75, 0.5, 0.25, 0.0),
         WHOLE,
         0.1,
         (Box(0.25, 0.0, 0.75, 0.5, 3),),
         ("boxes_mended",),
     ),
     "partly outside": (
-        one(-3, 25, 150, 101, size=(200, 100)),
+        image_of_one_box(-3, 25, 150, 101, size=(200, 100)),
         WHOLE,
         0.1,
         (Box(0.0, 0.25, 0.75, 1.0, 3),),
         ("boxes_clipped",),
     ),
-    "outside": (one(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
-    "a line": (one(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
-    "above": (one(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "outside": (image_of_one_box(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "a line": (image_of_one_box(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "above": (image_of_one_box(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
     "moved by a crop": (
-        one(0.5, 0.25, 0.625, 0.5),
+        image_of_one_box(0.5, 0.25, 0.625, 0.5),
         MIDDLE,
         0.1,
         (Box(0.5, 0.25, 0.75, 0.5, 3),),
         (),
     ),
-    "missed by a crop": (one(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
+    "missed by a crop": (image_of_one_box(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
     "of a small copy of the image": (
-        one(25, 0, 50, 25, size=(100, 50)),
+        image_of_one_box(25, 0, 50, 25, size=(100, 50)),
         WHOLE,
         0.1,
         (Box(0.25, 0.0, 0.5, 0.5, 3),),
         ("boxes_rescaled",),
     ),
     "pixels without a size": (
-        one(50, 50, 100, 100, size=(0, 0)),
+        image_of_one_box(50, 50, 100, 100, size=(0, 0)),
         WHOLE,
         0.1,
         (Box(0.25, 0.5, 0.5, 1.0, 3),),
         (),
     ),
     "of an unknown class": (
-        one(0.0, 0.0, 0.5, 0.5, label=-1),
+        image_of_one_box(0.0, 0.0, 0.5, 0.5, label=-1),
         WHOLE,
         0.1,
         (Box(0.0, 0.0, 0.5, 0.5, 7),),
@@ -257,10 +259,10 @@ def test_boxes_follow_their_image(
     kinds: tuple[str, ...],
 ) -> None:
     """Sides are relative to the stored image, and changes of a box are counted."""
-    found, noted = followed(annotated, converted, least=least)
-    assert found == boxes
-    assert {*kinds} <= {*noted}
-    assert bool(kinds) == bool(noted)
+    stored_boxes, noted_kinds = followed(annotated, converted, least=least)
+    assert stored_boxes == boxes
+    assert {*kinds} <= {*noted_kinds}
+    assert bool(kinds) == bool(noted_kinds)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_boxes_follow_their_image(
 )
 def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
     """A quarter of this box is within the crop, and an option sets the required share."""
-    boxes, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
+    boxes, kinds = followed(image_of_one_box(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
     assert bool(boxes) == kept
     assert kinds == (() if kept else ("boxes_dropped",))
 
@@ -328,12 +330,12 @@ def test_a_path_alone_is_the_source(boxes: object) -> None:
 
 def test_the_place_is_no_content() -> None:
     """The path of annotations is no content, and the other options are."""
-    here, there = (
+    content, content_of_other_path = (
         ShardConfig.model_validate({**PLACES, "boxes": {"source": s}}).content() for s in "ab"
     )
-    assert here == there
+    assert content == content_of_other_path
     other = load(None, {**PLACES, "boxes.source": "a", "boxes.least_visible": 0.5}).content()
-    assert other != here
+    assert other != content
     assert ShardConfig.model_validate(PLACES).content()["boxes"] is None
 
 

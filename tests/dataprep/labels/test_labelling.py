@@ -92,7 +92,7 @@ class TestLoad:
         options = StoreOptions(endpoint_url=s3_server.url)
         packed = (folder / "devkit.tar.gz").read_bytes()
         open_store(f"s3://{bucket}/kit", options).put("dev.tar.gz", packed)
-        actual = [
+        labellings = [
             load(ground_truth=f"{folder}/devkit.tar.gz"),
             load(ground_truth=f"{folder}/kit/data/{GROUND_TRUTH}"),
             load(ground_truth=f"{folder}/kit"),
@@ -101,8 +101,8 @@ class TestLoad:
             load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/"),
             load_labelling(LabelOptions(ground_truth=f"s3://{bucket}/kit/dev.tar.gz"), options),
         ]
-        assert [entry.truth for entry in actual] == [VALIDATION] * 7
-        assert all(entry.texts["n02100735"] == "English setter" for entry in actual)
+        assert [entry.truth for entry in labellings] == [VALIDATION] * 7
+        assert all(entry.texts["n02100735"] == "English setter" for entry in labellings)
 
     def test_texts_of_meta(self, folder: Path) -> None:
         """meta.mat gives texts to the classes of a training set too."""
@@ -305,16 +305,16 @@ class TestLaterSplit:
             require_shared_classes(space, "axz", "validation")
 
     @pytest.mark.parametrize(
-        ("order", "said"),
+        ("order", "message"),
         [
             ("acb", "label 1 is 'b' in labels.json and 'c' in labels.classes"),
             ("ab", "label 2 is 'c' in labels.json and None in labels.classes"),
             ("abcd", "label 3 is None in labels.json and 'd' in labels.classes"),
         ],
     )
-    def test_another_order_is_refused(self, order: str, said: str) -> None:
+    def test_another_order_is_refused(self, order: str, message: str) -> None:
         """The first different label is named, and the same order is accepted."""
         space = LabelSpace.of("abc")
         Labelling(order=tuple("abc")).require_order(space, "validation")
-        with pytest.raises(OutputConflict, match=said):
+        with pytest.raises(OutputConflict, match=message):
             Labelling(order=tuple(order)).require_order(space, "validation")

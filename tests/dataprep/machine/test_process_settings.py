@@ -167,11 +167,11 @@ def test_a_job_converts_with_one_thread_for_each_image(
 ) -> None:
     """OpenCV's own pool is off in all threads of a job, and is restored afterwards."""
     draw_tree(tmp_path / "photos", images=24, classes=2)
-    seen: set[int] = set()
+    thread_counts: set[int] = set()
     convert = dataprep.convert
 
     def noting(*arguments: Any, **options: Any) -> Any:
-        seen.add(cv2.getNumThreads())
+        thread_counts.add(cv2.getNumThreads())
         return convert(*arguments, **options)
 
     monkeypatch.setattr(conversion, "convert", noting)
@@ -179,7 +179,7 @@ def test_a_job_converts_with_one_thread_for_each_image(
     cv2.setNumThreads(3)
     try:
         make(tmp_path / "photos", tmp_path / "out", image={"size": 64})
-        assert seen == {1}
+        assert thread_counts == {1}
         assert cv2.getNumThreads() == 3
     finally:
         cv2.setNumThreads(before)

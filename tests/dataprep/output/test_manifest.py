@@ -240,10 +240,10 @@ def test_columns_of_other_lengths_are_refused() -> None:
     """A receipt whose columns differ in length is refused, including the records' column."""
     content = json.loads(RECEIPT.to_json())
     for column in (content["samples"]["source"], content["samples"]["records"]["tfrecord"]):
-        kept = column.pop()
+        last_value = column.pop()
         with pytest.raises(CorruptRecord, match="not a receipt"):
             Receipt.from_json(json.dumps(content).encode(), "r")
-        column.append(kept)
+        column.append(last_value)
     assert Receipt.from_json(json.dumps(content).encode(), "r") == RECEIPT
 
 

@@ -125,10 +125,10 @@ def test_rows_may_come_in_parts(rows: list[Row], cut: int) -> None:
 def test_agreement_is_of_rows_not_of_bytes() -> None:
     """A file of another writer with the same rows agrees, even without checksums."""
     table = filled([WRITTEN, FAILED])
-    elsewhere = as_file(table.table(), compression="none")
+    uncompressed = as_file(table.table(), compression="none")
     older = as_file(table.table().drop_columns(["tfrecord_crc32c"]))
-    assert elsewhere != table.to_parquet()
-    assert not table.differences(elsewhere)
+    assert uncompressed != table.to_parquet()
+    assert not table.differences(uncompressed)
     assert not table.differences(older)
     assert filled([WRITTEN, FAILED._replace(source="c/x.jpg")]).differences(older)
     others = [b"", filled([WRITTEN]).to_parquet(), table.to_parquet()[:-9]]

@@ -45,9 +45,9 @@ def test_another_processor_is_refused() -> None:
     require_versions(versions_that_determine_bytes())
     planned = versions_that_determine_bytes(same_everywhere=False)
     require_versions(planned)
-    elsewhere = tuple((name, "abacus" if name == "processor" else v) for name, v in planned)
+    other_versions = tuple((name, "abacus" if name == "processor" else v) for name, v in planned)
     with pytest.raises(JobError, match=r"processor .* instead of abacus"):
-        require_versions(elsewhere)
+        require_versions(other_versions)
 
 
 def without_cykooz(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -123,15 +123,15 @@ class TestDecoding:
 
     def test_orientation_is_ignored(self) -> None:
         """The part is chosen by the stored width and height, without the orientation."""
-        seen = []
+        sizes = []
 
         def choose(width: int, height: int) -> Box:
-            seen.append((width, height))
+            sizes.append((width, height))
             return centre_crop(width, height)
 
         for format in ("JPEG", "PNG"):
             Augmentation(size=16).part(encoded(scene(90, 60), format, exif=turned(6)), choose)
-        assert seen == [(90, 60), (90, 60)]
+        assert sizes == [(90, 60), (90, 60)]
 
     def test_a_truncated_jpeg(self) -> None:
         """The pixels that a truncated JPEG has are used."""

@@ -69,8 +69,8 @@ def test_tf_data(tf: Any, changing_output: ChangingOutput) -> None:
     """Samples that are read later raise the error, and earlier ones are of the first data set."""
     memory = in_memory(changing_output.before)
     made_of = dataprep.to_tf(dataprep.open(memory.uri), batch_size=4, decode=False)
-    actual = [image for images, _ in made_of for image in images.numpy()]
-    assert sorted(actual) == sorted(changing_output.images)
+    read_images = [image for images, _ in made_of for image in images.numpy()]
+    assert sorted(read_images) == sorted(changing_output.images)
     for step in changing_output.steps:
         step.apply(memory)
     with pytest.raises(tf.errors.OpError, match="the data set changed"):

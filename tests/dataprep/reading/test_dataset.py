@@ -333,9 +333,9 @@ class TestShards:
         """``iterate`` and a shard's own iterator read each shard in one request."""
         dataset, store = watched
         first, *_, last = dataset.shards()
-        actual = [sample.image for sample in dataset.iterate([last, first])]
-        assert actual == [dataset[i].image for i in (*last.samples, *first.samples)]
-        assert [sample.image for sample in last] == actual[: len(last)]
+        read_images = [sample.image for sample in dataset.iterate([last, first])]
+        assert read_images == [dataset[i].image for i in (*last.samples, *first.samples)]
+        assert [sample.image for sample in last] == read_images[: len(last)]
         assert store.asked == [last.key, first.key, last.key]
         assert list(dataset.iterate([])) == []
 

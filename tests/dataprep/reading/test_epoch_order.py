@@ -125,7 +125,7 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
     """Ranks of a host read its share, in equal steps if requested, and can be resumed."""
     world = local * len(samples)
     global_batch = world + more
-    steps, seen = set(), 0
+    steps, samples_read = set(), 0
     of_hosts: list[set[int]] = [set() for _ in samples]
     for rank in range(world):
         host = rank // local
@@ -135,19 +135,19 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
         sequence = sequence_by_record(order, samples[host], 0)
         part = samples_of_rank(order, sequence, 0).tolist()
         assert set(part) <= set(range(samples[host]))
-        seen += len(part)
+        samples_read += len(part)
         of_hosts[host] |= set(part)
         if even != "keep":
             assert requested_order.rank_batch
             assert len(part) % requested_order.rank_batch == 0
             steps.add(len(part) // requested_order.rank_batch)
-        later = samples_of_rank(
+        resumed_part = samples_of_rank(
             order_in_share(replace(requested_order, start=global_batch), host, samples), sequence, 0
         ).tolist()
         if even != "keep" or samples[host] >= order.step_samples:
-            assert part[requested_order.rank_batch :] == later or even == "pad"
+            assert part[requested_order.rank_batch :] == resumed_part or even == "pad"
     assert len(steps) == (even != "keep")
-    assert even != "keep" or seen == sum(samples)
+    assert even != "keep" or samples_read == sum(samples)
     assert even == "drop" or [*map(len, of_hosts)] == samples
 
 

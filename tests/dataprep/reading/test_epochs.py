@@ -211,7 +211,7 @@ HISTORY: list[tuple[Any, ...]] = [
     (Training.read, 1),
     (Training.read, 10),
 ]
-"""Two ranks, then three; a resume, whole epochs after it, two iterators, an epoch that is set."""
+"""Two ranks, then three: a resume, whole epochs, two iterators, and an epoch that is set."""
 
 SHORT_HISTORY: list[tuple[Any, ...]] = [
     (Training.resume, 1),
@@ -771,14 +771,14 @@ class TestRankOfTheEnvironment:
     ) -> None:
         """A reader that only this package can divide takes the rank of torch.distributed."""
         caplog.set_level(logging.INFO, "dataprep")
-        actual = list(map(str, dataprep.to_torch(dataset, **options)))
+        numbers_read = list(map(str, dataprep.to_torch(dataset, **options)))
         (line,) = [record.getMessage() for record in caplog.records]
         assert line.startswith("to_torch reads as rank 1 of 3, from torch.distributed")
         stated = dataprep.to_torch(dataset, rank=1, world_size=3, **options)
-        assert actual == list(map(str, stated))
+        assert numbers_read == list(map(str, stated))
         batches = dataprep.to_torch(dataset, rank=0, world_size=1, **options)
         assert batches.state_dict()["samples"] == 0
-        assert sum(1 for _ in batches) > 2 * len(actual)
+        assert sum(1 for _ in batches) > 2 * len(numbers_read)
         assert len(caplog.records) == 1
 
     @pytest.mark.usefixtures("second_of_three")

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 BATCH = 32
 PATIENCE_S = 30.0
 NOTHING_COMES_S = 0.3
-"""How long a test waits for a request that must not come."""
+"""How long a test waits for a request that must not come, in seconds."""
 
 
 class WatchedStore(MemoryStore):

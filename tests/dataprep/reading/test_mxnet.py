@@ -61,14 +61,14 @@ def stored_bytes(folder: Path) -> int:
 def test_epochs(dataset: Dataset) -> None:
     """Each epoch has each sample once, in another order. Only the last batch is smaller."""
     batches = dataprep.to_mxnet(dataset, batch_size=50, augmentation=SMALL)
-    seen = []
+    labels_of_epochs = []
     for _ in range(3):
         epoch = [(batch.data[0].shape[0], batch.pad, labels([batch])) for batch in batches]
         assert [(size, pad) for size, pad, _ in epoch] == [(50, 0), (50, 0), (20, 0)]
-        seen.append([label for _, _, actual in epoch for label in actual])
-        assert sorted(seen[-1]) == sorted(dataset.labels.tolist())
+        labels_of_epochs.append([label for _, _, batch_labels in epoch for label in batch_labels])
+        assert sorted(labels_of_epochs[-1]) == sorted(dataset.labels.tolist())
         batches.reset()
-    assert seen[0] != seen[1] != seen[2]
+    assert labels_of_epochs[0] != labels_of_epochs[1] != labels_of_epochs[2]
 
 
 def test_each_iteration_is_the_next_epoch(dataset: Dataset) -> None:

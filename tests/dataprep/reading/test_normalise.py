@@ -195,12 +195,12 @@ def test_memory_is_used_again_when_nothing_refers_to_a_result(channels_last: boo
 def test_results_that_are_held_stay_as_they_are(channels_last: bool) -> None:
     """Each held result keeps its values, for any number of results and after others are dropped."""
     images = torch.randint(0, 256, (12, 2, 3, 23, 29), dtype=torch.uint8)
-    held: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for number, pixels in enumerate([*images, *images]):
-        held[number] = dataprep.normalise(pixels, channels_last=channels_last)
-        held.pop(number - 1 if number % 3 == 0 else number - 7, None)
-    assert len(held) >= 5
-    for number, result in held.items():
+        results[number] = dataprep.normalise(pixels, channels_last=channels_last)
+        results.pop(number - 1 if number % 3 == 0 else number - 7, None)
+    assert len(results) >= 5
+    for number, result in results.items():
         torch.testing.assert_close(
             result.double(), exact(images[number % len(images)]), rtol=1e-6, atol=1e-6
         )

@@ -49,7 +49,7 @@ def test_another_number_of_ranks_goes_on(
     """Three steps of two processes and the rest on three read each sample once."""
     request.getfixturevalue({"tensorflow": "tf", "mxnet": "mx"}[framework])
     context = multiprocessing.get_context("spawn")
-    actual: list[int] = []
+    labels_read: list[int] = []
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         for world_size, steps, start in ((2, 3, 0), (3, None, 3 * GLOBAL_BATCH)):
             ranks = [
@@ -65,5 +65,5 @@ def test_another_number_of_ranks_goes_on(
                 )
                 for rank in range(world_size)
             ]
-            actual += [label for rank in ranks for label in rank.result(timeout=120)]
-    assert sorted(actual) == sorted(dataprep.open(output).labels.tolist())
+            labels_read += [label for rank in ranks for label in rank.result(timeout=120)]
+    assert sorted(labels_read) == sorted(dataprep.open(output).labels.tolist())

@@ -267,11 +267,11 @@ def test_heavy_items_come_fewer_at_a_time() -> None:
             yield item
 
     results = in_order(lambda item: item, items(), 4, weight=lambda item: item, budget=9)
-    held = []
-    actual = []
+    items_in_flight = []
+    returned = []
     for result in results:
-        actual.append(result)
-        held.append(taken_items[len(actual) : -1])
-    assert actual == [3, 3, 3, 3, 9, 20, 1, 1]
-    assert all(sum(part) <= 9 or len(part) == 1 for part in held)
-    assert max(len(part) for part in held) == 2
+        returned.append(result)
+        items_in_flight.append(taken_items[len(returned) : -1])
+    assert returned == [3, 3, 3, 3, 9, 20, 1, 1]
+    assert all(sum(part) <= 9 or len(part) == 1 for part in items_in_flight)
+    assert max(len(part) for part in items_in_flight) == 2

@@ -42,11 +42,11 @@ def test_threads_count_together() -> None:
     counter = ReadCounter()
 
     def read(thread: int) -> list[int]:
-        seen = []
+        totals = []
         for _ in range(200):
             counter.add(1, 10)
-            seen.append(counter.totals().samples)
-        return seen
+            totals.append(counter.totals().samples)
+        return totals
 
     with ThreadPoolExecutor(8) as threads:
         for seen in threads.map(read, range(8)):

@@ -199,8 +199,8 @@ def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_MAX_OPEN_FILES", 2)
     records = Records(dataset)
     with ThreadPoolExecutor(8) as pool:
-        actual = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
-    assert actual == images_of(dataset) * 3
+        read_images = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
+    assert read_images == images_of(dataset) * 3
     assert 2 <= open_shards() < len(dataset.shards())
     del records
     gc.collect()

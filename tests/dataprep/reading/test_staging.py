@@ -42,8 +42,8 @@ def test_a_division_gives_each_shard_to_one_host(sizes: list[int], hosts: int) -
     """Shares of hosts differ by the largest shard at most."""
     shares = assigned_shards(sizes, hosts)
     assert sorted(number for share in shares for number in share) == list(range(len(sizes)))
-    held = [sum(sizes[number] for number in share) for share in shares]
-    assert max(held) - min(held) <= max(sizes)
+    share_bytes = [sum(sizes[number] for number in share) for share in shares]
+    assert max(share_bytes) - min(share_bytes) <= max(sizes)
 
 
 @pytest.fixture
@@ -345,7 +345,7 @@ def test_status_of_what_is_done(queue: Any, tmp_path: Path) -> None:
     """If both jobs have succeeded, the exit code is 0."""
     path = config_file(tmp_path, source="s3://b/in", output="s3://b/out")
     for job in submitted(path):
-        status = aws_batch.wait(job, lambda seen: None)
+        status = aws_batch.wait(job, lambda status_line: None)
         assert (status.state, status.exit_code, status.failed) == ("SUCCEEDED", 0, ())
 
 

@@ -136,12 +136,12 @@ def test_ranks(output: Path, even: Any) -> None:
             batches = dataprep.to_tf(dataset, batch_size=7, decode=False, epoch=2, **options)
             order = Order(global_batch=21, epoch=2, **options)
             expected = [images[number] for number in every.samples_of_rank(order, 2)]
-            actual = [
+            samples_read = [
                 (image, int(label))
                 for batch in batches.as_numpy_iterator()
                 for image, label in zip(*batch, strict=True)
             ]
-            assert actual == expected
+            assert samples_read == expected
             assert len(samples(batches.unbatch())) == len(every.samples_of_rank(order, 3))
 
 

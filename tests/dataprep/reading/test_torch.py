@@ -146,8 +146,8 @@ class TestIterableStyle:
     def test_workers_share_the_shards(self, dataset: Dataset, workers: int, buffer: int) -> None:
         """Workers together give every sample once, each of them the announced number."""
         images = dataprep.to_torch(dataset, iterable=True, seed=2, shuffle_buffer=buffer)
-        found = Counter(map(tuple, loader(images, None, workers)))
-        assert found == Counter(stored_samples(dataset))
+        sample_counts = Counter(map(tuple, loader(images, None, workers)))
+        assert sample_counts == Counter(stored_samples(dataset))
         sizes = list(loader(images, 7, workers, collate_fn=len))
         counts = [images.samples_in_epoch(w, workers or 1) for w in range(workers or 1)]
         assert Counter(sizes)[7] == sum(count // 7 for count in counts)
@@ -262,9 +262,9 @@ class TestBatches:
             return {"size": len(image), "drawn": rng.random(3)}
 
         options: dict[str, Any] = {"iterable": iterable, "shuffle": False, "batch_size": 7}
-        found, labels = next(iter(dataprep.to_torch(dataset, transform=both, **options)))
-        assert found["size"].tolist() == [len(dataset[i].image) for i in range(7)]
-        assert found["drawn"].shape == (7, 3)
+        batch, labels = next(iter(dataprep.to_torch(dataset, transform=both, **options)))
+        assert batch["size"].tolist() == [len(dataset[i].image) for i in range(7)]
+        assert batch["drawn"].shape == (7, 3)
         assert labels.tolist() == dataset.labels[:7].tolist()
         images, _ = next(iter(dataprep.to_torch(dataset, **options)))
         assert images == [bytes(dataset[i].image) for i in range(7)]
@@ -315,14 +315,14 @@ class TestBatches:
         batches = dataprep.to_torch(
             dataset, iterable=iterable, transform=SMALL, batch_size=10, prefetch=1
         )
-        kept, copies, places = [], [], set()
+        views, copies_of_views, addresses = [], [], set()
         for images, _ in batches:
-            kept.append(view(images))
-            copies.append(view(images.clone()))
-            places.add(images.data_ptr())
-        assert len(places) == 12
-        assert all(np.array_equal(*pair) for pair in zip(kept, copies, strict=True))
-        del images, kept
+            views.append(view(images))
+            copies_of_views.append(view(images.clone()))
+            addresses.add(images.data_ptr())
+        assert len(addresses) == 12
+        assert all(np.array_equal(*pair) for pair in zip(views, copies_of_views, strict=True))
+        del images, views
         gc.collect()
         assert len({images.data_ptr() for images, _ in batches}) < 12
 
@@ -343,7 +343,7 @@ class TestBatches:
         options: dict[str, Any] = {"iterable": iterable, "even": even, "epoch": 2, "seed": 3}
         numbers = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
 
-        def made(rank: int, world_size: int, **more: Any) -> Any:
+        def batches_of_rank(rank: int, world_size: int, **more: Any) -> Any:
             size = dataprep.per_rank_batch(25, rank, world_size)
             spread: dict[str, Any] = {"rank": rank, "world_size": world_size, "global_batch": 25}
             return dataprep.to_torch(dataset, batch_size=size, **spread, **options, **more)
@@ -353,7 +353,7 @@ class TestBatches:
 
         before = []
         for rank in range(3):
-            batches = made(rank, 3)
+            batches = batches_of_rank(rank, 3)
             state = batches.state_dict()
             assert (state["epoch"], state["seed"], state["samples"]) == (2, 3, 0)
             before += read(islice(batches, 2))
@@ -361,13 +361,15 @@ class TestBatches:
         assert (state["epoch"], state["seed"], state["samples"]) == (2, 3, 50)
         after = []
         for rank in range(world_size):
-            resumed = made(rank, world_size)
+            resumed = batches_of_rank(rank, world_size)
             resumed.load_state_dict(state)
             content = read(resumed)
-            assert content == read(made(rank, world_size, start=50))
+            assert content == read(batches_of_rank(rank, world_size, start=50))
             after += content
             resumed.set_epoch(3)
-            assert len(read(resumed)) == sum(len(part) for _, part in made(rank, world_size))
+            assert len(read(resumed)) == sum(
+                len(part) for _, part in batches_of_rank(rank, world_size)
+            )
         counts = Counter(before + after)
         assert max(counts.values()) == (2 if even == "pad" else 1)
         assert len(counts) == (100 if even == "drop" else 120)

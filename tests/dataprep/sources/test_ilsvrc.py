@@ -399,10 +399,12 @@ class TestCache:
         data = nested(TREE)
         path = put(tmp_path, zipped(data) if packed else data)
         digest = listed(path)[0].digest()
-        kept = [file for file in (tmp_path / "cache" / "dataprep").iterdir() if file.stat().st_size]
-        assert len(kept) == 1 + packed
-        for damage in (b"", b"PAR1 nonsense", kept[0].read_bytes()[:-9]):
-            for file in kept:
+        index_files = [
+            file for file in (tmp_path / "cache" / "dataprep").iterdir() if file.stat().st_size
+        ]
+        assert len(index_files) == 1 + packed
+        for damage in (b"", b"PAR1 nonsense", index_files[0].read_bytes()[:-9]):
+            for file in index_files:
                 file.write_bytes(damage)
             source = ILSVRC(path)
             listing = source.list()

@@ -80,8 +80,8 @@ class TestSynsetsInNames:
     def test_decide_over_folders_that_mix_them(self, tmp_path: Path) -> None:
         """Folders of one archive do not become classes if they mix synsets."""
         path = tmp_path / "whole.tar"
-        held = images(f"a/{CAT}_1.jpg", f"a/{DOG}_1.jpg", f"b/{CAT}_2.jpg")
-        path.write_bytes(tar_of(held))
+        members = images(f"a/{CAT}_1.jpg", f"a/{DOG}_1.jpg", f"b/{CAT}_2.jpg")
+        path.write_bytes(tar_of(members))
         classes_found = classes(ILSVRC(str(path)).list())
         assert classes_found == {f"{CAT}_1.jpg": CAT, f"{DOG}_1.jpg": DOG, f"{CAT}_2.jpg": CAT}
 
@@ -104,7 +104,7 @@ class TestSynsetsInNames:
         self, tmp_path: Path, archives: Mapping[str, list[str]], message: str
     ) -> None:
         """Names that follow no rule for all images are refused, with the settings to choose."""
-        packed = {name: tar_of(images(*held)) for name, held in archives.items()}
+        packed = {name: tar_of(images(*names)) for name, names in archives.items()}
         with pytest.raises(SourceError, match=message) as refusal:
             listed(tmp_path, packed)
         assert "ilsvrc.classes=archives" in str(refusal.value)
@@ -237,8 +237,8 @@ class TestSplits:
         archives = {}
         for split in ("train", "test"):
             names = (f"{inner}cat/{split}1.jpg", f"{inner}dog/{split}2.jpg")
-            held = images(*[name.replace("SPLIT", split) for name in names])
-            archives[f"{split}.tar"] = tar_of(held)
+            members = images(*[name.replace("SPLIT", split) for name in names])
+            archives[f"{split}.tar"] = tar_of(members)
         with pytest.raises(SourceError, match="look like splits") as refusal:
             listed(tmp_path, archives)
         for split in ("train", "test"):
@@ -256,8 +256,8 @@ class TestSplits:
 
     def test_in_the_archive_of_each_class_are_refused(self, tmp_path: Path) -> None:
         """The commands leave out the other split, so that archives stay classes."""
-        held = images("train/1.jpg", "test/2.jpg")
-        archives = {f"{name}.tar": tar_of(held) for name in ("cat", "dog")}
+        members = images("train/1.jpg", "test/2.jpg")
+        archives = {f"{name}.tar": tar_of(members) for name in ("cat", "dog")}
         with pytest.raises(SourceError, match=r"--exclude '\*/test' --split train"):
             listed(tmp_path, archives)
 
@@ -295,7 +295,7 @@ class TestSplits:
     @pytest.mark.parametrize("name", ["images", "jpg", "val"])
     def test_and_kinds_of_files_give_no_class(self, tmp_path: Path, name: str) -> None:
         """Images in one folder with such a name have no class, at any depth."""
-        for number, held in enumerate((f"{name}/1.jpg", f"flowers/{name}/1.jpg")):
+        for number, member in enumerate((f"{name}/1.jpg", f"flowers/{name}/1.jpg")):
             path = tmp_path / f"{number}.tar"
-            path.write_bytes(tar_of(images(held)))
+            path.write_bytes(tar_of(images(member)))
             assert {*ILSVRC(str(path)).list().classes} == {""}

@@ -501,9 +501,9 @@ def test_folders_that_look_like_splits_are_refused_with_the_way_out(
     assert caught.value.exit_code == 2
     commands = [line.split() for line in str(caught.value).splitlines() if line.startswith("  ")]
     *one_each, command_of_all = [shlex.split(" ".join(command)) for command in commands]
-    actual = {command[3]: command[command.index("--split") + 1] for command in one_each}
-    assert actual == {f"{root}/{folder}": split for folder, split in splits.items()}
-    for folder in actual:
+    split_of_source = {command[3]: command[command.index("--split") + 1] for command in one_each}
+    assert split_of_source == {f"{root}/{folder}": split for folder, split in splits.items()}
+    for folder in split_of_source:
         assert len(ImageFolder(folder).list()) > 0
     assert command_of_all[2:6] == ["--source", str(root), "--set", "labels.split_folders=classes"]
     source = ImageFolder(str(root))

@@ -487,10 +487,12 @@ class TestCommand:
         """No row group is in two splits, and the share is close to the requested one."""
         done = shard(folder, "--validation", "20%", code=0)
         assert "validation has 2 row groups with 20.0% of the samples" in done.out
-        held = [*library.open(str(folder / "out"), split="validation").samples["label"]]
-        kept = [*library.open(str(folder / "out"), split="train").samples["label"]]
-        assert len(held) == 8
-        assert not {*held} & {*kept}
+        validation_labels = [
+            *library.open(str(folder / "out"), split="validation").samples["label"]
+        ]
+        train_labels = [*library.open(str(folder / "out"), split="train").samples["label"]]
+        assert len(validation_labels) == 8
+        assert not {*validation_labels} & {*train_labels}
 
     def test_a_large_row_group_for_a_small_validation_split(self, folder: Path) -> None:
         """The summary says how large the split became."""

@@ -345,8 +345,8 @@ def test_the_order_of_records_is_kept_beside_that_of_names(tmp_path: Path) -> No
     """An unshuffled job writes records in their order."""
     listing = listed(tmp_path, *(customary(number) for number in (3, 1, 2)))
     assert listing.order is not None
-    actual = [listing.classes[row] for row in listing.order]
-    assert actual == ["n00000003", "n00000001", "n00000002"]
+    classes = [listing.classes[row] for row in listing.order]
+    assert classes == ["n00000003", "n00000001", "n00000002"]
 
 
 def test_the_same_images_twice_need_a_choice(tmp_path: Path) -> None:
@@ -510,15 +510,15 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
     drawn: list[ScannedRecord], given_names: LabelSpace | None
 ) -> None:
     """Each record has a class or a reason, whatever its content is."""
-    actual = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
-    problems = {row: record.problem for row, record in enumerate(actual) if record.problem}
-    numbers, values = class_numbers([record.labels for record in actual], problems)
+    records = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
+    problems = {row: record.problem for row, record in enumerate(records) if record.problem}
+    numbers, values = class_numbers([record.labels for record in records], problems)
     if given_names:
-        classes = classes_from_numbers(numbers, len(actual), given_names, problems, "records")
+        classes = classes_from_numbers(numbers, len(records), given_names, problems, "records")
     else:
-        synsets, texts = [entry.synset for entry in actual], [entry.text for entry in actual]
+        synsets, texts = [entry.synset for entry in records], [entry.text for entry in records]
         classes = classes_of_records(synsets, texts, numbers, problems)
-    assert len(classes.names) == len(actual)
+    assert len(classes.names) == len(records)
     for row, name in enumerate(classes.names):
         if row in problems:
             continue
@@ -527,9 +527,9 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
             assert numbers.get(row, -1) == -1
         else:
             assert name in classes.space.index
-    assert values is None or len(values) == len(actual)
-    names = sample_names(actual, classes.names)
-    assert len(set(names)) == len(names) == len(actual)
+    assert values is None or len(values) == len(records)
+    names = sample_names(records, classes.names)
+    assert len(set(names)) == len(names) == len(records)
 
 
 def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def indexed(data: bytes, tar: str = "") -> Indexed:
 
 
 READ = {"plain": lambda data: data, "gzipped": zipped}
-"""Read anywhere, or once from the beginning."""
+"""An archive is read at any offset, or once from its beginning."""
 
 
 @pytest.fixture(params=READ)

@@ -33,9 +33,9 @@ def reachable() -> Iterator[Path]:
 
 def entries(store: LocalStore) -> dict[str, str | None]:
     """The problem of each listed key, or None if it can be read."""
-    actual = [(info.key, info.problem) for info in store.list()]
-    assert len(actual) == len(dict(actual))
-    return dict(actual)
+    entries = [(info.key, info.problem) for info in store.list()]
+    assert len(entries) == len(dict(entries))
+    return dict(entries)
 
 
 def files_below(folder: Path) -> set[str]:
@@ -454,16 +454,16 @@ def pages() -> Iterator[memoryview]:
 @pytest.fixture
 def modes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
     """Each attempted write: whether it bypasses the cache, and its size in bytes."""
-    actual = []
+    writes = []
     write = os.write
 
-    def seen(descriptor: int, data: memoryview) -> int:
+    def noting_write(descriptor: int, data: memoryview) -> int:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        actual.append((bool(flags & os.O_DIRECT), len(data)))
+        writes.append((bool(flags & os.O_DIRECT), len(data)))
         return write(descriptor, data)
 
-    monkeypatch.setattr(os, "write", seen)
-    return actual
+    monkeypatch.setattr(os, "write", noting_write)
+    return writes
 
 
 def written(store: LocalStore, data: memoryview | bytes) -> bytes:

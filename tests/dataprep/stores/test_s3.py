@@ -76,13 +76,13 @@ def test_a_put_hashes_the_object_once_and_copies_it_never(
     boto: Any = BaseClient
     call = boto._make_api_call
 
-    def kept(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
+    def noting_body(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
         if operation == "PutObject":
             bodies.append(arguments["Body"].read(len(DATA)).obj)
             arguments["Body"].seek(0)
         return call(client, operation, arguments)
 
-    monkeypatch.setattr(BaseClient, "_make_api_call", kept)
+    monkeypatch.setattr(BaseClient, "_make_api_call", noting_body)
     open_s3().put("key", memoryview(DATA))
     assert hashed == {"md5": len(DATA), "sha256": 0}
     assert bodies == [DATA]
