@@ -60,7 +60,7 @@ class Audited:
 
 def audited(report: Mapping[str, object]) -> Audited:
     """Read pip-audit's JSON (its format ``json``)."""
-    checked, unknown, actual = 0, [], []
+    checked, unknown, advisories = 0, [], []
     dependencies = report["dependencies"]
     assert isinstance(dependencies, list)
     for package in dependencies:
@@ -69,12 +69,12 @@ def audited(report: Mapping[str, object]) -> Audited:
             continue
         checked += 1
         named = f"{package['name']} {package['version']}"
-        actual += [
-            Advice(named, advisory["id"], tuple(advisory["fix_versions"]))
-            for advisory in package["vulns"]
-            if ACCEPTED.keys().isdisjoint((advisory["id"], *advisory["aliases"]))
-        ]
-    return Audited(checked, unknown, actual)
+        for advisory in package["vulns"]:
+            identifiers = {advisory["id"], *advisory["aliases"]}
+            if ACCEPTED.keys().isdisjoint(identifiers):
+                fixed_in = tuple(advisory["fix_versions"])
+                advisories.append(Advice(named, advisory["id"], fixed_in))
+    return Audited(checked, unknown, advisories)
 
 
 def ask_pip_audit(files: Iterable[Path]) -> Audited:

@@ -194,12 +194,13 @@ class Running:
             text=True,
             check=True,
         )
-        lines = [line.split(None, 4) for line in listed.stdout.splitlines()]
-        return [
-            (int(pid), int(parent), args)
-            for pid, parent, group, state, args in lines
-            if int(group) == self.pid and not state.startswith("Z")
-        ]
+        processes = []
+        for line in listed.stdout.splitlines():
+            pid, parent, group, state, args = line.split(None, 4)
+            is_zombie = state.startswith("Z")
+            if int(group) == self.pid and not is_zombie:
+                processes.append((int(pid), int(parent), args))
+        return processes
 
     def finish(self, code: int | None = None) -> Finished:
         """Wait for the end. Compare the exit code, if one is given."""

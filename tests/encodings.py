@@ -6,6 +6,7 @@ import base64
 import io
 import struct
 import zlib
+from collections.abc import Iterable
 
 import cv2
 import numpy as np
@@ -157,17 +158,17 @@ def bomb_jpeg(image: Pixels, side: int) -> bytes:
 
 def bomb_png(side: int) -> bytes:
     """Write a PNG of a few bytes whose header claims ``side`` x ``side`` pixels."""
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in (
-            (b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)),
-            (b"IDAT", zlib.compress(bytes(1000))),
-            (b"IEND", b""),
-        )
-    )
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return png_of_chunks([(b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")])
+
+
+def png_of_chunks(chunks: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Write a PNG of chunks, each of which is a name and its content."""
+    data = b"\x89PNG\r\n\x1a\n"
+    for name, content in chunks:
+        checksum = struct.pack(">I", zlib.crc32(name + content))
+        data += struct.pack(">I", len(content)) + name + content + checksum
+    return data
 
 
 def _save(picture: Image.Image, kind: str, **options: object) -> bytes:

@@ -15,16 +15,9 @@ BY_DATE = frozenset({"dask", "distributed", "pillow", "torch", "nvidia-ml-py"})
 """Packages whose first number does not mark incompatible versions, such as a year."""
 TOOLS = frozenset({"check", "docs", "test", "demo"})
 EXTRAS = PROJECT["optional-dependencies"]
-NEEDED = [
-    *PROJECT["dependencies"],
-    *(
-        line
-        for extra, lines in EXTRAS.items()
-        if extra not in TOOLS
-        for line in lines
-        if not line.startswith(PROJECT["name"])
-    ),
-]
+OPTIONAL = [line for extra, lines in EXTRAS.items() if extra not in TOOLS for line in lines]
+OF_OTHERS = [line for line in OPTIONAL if not line.startswith(PROJECT["name"])]
+NEEDED = [*PROJECT["dependencies"], *OF_OTHERS]
 
 
 @pytest.mark.parametrize("line", NEEDED)

@@ -184,10 +184,9 @@ def test_an_index_has_a_line_a_record(fmt: RecordFormat, shard: list[Sample]) ->
     An ``.idx`` has the offset of each record.
     """
     _, spans = write(fmt, shard)
-    entries = [
-        IndexEntry(sample.number, sample.label, *span, f"class/{row}.jpg")
-        for row, (sample, span) in enumerate(zip(shard, spans, strict=True))
-    ]
+    entries = []
+    for row, (sample, span) in enumerate(zip(shard, spans, strict=True)):
+        entries.append(IndexEntry(sample.number, sample.label, *span, f"class/{row}.jpg"))
     indexes = fmt.indexes(entries)
     for text in indexes.values():
         assert text.count(b"\n") == len(shard)

@@ -442,11 +442,12 @@ class TestEveryInputIsAccountedFor:
 
         Only a written sample has a shard and a position. Only another entry has a reason.
         """
-        entries = {
-            os.fspath((Path(folder) / name).relative_to(defects.root))
-            for folder, subfolders, names in os.walk(defects.root)
-            for name in [*names, *(n for n in subfolders if (Path(folder) / n).is_symlink())]
-        }
+        entries = set()
+        for folder, subfolders, names in os.walk(defects.root):
+            paths = [Path(folder) / name for name in names]
+            linked_folders = [Path(folder) / name for name in subfolders]
+            paths += [path for path in linked_folders if path.is_symlink()]
+            entries |= {os.fspath(path.relative_to(defects.root)) for path in paths}
         assert len(table) == len(entries)
         assert {unescape(name) for name in table["source"]} == entries
 

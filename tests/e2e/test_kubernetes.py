@@ -20,14 +20,12 @@ from tests.commandline import comparable, in_process, objects
 from tests.e2e.test_docs import APPS, BLOCKS
 
 ROOT = Path(__file__).parents[2]
-MANIFESTS = {
-    manifest["metadata"]["name"]: manifest
-    for manifest in (
-        yaml.safe_load(block.text)
-        for block in BLOCKS
-        if block.page.stem == "kubernetes" and block.language == "yaml"
-    )
-}
+YAML_BLOCKS = [
+    yaml.safe_load(block.text)
+    for block in BLOCKS
+    if block.page.stem == "kubernetes" and block.language == "yaml"
+]
+MANIFESTS = {manifest["metadata"]["name"]: manifest for manifest in YAML_BLOCKS}
 JOBS = {name: job for name, job in MANIFESTS.items() if job["kind"] == "Job"}
 CLUSTER = MANIFESTS["dataprep"]
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -190,15 +188,20 @@ def test_the_pods_make_the_bytes_of_one_run(
     config, output, alone = tmp_path / "job.yaml", tmp_path / "out", tmp_path / "alone"
     values = {"source": str(tree), "output": str(output), "shard_size": "1.2MB"}
     config.write_text(yaml.safe_dump({**values, "dask": {"workers": 1, "processes": False}}))
-    here = {"s3://bucket/job.yaml": str(config), "s3://bucket/imagenet": str(output), "32": "3"}
-    shard, finalize = (
-        [here.get(word, word) for word in containers(JOBS[name])[0]["command"][1:]]
-        for name in ("dataprep-shard", "dataprep-finalize")
-    )
+    replacements = {
+        "s3://bucket/job.yaml": str(config),
+        "s3://bucket/imagenet": str(output),
+        "32": "3",
+    }
+
+    def local_command(name: str) -> list[str]:
+        (_, *arguments) = containers(JOBS[name])[0]["command"]
+        return [replacements.get(argument, argument) for argument in arguments]
+
     monkeypatch.setenv("JOB_COMPLETIONS", "3")
     for index in ("2", "0", "1"):
         monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
-        in_process(*shard, code=0)
-    in_process(*finalize, code=0)
+        in_process(*local_command("dataprep-shard"), code=0)
+    in_process(*local_command("dataprep-finalize"), code=0)
     in_process("shard", str(config), "--output", str(alone), code=0)
     assert comparable(objects(output)) == comparable(objects(alone))

@@ -38,11 +38,11 @@ def run(source: Path, output: Path | str, *, overwrite: bool = False, **more: An
 
 def contents(output: Path) -> dict[str, bytes]:
     """All objects of an output except its manifests, whose times differ."""
-    return {
-        str(path.relative_to(output)): path.read_bytes()
-        for path in sorted(output.rglob("*"))
-        if path.is_file() and not path.name.endswith(".manifest.json")
-    }
+    data_of_name = {}
+    for path in sorted(output.rglob("*")):
+        if path.is_file() and not path.name.endswith(".manifest.json"):
+            data_of_name[str(path.relative_to(output))] = path.read_bytes()
+    return data_of_name
 
 
 def test_an_overwrite_that_is_refused_removes_nothing(

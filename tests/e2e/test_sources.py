@@ -61,11 +61,10 @@ def listing_of(tree: Path, form: str, prefix: str = "") -> bytes:
         rows = [f'"{prefix}{name}",{name.split("/")[0]}\n' for name in names]
         return ("path,label\n" + "".join(rows)).encode()
     groups = sorted({name.split("/")[0] for name in names})
-    numbers = [groups.index(name.split("/")[0]) for name in names]
-    rows = [
-        f"{i}\t{number:f}\t{escape(prefix + name)}\n"
-        for i, (name, number) in enumerate(zip(names, numbers, strict=True))
-    ]
+    rows = []
+    for row, name in enumerate(names):
+        label = groups.index(name.split("/")[0])
+        rows.append(f"{row}\t{label:f}\t{escape(prefix + name)}\n")
     return "".join(rows).encode()
 
 

@@ -53,9 +53,8 @@ def test_tars_are_read_as_other_shards_are(output: Path) -> None:
     with dataprep.open(output) as other, dataprep.open(output, format="webdataset") as dataset:
         expected = images(other)
         assert images(dataset) == expected
-        assert [(dataset[i].image, dataset[i].label) for i in (0, 7, -1)] == [
-            expected[i] for i in (0, 7, -1)
-        ]
+        for number in (0, 7, -1):
+            assert (dataset[number].image, dataset[number].label) == expected[number]
         samples = dataprep.to_torch(dataset, iterable=True, shuffle=False)
         assert [(bytes(image), int(label)) for image, label in samples] == expected
 

@@ -77,12 +77,11 @@ def source(name: str) -> dict[bytes, bytes]:
     if name == "listing":
         rows = [f"{key.decode()},{number % 3},0.5,-{number}" for number, key in enumerate(images)]
         return {**images, b"list.csv": "\n".join(["path,class,x,y", *rows, ""]).encode()}
-    inner = {
-        f"{folder}.tar".encode(): tar_of(
-            {key.partition(b"/")[2]: data for key, data in images.items() if folder in key.decode()}
-        )
-        for folder in CLASSES
-    }
+    inner = {}
+    for folder in CLASSES:
+        of_class = {key: data for key, data in images.items() if folder in key.decode()}
+        members = {key.partition(b"/")[2]: data for key, data in of_class.items()}
+        inner[f"{folder}.tar".encode()] = tar_of(members)
     lines = [f"{Path(key.decode()).name},1,2,{9 + n % 5},8" for n, key in enumerate(images)]
     return {b"train.tar": tar_of(inner), b"boxes.csv": "\n".join([*lines[:9], ""]).encode()}
 

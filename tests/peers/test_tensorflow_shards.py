@@ -41,22 +41,16 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def parsed(tf: Any, output: Path) -> list[dict[str, Any]]:
     """Every Example as ``tf.io.parse_single_example`` returns it, in the order of the files."""
+    texts = (
+        *("image/encoded", "image/colorspace", "image/format", "image/filename"),
+        *("image/class/synset", "image/class/text"),
+    )
+    numbers = ("image/height", "image/width", "image/channels", "image/class/label")
+    sides = [f"image/object/bbox/{side}" for side in ("xmin", "xmax", "ymin", "ymax")]
     keys = {
-        **dict.fromkeys(
-            (
-                *("image/encoded", "image/colorspace", "image/format", "image/filename"),
-                *("image/class/synset", "image/class/text"),
-            ),
-            tf.io.FixedLenFeature([], tf.string),
-        ),
-        **dict.fromkeys(
-            ("image/height", "image/width", "image/channels", "image/class/label"),
-            tf.io.FixedLenFeature([], tf.int64),
-        ),
-        **{
-            f"image/object/bbox/{side}": tf.io.VarLenFeature(tf.float32)
-            for side in ("xmin", "xmax", "ymin", "ymax")
-        },
+        **dict.fromkeys(texts, tf.io.FixedLenFeature([], tf.string)),
+        **dict.fromkeys(numbers, tf.io.FixedLenFeature([], tf.int64)),
+        **dict.fromkeys(sides, tf.io.VarLenFeature(tf.float32)),
         "image/object/bbox/label": tf.io.VarLenFeature(tf.int64),
     }
     shards = sorted(str(path) for path in (output / "tfrecord").iterdir())

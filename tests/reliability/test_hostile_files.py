@@ -195,11 +195,8 @@ def test_verify_sees_a_flipped_bit(tree: Path, tmp_path: Path, key: str) -> None
     output = tmp_path / "out"
     config = {"source": tree, "output": output, "format": ["tfrecord", "recordio"]}
     dataprep.shard(ShardConfig.model_validate(config))
-    (path, *_) = [
-        file
-        for file in sorted(output.rglob("*"))
-        if file.is_file() and file.relative_to(output).as_posix().startswith(key)
-    ]
+    files = [path for path in sorted(output.rglob("*")) if path.is_file()]
+    path, *_ = [path for path in files if path.relative_to(output).as_posix().startswith(key)]
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4
     path.write_bytes(bytes(data))

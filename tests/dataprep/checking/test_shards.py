@@ -95,9 +95,15 @@ class TestRecords:
     def test_exchanged_records(self, output: Output) -> None:
         """Two exchanged records are reported, although every checksum in them is correct."""
         key = SHARDS["tfrecord"].format(0)
-        (_, length), (b, other) = (output.location_of("tfrecord", 0, i) for i in (0, 1))
-        output.change(key, lambda d: d.__setitem__(slice(0, b + other), d[b : b + other] + d[:b]))
-        assert length == b
+        _, first_bytes = output.location_of("tfrecord", 0, 0)
+        second_start, second_bytes = output.location_of("tfrecord", 0, 1)
+        second_end = second_start + second_bytes
+        assert first_bytes == second_start
+
+        def exchange(data: bytearray) -> None:
+            data[:second_end] = data[second_start:second_end] + data[:first_bytes]
+
+        output.change(key, exchange)
         assert placed(output.faults())[0] == (key, 0, 0)
 
     def test_many_faults(self, output: Output) -> None:
@@ -332,16 +338,19 @@ class TestForgedRecords:
 
         def exchange(content: Any) -> None:
             for name, positions in content["samples"]["records"].items():
-                (_, length, crc), (_, other, other_crc) = (
-                    (row.records or {})[name] for row in rows[:2]
-                )
-                positions[:2] = [[0, other, other_crc], [other, length, crc]]
+                _, first_bytes, first_crc = (rows[0].records or {})[name]
+                _, second_bytes, second_crc = (rows[1].records or {})[name]
+                positions[0] = [0, second_bytes, second_crc]
+                positions[1] = [second_bytes, first_bytes, first_crc]
 
         output.change_json(RECEIPT.format(0), exchange)
         for name, key in SHARDS.items():
-            (_, length), (b, other) = (output.place_of(rows[i], name) for i in (0, 1))
+            _, first_bytes = output.place_of(rows[0], name)
+            second_start, second_bytes = output.place_of(rows[1], name)
+            second_end = second_start + second_bytes
             data = output.store.get(key.format(0))
-            output.store.put(key.format(0), data[b : b + other] + data[:length] + data[b + other :])
+            exchanged = data[second_start:second_end] + data[:first_bytes]
+            output.store.put(key.format(0), exchanged + data[second_end:])
         lines = [fault.what for fault in output.faults() if fault.record in (0, 1)]
         assert any(line.startswith("number is ") for line in lines)
         assert any(line.startswith("filename is ") for line in lines)

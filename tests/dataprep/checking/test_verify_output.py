@@ -91,38 +91,41 @@ MISSING = [
     *(SHARD, SHARDS["recordio"].format(2), INDEX, "index/tfrecord/train-00000-of-00003.idx"),
     *("index/recordio/train-00001-of-00003.lst", RECEIPT.format(1), MANIFEST, TABLE),
 ]
-FAULTS = [
-    *(
-        (depth, partial(remove, key=key), f"{key}: missing((?!restore).)*$")
-        for key in MISSING
-        for depth in DEPTHS
-    ),
-    *(
-        (depth, partial(remove, key=key), key + RESTORE)
-        for key in (PLAN, "labels.json")
-        for depth in DEPTHS
-    ),
-    *(
-        (
-            depth,
-            partial(Output.change_json, key=MANIFEST, edit=edit),
-            f"{MANIFEST}: its {part!r} does not match the receipts$",
-        )
-        for part, edit in CHANGED
-        for depth in DEPTHS
-    ),
-    *(
-        (
-            "quick",
-            partial(Output.change_json, key="labels.json", edit=edit),
-            "labels.json" + RESTORE,
-        )
-        for edit in LABELS
-    ),
+Fault = tuple[str, Callable[[Output], object], str]
+"""The depth of the verification, the damage, and a pattern of the message."""
+
+
+def edited(key: str, edit: Edit) -> Callable[[Output], object]:
+    """A damage that edits the JSON of an object."""
+    return partial(Output.change_json, key=key, edit=edit)
+
+
+def faults_of_removed_objects() -> Iterator[Fault]:
+    """Each object removed, at each depth: objects that a job makes again, and those to restore."""
+    for key in MISSING:
+        for depth in DEPTHS:
+            yield depth, partial(remove, key=key), f"{key}: missing((?!restore).)*$"
+    for key in (PLAN, "labels.json"):
+        for depth in DEPTHS:
+            yield depth, partial(remove, key=key), key + RESTORE
+
+
+def faults_of_edited_manifests() -> Iterator[Fault]:
+    """Each part of the manifest edited, at each depth."""
+    for part, edit in CHANGED:
+        for depth in DEPTHS:
+            message = f"{MANIFEST}: its {part!r} does not match the receipts$"
+            yield depth, edited(MANIFEST, edit), message
+
+
+FAULTS: list[Fault] = [
+    *faults_of_removed_objects(),
+    *faults_of_edited_manifests(),
+    *(("quick", edited("labels.json", edit), "labels.json" + RESTORE) for edit in LABELS),
     ("quick", recompress, f"{TABLE}: checksum does not match the manifest$"),
     (
         "quick",
-        partial(Output.change_json, key=RECEIPT.format(2), edit=widen),
+        edited(RECEIPT.format(2), widen),
         f"{RECEIPT.format(2)}: its samples differ from those in {TABLE}$",
     ),
     (
@@ -132,14 +135,12 @@ FAULTS = [
     ),
     (
         "quick",
-        partial(
-            Output.change_json, key=RECEIPT.format(0), edit=lambda c: c.update(fingerprint="0" * 64)
-        ),
+        edited(RECEIPT.format(0), lambda c: c.update(fingerprint="0" * 64)),
         f"{RECEIPT.format(0)}: belongs to another job or shard$",
     ),
     (
         "quick",
-        partial(Output.change_json, key="train.job.json", edit=lambda c: c.update(shards=2)),
+        edited("train.job.json", lambda c: c.update(shards=2)),
         "train.job.json: its content does not match its fingerprint",
     ),
 ]

@@ -43,11 +43,12 @@ def shards(photos: Path, output: Path, *more: str, code: int | None = 0) -> None
 
 def tree(folder: Path) -> dict[str, str]:
     """Digests of the files below a folder, except locks."""
-    return {
-        os.fspath(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "lock" not in path.name
-    }
+    digests = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "lock" not in path.name:
+            name = os.fspath(path.relative_to(folder))
+            digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
 
 
 def damage(output: Path, name: str) -> None:

@@ -189,10 +189,8 @@ def test_every_kind_of_source_leaves_out(tmp_path: Path, kind: str) -> None:
         rows = [f"{name},{name[:3]}\n" for name in [*names, "@eaDir/0.jpg"]]
         (source / path).write_text("path,label\n" + "".join(rows))
     elif kind == "flat":
-        (tmp_path / "truth.csv").write_text(
-            "file,label\n"
-            + "".join(f"{group}/{n}.jpg,{group}\n" for group in ("cat", "dog") for n in (0, 1))
-        )
+        rows = [f"{group}/{n}.jpg,{group}\n" for group in ("cat", "dog") for n in (0, 1)]
+        (tmp_path / "truth.csv").write_text("file,label\n" + "".join(rows))
         options += ["--set", f"labels.ground_truth={tmp_path / 'truth.csv'}"]
     elif kind == "ilsvrc":
         with tarfile.open(source / path, "w") as tar:

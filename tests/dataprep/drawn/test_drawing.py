@@ -67,12 +67,12 @@ def test_detail_costs_bytes() -> None:
 
 def test_classes_can_be_distinguished() -> None:
     """The mean colours of one style are closer to each other than those of several styles."""
-    means = np.array(
-        [
-            [draw_image(100 * k + i, 64, 64, draw_style(k, k / 6)).mean((0, 1)) for i in range(8)]
-            for k in range(6)
-        ]
-    )
+    means = np.empty((6, 8, 3))
+    for group in range(6):
+        style = draw_style(group, group / 6)
+        for number in range(8):
+            image = draw_image(100 * group + number, 64, 64, style)
+            means[group, number] = image.mean((0, 1))
     hues = means - means.mean(axis=-1, keepdims=True)
     assert hues.std(axis=1).mean() < 0.8 * hues.reshape(-1, 3).std(axis=0).mean()
 

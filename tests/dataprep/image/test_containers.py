@@ -41,19 +41,11 @@ def opened(data: bytes) -> DecodedImage:
 
 def png(depth: int, kind: int, row: bytes, width: int, transparent: tuple[int, ...] = ()) -> bytes:
     """A PNG of one row for any depth and colour type, written by hand."""
-    chunks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, 1, depth, kind, 0, 0, 0)),
-        *([(b"tRNS", struct.pack(f">{len(transparent)}H", *transparent))] if transparent else []),
-        (b"IDAT", zlib.compress(b"\0" + row)),
-        (b"IEND", b""),
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + name
-        + content
-        + struct.pack(">I", zlib.crc32(name + content))
-        for name, content in chunks
-    )
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, 1, depth, kind, 0, 0, 0))]
+    if transparent:
+        chunks.append((b"tRNS", struct.pack(f">{len(transparent)}H", *transparent)))
+    chunks += [(b"IDAT", zlib.compress(b"\0" + row)), (b"IEND", b"")]
+    return enc.png_of_chunks(chunks)
 
 
 def sixteen(*samples: int) -> bytes:

@@ -197,10 +197,10 @@ def exact_area(row: NDArray[Any], target: int) -> list[int]:
     result = []
     for i in range(target):
         start, stop = Fraction(i * size, target), Fraction((i + 1) * size, target)
-        total = sum(
-            int(value) * max(Fraction(0), min(stop, Fraction(x + 1)) - max(start, Fraction(x)))
-            for x, value in enumerate(row)
-        )
+        total = Fraction(0)
+        for x, value in enumerate(row):
+            overlap = min(stop, Fraction(x + 1)) - max(start, Fraction(x))
+            total += int(value) * max(Fraction(0), overlap)
         result.append(int(total / (stop - start) + Fraction(1, 2)))
     return result
 

@@ -509,12 +509,12 @@ class TestRunningScheduler:
         older = replace(made_tasks[0](), versions=(("simplejpeg", "0.1"),))
         submitted: list[int] = []
 
-        def later(shard: int) -> ShardTask:
+        def task_of_other_version(shard: int) -> ShardTask:
             submitted.append(shard)
             return made_tasks[shard]()
 
         tasks: list[Callable[[], ShardTask]] = [lambda: older]
-        tasks += [partial(later, shard) for shard in range(1, 6)]
+        tasks += [partial(task_of_other_version, shard) for shard in range(1, 6)]
         runner = Runner(scheduler=running.scheduler_address)
         with pytest.raises(JobError, match=r"simplejpeg .* instead of 0\.1"):
             runner.run(tasks)

@@ -172,7 +172,11 @@ def contents(store: MemoryStore) -> dict[str, bytes]:
 @pytest.fixture
 def files() -> dict[str, bytes]:
     """Twenty images of two classes, not sorted by name."""
-    return {f"{'ba'[i % 2]}/{(i * 7) % 20:02}.JPEG": jpeg(i * 12) for i in range(20)}
+    images = {}
+    for i in range(20):
+        folder, number = "ba"[i % 2], (i * 7) % 20
+        images[f"{folder}/{number:02}.JPEG"] = jpeg(i * 12)
+    return images
 
 
 @pytest.mark.parametrize("before", range(6))
@@ -540,11 +544,10 @@ class Runs(Files):
 def test_parts_of_a_shard_end_where_runs_end() -> None:
     """A part of a shard has whole runs. A run much longer than a part is divided evenly."""
     lengths = {"a": 10, "b": 30, "c": 5, "d": 400, "e": 3}
-    items = [
-        PlannedSample(Located(f"{run}/{number}", 1, run, number), 0)
-        for run, length in lengths.items()
-        for number in range(length)
-    ]
+    items = []
+    for run, length in lengths.items():
+        located = [Located(f"{run}/{number}", 1, run, number) for number in range(length)]
+        items += [PlannedSample(location, 0) for location in located]
     whole_task = task({}, MemoryStore("memory://runs"))
     in_runs = replace(whole_task, samples=items, source=Runs({}))
     parts = cut_into_chunks(in_runs, 32)

@@ -31,11 +31,14 @@ from iobench.servers.moto_server import MotoServer
 from tests.strategies import mutated
 
 CLASSES = {"cat": 0, "dog": 1}
+ANNOTATION = (
+    "<annotation><size><width>{width}</width><height>30</height></size><object><name>c</name>"
+    "<bndbox><xmin>{xmin}</xmin><ymin>2</ymin><xmax>9</xmax><ymax>10</ymax></bndbox></object>"
+    "</annotation>"
+)
 FILES = {
-    f"Annotation/n0000000{i % 3}/n0000000{i % 3}_{i}.xml": (
-        f"<annotation><size><width>{20 + i}</width><height>30</height></size><object><name>c</name>"
-        f"<bndbox><xmin>{i}</xmin><ymin>2</ymin><xmax>9</xmax><ymax>10</ymax></bndbox></object>"
-        "</annotation>"
+    f"Annotation/n0000000{i % 3}/n0000000{i % 3}_{i}.xml": ANNOTATION.format(
+        width=20 + i, xmin=i
     ).encode()
     for i in range(7)
 }

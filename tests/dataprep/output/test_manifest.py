@@ -121,9 +121,9 @@ def test_every_key_is_needed(key: str) -> None:
 def test_spread_goes_by_the_larger_format() -> None:
     """The spread is the largest deviation from the mean, by each shard's larger format."""
     assert spread({"a": entry(90, 110, 100)}) == pytest.approx(0.1)
-    assert spread({"a": entry(90, 110, 100), "b": entry(100, 50, 50)}) == pytest.approx(
-        (110 - 310 / 3) / (310 / 3)
-    )
+    mean_of_larger = (100 + 110 + 100) / 3
+    two_formats = {"a": entry(90, 110, 100), "b": entry(100, 50, 50)}
+    assert spread(two_formats) == pytest.approx((110 - mean_of_larger) / mean_of_larger)
     assert spread({"a": entry(5)}) == 0
     assert spread({"a": entry(0, 0)}) == 0
     assert spread({}) == 0
@@ -131,10 +131,10 @@ def test_spread_goes_by_the_larger_format() -> None:
 
 def receipt(shard: int) -> Receipt:
     """A receipt of one shard in two formats."""
-    formats = {
-        name: StoredShard(StoredFile(f"{name}/{shard}", 100 + shard, f"h{shard}"), 2 + shard, ())
-        for name in ("tfrecord", "recordio")
-    }
+    formats = {}
+    for name in ("tfrecord", "recordio"):
+        file = StoredFile(f"{name}/{shard}", 100 + shard, f"h{shard}")
+        formats[name] = StoredShard(file, 2 + shard, ())
     return Receipt("f1", "train", shard, 2, formats, placed([], formats))
 
 

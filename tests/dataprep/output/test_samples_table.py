@@ -162,8 +162,9 @@ def test_the_content_of_the_table_of_samples() -> None:
         *("tfrecord_offset", "tfrecord_length", "tfrecord_crc32c"),
     ]
     written, failed, outside = table.to_pylist()
+    fields_of_row = {name: getattr(WRITTEN, name) for name in written if hasattr(WRITTEN, name)}
     assert written == {
-        **{name: getattr(WRITTEN, name) for name in written if hasattr(WRITTEN, name)},
+        **fields_of_row,
         "reason": None,
         "shard": 7,
         "recordio_offset": 0,

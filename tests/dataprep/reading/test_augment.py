@@ -249,10 +249,8 @@ class TestAugmentation:
         """Seed, epoch and index each change the result. The same three repeat it, also pickled."""
         augmentation = Augmentation(size=32, jitter=0.4, noise=0.1)
         assert pickle.loads(pickle.dumps(augmentation)) == augmentation
-        results = [
-            augmentation(IMAGE, sample_rng(*key)).tobytes()
-            for key in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)]
-        ]
+        keys = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)]
+        results = [augmentation(IMAGE, sample_rng(*key)).tobytes() for key in keys]
         assert len(set(results)) == 4
         assert results[0] == results[-1]
 

@@ -49,8 +49,8 @@ def test_threads_count_together() -> None:
         return totals
 
     with ThreadPoolExecutor(8) as threads:
-        for seen in threads.map(read, range(8)):
-            assert seen == sorted(seen)
+        for thread_totals in threads.map(read, range(8)):
+            assert thread_totals == sorted(thread_totals)
     assert counter.totals() == ReadTotals(1_600, 16_000)
 
 

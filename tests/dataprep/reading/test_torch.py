@@ -41,10 +41,12 @@ def loader(samples: Any, size: int | None, workers: int = 0, **options: Any) -> 
 
 def same(ours: list[Any], others: list[Any]) -> bool:
     """Whether two lists of batches are equal, images and labels."""
-    return len(ours) == len(others) and all(
-        torch.equal(images, other_images) and torch.equal(labels, other_labels)
-        for (images, labels), (other_images, other_labels) in zip(ours, others, strict=True)
-    )
+    if len(ours) != len(others):
+        return False
+    for (images, labels), (other_images, other_labels) in zip(ours, others, strict=True):
+        if not (torch.equal(images, other_images) and torch.equal(labels, other_labels)):
+            return False
+    return True
 
 
 class TestMapStyle:

@@ -176,7 +176,7 @@ def test_image_records_by_their_flag(tmp_path: Path) -> None:
     assert list(listing.classes) == ["1", "0"]
     assert list(intact(one_label, listing).values()) == [image(1), image(0)]
     assert listing.values is None
-    rows = [*(([float(i), 0.5, -2.0], image(i)) for i in (1, 0)), ([1.0, 2.0], image(2))]
+    rows = [([1.0, 0.5, -2.0], image(1)), ([0.0, 0.5, -2.0], image(0)), ([1.0, 2.0], image(2))]
     several_labels = source_of(tmp_path, {"val.rec": image_records(rows)[0]})
     listing = several_labels.list()
     assert list(listing.classes)[:2] == ["1", "0"]
