@@ -104,6 +104,7 @@ def _recorded() -> Iterator[list[Step]]:
 
 
 def _shard(source: Path, output: str, *, overwrite: bool) -> None:
+    """Shard a source into an output."""
     content = {
         "source": str(source),
         "output": output,

@@ -118,6 +118,7 @@ def _finished(
     env: Mapping[str, str] | None,
     code: int | None,
 ) -> Finished:
+    """Run a program to its end, and return its result."""
     done = subprocess.run(
         command(*arguments, program=program),
         capture_output=True,

@@ -58,6 +58,7 @@ def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def _asks_for_workers(options: DaskOptions) -> bool:
+    """Whether a config requests worker processes explicitly."""
     return bool(options.scheduler or options.cluster or options.processes is True)
 
 
@@ -117,6 +118,7 @@ def radosgw_bucket(radosgw: RadosGateway, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 def _bucket(server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make a bucket, and set the credentials of its server in the environment."""
     for name, value in server.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)

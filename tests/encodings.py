@@ -172,6 +172,7 @@ def png_of_chunks(chunks: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _save(picture: Image.Image, kind: str, **options: object) -> bytes:
+    """The bytes of a picture in a format of Pillow."""
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()
@@ -186,11 +187,13 @@ def _cmyk(image: Pixels) -> Image.Image:
 
 
 def _four_channels(mode: str, pixels: Pixels) -> Image.Image:
+    """A picture of four channels in a mode of Pillow."""
     height, width = pixels.shape[:2]
     return Image.frombytes(mode, (width, height), pixels.tobytes())
 
 
 def _without_adobe(data: bytes) -> bytes:
+    """A JPEG without its Adobe marker."""
     start = data.index(b"\xff\xee")
     length = struct.unpack(">H", data[start + 2 : start + 4])[0]
     return data[:start] + data[start + 2 + length :]

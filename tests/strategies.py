@@ -97,9 +97,9 @@ def image_policies(draw: st.DrawFn, mode: Mode | None = None) -> ImagePolicy:
 def trait_policies(draw: st.DrawFn) -> ImagePolicy:
     """A policy with any value of every key that is a choice, for small images."""
     values: dict[str, Any] = {
-        name: draw(st.sampled_from(actual["enum"]))
-        for name, actual in ImagePolicy.model_json_schema()["properties"].items()
-        if "enum" in actual and name not in ("mode", "encoding")
+        name: draw(st.sampled_from(schema["enum"]))
+        for name, schema in ImagePolicy.model_json_schema()["properties"].items()
+        if "enum" in schema and name not in ("mode", "encoding")
     }
     encoding = draw(st.sampled_from(get_args(Encoding)))
     if encoding == "jpeg":

@@ -20,6 +20,7 @@ SIZE, SAMPLES, CLASSES = 32, 8, 5
 
 
 def _names() -> list[Any]:
+    """The registered consumers, with marks for the frameworks."""
     heavy = {"tensorflow", "mxnet"}
     # These frameworks emit warnings of their own on import.
     marks = (pytest.mark.frameworks, pytest.mark.filterwarnings("default"))
@@ -204,4 +205,5 @@ def test_a_missing_framework_is_named_with_its_extra(
 
 
 def _number(loss: Any) -> Any:
+    """The loss as a NumPy number."""
     return loss.asnumpy() if hasattr(loss, "asnumpy") else loss.numpy()

@@ -116,6 +116,7 @@ def data(
 def _samples(
     tree: Path, output: Path
 ) -> tuple[dict[bytes, int], list[tuple[bytes, int]], list[tuple[bytes, int]]]:
+    """The label of each image, the samples of the shards, and those of the files."""
     dataset = dataprep.open(output)
     assert len(dataset.manifest.formats["tfrecord"].shards) >= 3
     contents = [(bytes(sample.image), sample.label) for sample in dataset]

@@ -59,17 +59,20 @@ class Kind(NamedTuple):
 
 
 def _files(store: Store) -> None:
+    """Store the images as files."""
     for name, data in IMAGES.items():
         store.put(name, data)
 
 
 def _csv(store: Store) -> None:
+    """Store the images, and a CSV of their paths and classes."""
     _files(store)
     rows = [f'"{name}",{name.split("/")[0]}\n' for name in IMAGES]
     store.put("list.csv", ("path,label\n" + "".join(rows)).encode())
 
 
 def _lst(store: Store) -> None:
+    """Store the images, a .lst of their paths and labels, and the names of the classes."""
     _files(store)
     rows = []
     for row, name in enumerate(IMAGES):
@@ -80,6 +83,8 @@ def _lst(store: Store) -> None:
 
 
 def _records(format_name: str, *keys: str) -> Callable[[Store], None]:
+    """A function that stores the images as records, divided among the keys."""
+
     def fill(store: Store) -> None:
         form = get_format(format_name)
         for number, key in enumerate(keys):
@@ -101,6 +106,7 @@ def _records(format_name: str, *keys: str) -> Callable[[Store], None]:
 
 
 def _webdataset(store: Store) -> None:
+    """Store the images in two WebDataset tars."""
     for number in range(2):
         members = {}
         for name, data in list(IMAGES.items())[number::2]:
@@ -111,6 +117,7 @@ def _webdataset(store: Store) -> None:
 
 
 def _parquet(store: Store) -> None:
+    """Store the images in Parquet files."""
     for number in range(2):
         chosen = dict(list(IMAGES.items())[number::2])
         labels = [name.partition("/")[0] for name in chosen]
@@ -119,6 +126,8 @@ def _parquet(store: Store) -> None:
 
 
 class _Appender:
+    """Appends what it gets to an object of a store."""
+
     def __init__(self, target: bytearray) -> None:
         self.write = target.extend
 

@@ -55,12 +55,14 @@ def gate(key: str) -> Iterator[None]:
 
 
 def _counted() -> int:
+    """Count an object at the gate. Return the number of objects so far."""
     global _seen
     _seen += 1
     return _seen
 
 
 def _wait(marker: Path) -> None:
+    """Make the marker, and wait until the gate is open."""
     marker.touch()
     while not marker.with_suffix(".open").exists():
         time.sleep(0.01)

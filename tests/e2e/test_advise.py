@@ -94,10 +94,12 @@ def measure(settings: BenchConfig, folder: Path) -> Result:
 
 
 def _fields(result: Result) -> dict[str, Any]:
+    """The fields of a result that its constructor takes."""
     return {name: getattr(result, name) for name in ("name", "started", "environment", "trials")}
 
 
 def _trial(spec: TrialSpec, locations: Locations) -> Trial:
+    """Run one trial on a virtual clock."""
     locations_of_trial = {name: locations.get(name) for name in location_names(spec)}
     context = Context(locations_of_trial, VirtualClock(), lambda done, unit: None)
     outcome = KINDS[spec.kind](spec, context)

@@ -38,6 +38,7 @@ class Programs:
         self.address: str = json.loads(self._file.read_text())["address"]
 
     def _written(self) -> bool:
+        """Whether the scheduler has written its address."""
         return self._file.exists() and self._file.stat().st_size > 0
 
     def worker(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -49,6 +50,7 @@ class Programs:
     def _start(
         self, name: str, *options: str, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
+        """Start a program in a folder of its own."""
         self._started += 1
         own = self._folder / f"{self._file.stem}-{name}-{self._started}"
         own.mkdir()

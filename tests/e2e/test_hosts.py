@@ -143,6 +143,7 @@ def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
 
 
 def _paths(link: FaultProxy) -> list[str]:
+    """The paths that were requested through a link."""
     return [request.path for request in link.requests if "list-type" not in request.path]
 
 

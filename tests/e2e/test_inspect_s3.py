@@ -36,6 +36,7 @@ class Remote(NamedTuple):
         return requests
 
     def _key(self, path: str) -> str:
+        """The key of an object in the output, from the path of a request."""
         return unquote(urlsplit(path).path).removeprefix(f"/{self.uri.removeprefix('s3://')}/")
 
     def inspect(self, target: str, *arguments: str) -> tuple[int, str]:

@@ -170,6 +170,7 @@ def _plain(features: dict[str, Feature]) -> list[tuple[str, str, list[Any]]]:
 
 
 def _values(feature: Feature) -> list[Any]:
+    """The values of a feature in a form that can be compared."""
     if isinstance(feature, BytesList):
         return [bytes(value) for value in feature.values]
     return list(feature.values)

@@ -312,6 +312,7 @@ class TestJson:
 
 
 def _splits(error: DataprepError) -> Iterator[Summary | PartSummary]:
+    """Yield one finished split, then raise the error."""
     yield SUMMARY
     raise error
 

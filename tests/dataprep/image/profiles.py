@@ -27,18 +27,22 @@ INKS = {
 
 
 def _fixed(*numbers: float) -> bytes:
+    """The numbers in fixed point of 16 and 16 bits."""
     return struct.pack(f">{len(numbers)}i", *(round(number * 65_536) for number in numbers))
 
 
 def _xyz(numbers: Sequence[float]) -> bytes:
+    """An XYZ tag."""
     return b"XYZ \0\0\0\0" + _fixed(*numbers)
 
 
 def _gamma(exponent: float) -> bytes:
+    """A curve tag with a power law."""
     return b"curv\0\0\0\0" + struct.pack(">IH", 1, round(exponent * 256)) + b"\0\0"
 
 
 def _profile(kind: bytes, space: bytes, pcs: bytes, tags: Mapping[bytes, bytes]) -> bytes:
+    """A profile with these tags, behind its header and its table of tags."""
     offset = 128 + 4 + 12 * len(tags)
     table, body = struct.pack(">I", len(tags)), b""
     for name, content in tags.items():

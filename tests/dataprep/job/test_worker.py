@@ -113,6 +113,7 @@ class HashedStore(NotedStore):
         return self.head(upload.key) if is_replaced else None
 
     def _note(self, upload: Upload) -> None:
+        """Note the MD5 of an upload."""
         with pytest.MonkeyPatch.context() as patch, contextlib.suppress(_Hashed):
             patch.setattr(hashlib, "md5", _refuse_to_hash)
             self.known[upload.key] = upload.md5
@@ -123,6 +124,7 @@ class _Hashed(Exception):
 
 
 def _refuse_to_hash(*_: object, **__: object) -> None:
+    """Fail: the MD5 must not be computed."""
     raise _Hashed
 
 

@@ -400,7 +400,8 @@ def xml(*objects: str, size: tuple[int, int] = (10, 10)) -> bytes:
 
 class TestMatches:
     @pytest.fixture(autouse=True)
-    def _place(self, tmp_path: Path) -> None:
+    def _prepare(self, tmp_path: Path) -> None:
+        """Prepare the path of an archive and a list of messages for each test."""
         self.archive = tmp_path / "boxes.tar"
         self.notes: list[str] = []
 

@@ -72,6 +72,7 @@ def images_of(dataset: dataprep.Dataset) -> list[bytes]:
 
 
 def _imported(name: str) -> ModuleType:
+    """A framework, imported without its warnings. Without it the test is skipped."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

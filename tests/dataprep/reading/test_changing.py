@@ -60,6 +60,7 @@ def test_torch(
 
 
 def _images(item: Any) -> list[bytes]:
+    """The encoded images of a sample or of a batch."""
     return [item[0]] if isinstance(item[0], bytes) else list(item[0])
 
 

@@ -134,9 +134,11 @@ class Training:
         return expected
 
     def _taken(self, batches: Iterator[Any]) -> list[int]:
+        """The numbers of the samples in some batches."""
         return [self._numbers[image] for images, _ in batches for image in images]
 
     def _next_epoch(self) -> int:
+        """The next epoch, which is counted."""
         self._epoch += 1
         return self._epoch - 1
 
@@ -741,6 +743,7 @@ class TestMapStyleOfRanks:
 
 
 def _write_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Write a warning to stderr."""
     sys.stderr.write(f"{message}\n")
 
 

@@ -208,6 +208,7 @@ def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.Monk
 
 
 def _in_child(records: Records, answer: multiprocessing.SimpleQueue[bytes]) -> None:
+    """Read one image in a child process, and send it back."""
     answer.put(bytes(records.image(7)))
 
 

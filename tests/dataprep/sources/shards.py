@@ -60,12 +60,15 @@ def flipped(data: bytes, offset: int, bits: int = 1) -> bytes:
 
 
 def _feature(value: bytes | int | list[float]) -> Feature:
+    """The feature of a value, by its type."""
     if isinstance(value, list):
         return FloatList(value)
     return BytesList([value]) if isinstance(value, bytes) else Int64List([value])
 
 
 class _Shard:
+    """Collects the bytes of a shard."""
+
     def __init__(self) -> None:
         self.data = bytearray()
 

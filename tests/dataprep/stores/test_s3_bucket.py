@@ -214,6 +214,7 @@ def test_foreign_errors_are_translated(error: Exception, kind: type[DataprepErro
 
 
 def _classes(kind: type[Exception]) -> Iterator[type[Exception]]:
+    """A class and all classes that derive from it."""
     for below in kind.__subclasses__():
         yield below
         yield from _classes(below)

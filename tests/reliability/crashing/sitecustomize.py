@@ -22,6 +22,7 @@ _FOR_EVER_S = 100_000
 
 
 def _die(how: str, data: bytes) -> None:
+    """End or stop this process in the given way."""
     if how == "SIGSEGV":
         ctypes.string_at(0)
     elif how == "hang":
@@ -36,6 +37,7 @@ def _die(how: str, data: bytes) -> None:
 
 
 def _install() -> None:
+    """Make ``dataprep.image.convert`` fail for the marked files."""
     import dataprep.image
 
     real = dataprep.image.convert
