@@ -71,6 +71,19 @@ def images_of(dataset: dataprep.Dataset) -> list[bytes]:
     return [image for image, _ in stored_samples(dataset)]
 
 
+class Numbers(dict[bytes, int]):
+    """The number of each image. Messages of failed tests do not show the images."""
+
+    def __repr__(self) -> str:
+        return f"the numbers of {len(self)} images"
+
+
+@pytest.fixture(scope="module")
+def numbers(dataset: dataprep.Dataset) -> dict[bytes, int]:
+    """The number of each image, for modules whose ``dataset`` has one format."""
+    return Numbers((image, number) for number, image in enumerate(images_of(dataset)))
+
+
 def _imported(name: str) -> ModuleType:
     """A framework, imported without its warnings. Without it the test is skipped."""
     try:

@@ -21,10 +21,10 @@ from dataprep.reading.dataset import Dataset
 from dataprep.reading.staging import stage
 from tests.commandline import FORMATS
 from tests.dataprep.reading.conftest import images_of, stored_samples
+from tests.dataprep.reading.torch_training import FEW_CORES
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
-FEW_CORES = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 QUERY = "label < 6 and source_width >= 400"
 
 

@@ -18,12 +18,11 @@ from dataprep.errors import ConfigError, CorruptImage
 from dataprep.reading.augment import Augmentation, sample_rng
 from dataprep.reading.dataset import Dataset
 from tests.dataprep.reading.conftest import stored_samples
+from tests.dataprep.reading.torch_training import FEW_CORES, STYLES
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
 SMALL = Augmentation(size=24)
-STYLES = pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
-FEW_CORES = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 
 @pytest.fixture
