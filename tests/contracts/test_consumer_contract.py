@@ -81,7 +81,7 @@ def drawn(dtype: str, samples: int = SAMPLES, size: int = SIZE) -> tuple[Any, An
 def trains(consumer: Consumer) -> Any:
     """Return the consumer if it is a training loop. Otherwise the test is skipped."""
     if consumer.framework == "none":
-        pytest.skip("trains nothing")
+        pytest.skip("the consumer trains nothing")
     return consumer
 
 

@@ -196,7 +196,7 @@ def children() -> set[int]:
 def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> None:
     """Two epochs have each label as often as the data have it, in full batches."""
     if where == "s3" and name in LOCAL_ONLY:
-        pytest.skip("reads paths alone")
+        pytest.skip("the loader reads only local paths")
     location = location_of(data, name, where)
     expected = Counter(
         label for _, label in (data.file_samples if name in FROM_FILES else data.shard_samples)
@@ -282,7 +282,7 @@ def test_the_parts_of_the_first_batch_add_up(
 ) -> None:
     """The reported parts of the first batch add up to at most its time, and do not change later."""
     if where == "s3" and name in LOCAL_ONLY:
-        pytest.skip("reads paths alone")
+        pytest.skip("the loader reads only local paths")
     with opened(name, location_of(data, name, where), workers=workers) as loader:
         assert isinstance(loader, SplitsFirstBatch)
         assert loader.first_batch() is None

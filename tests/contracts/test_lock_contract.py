@@ -82,7 +82,7 @@ def elsewhere(location: Location) -> Iterator[Elsewhere]:
 
     def start() -> subprocess.Popen[str]:
         if location[0].startswith("memory://"):
-            pytest.skip("memory is of one process")
+            pytest.skip("processes do not share a store in memory")
         command = [sys.executable, "-c", HAVING, *location]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         started.append(process)

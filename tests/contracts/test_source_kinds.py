@@ -263,7 +263,7 @@ def test_the_digest_changes_with_any_size(
 def test_an_unlisted_place_cannot_be_read(store: Store, kind: Kind) -> None:
     """A sample that never existed is reported as a changed source as well."""
     if kind.in_archives:
-        pytest.skip("members are read at the places that a listing gives")
+        pytest.skip("members can only be read after a listing")
     kind.fill(store)
     item = Located("cats/no.jpg", 3, "none-00000-of-00001" if kind.name == "records" else "", 0)
     with pytest.raises(SourceChanged):

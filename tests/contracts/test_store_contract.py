@@ -37,7 +37,7 @@ def keys(store: Store, prefix: str = "") -> list[str]:
 def test_versions_tell_one_object_from_the_next(store: Store) -> None:
     """A full or partial read returns the version of the object that is stored."""
     if not isinstance(store, GetVersioned):
-        pytest.skip("it tells no versions")
+        pytest.skip("the store returns no versions")
     store.put("key", DATA)
     first = store.version("key")
     assert first
@@ -134,7 +134,7 @@ def test_of_several_writers_one_wins(store: Store, how: str) -> None:
     version: list[str] = []
     if how == "replace":
         if not isinstance(store, KeepsLocks):
-            pytest.skip("it keeps no locks")
+            pytest.skip("the store keeps no locks")
         store.put("key", b"before")
         version = [store.version("key")]
     together = Barrier(4, timeout=30)
@@ -153,7 +153,7 @@ def test_of_several_writers_one_wins(store: Store, how: str) -> None:
 def test_only_the_version_that_was_read_is_replaced(store: Store) -> None:
     """Replace succeeds each time with the current version, and never with another version."""
     if not isinstance(store, KeepsLocks):
-        pytest.skip("it keeps no locks")
+        pytest.skip("the store keeps no locks")
     store.put("folder/key", b"0")
     for content in (b"1", b"2"):
         before = store.version("folder/key")
@@ -169,7 +169,7 @@ def test_only_the_version_that_was_read_is_replaced(store: Store) -> None:
 def test_the_age_of_an_object_counts_from_when_it_was_written(store: Store) -> None:
     """The age is in seconds by the store's clock, which may be truncated to whole seconds."""
     if not isinstance(store, KeepsLocks):
-        pytest.skip("it keeps no locks")
+        pytest.skip("the store keeps no locks")
     store.put("key", DATA)
     assert -2.0 < store.age_s("key") < 3600.0
     with pytest.raises(ObjectNotFound):
@@ -243,7 +243,7 @@ def test_odd_keys_survive(store: Store, key: str, request: pytest.FixtureRequest
     if "s3" in request.node.callspec.params.values() and key == KEYS["newline"]:
         pytest.skip("moto's server has no route for a newline")
     if isinstance(store, S3Store) and key == KEYS["surrogate"]:
-        pytest.skip("S3's keys are UTF-8")
+        pytest.skip("keys on S3 are UTF-8")
     store.put(key, DATA)
     assert keys(store) == [key]
     assert store.get(key) == DATA

@@ -20,7 +20,8 @@ from tests.e2e.conftest import Gate
 pytestmark = pytest.mark.slow
 
 JOB = ("--shard-size", "1MB", "--workers", "1", "--set", "dask.processes=false")
-ONE_AT_A_TIME = ("--set", "dask.max_concurrent_uploads=1")  # the gate waits within it
+# While a job waits at the gate, it then stores no other shard.
+ONE_AT_A_TIME = ("--set", "dask.max_concurrent_uploads=1")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def mounted(location: Path, options: str) -> Iterator[Path]:
     location.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(location)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no right to mount a file system")
+        pytest.skip("this user may not mount a file system")
     yield location
     subprocess.run(["umount", str(location)], check=True)
 
@@ -165,7 +166,7 @@ def test_a_source_that_is_removed_meanwhile(
         source.rename(tmp_path / "elsewhere")
         done = running.finish()
     if done.code == 0:
-        pytest.skip("it was faster")
+        pytest.skip("the job ended before its source was removed")
     line = clear_line(done, 1)
     assert "is gone from" in line
     assert "restore it" in line

@@ -50,7 +50,7 @@ def test_fio_moves_the_same_blocks(
 ) -> None:
     """fio and the probe do as many operations of one size, either both from storage or neither."""
     if file_system(tmp_path) in IN_MEMORY:
-        pytest.skip("temporary files lie in memory")
+        pytest.skip("the temporary folder is in memory")
     reported = {
         "operation": operation,
         "cache": cache,

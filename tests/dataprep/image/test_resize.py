@@ -347,7 +347,7 @@ def test_sides_that_an_encoding_does_not_have(encoding: str, most: int) -> None:
 def test_pixels_that_cannot_be_stored(
     width: int, height: int, geometry: Geometry, fits: bool
 ) -> None:
-    """A result above the default limit of readers is refused, unless the source may be as large."""
+    """The image before its crop has at most the pixels that readers or the policy allow."""
     if not fits:
         with pytest.raises(ImageTooLarge, match="would be scaled to"):
             require_feasible(width, height, geometry, ImagePolicy(max_pixels=1))

@@ -287,7 +287,7 @@ def test_stateful_data_loader_over_epochs(
 ) -> None:
     """A loader continues in and after the third epoch, twice, and from the end of an epoch."""
     if persistent and not workers:
-        pytest.skip("no workers persist")
+        pytest.skip("there are no workers to persist")
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
 
     def opened() -> Any:

@@ -186,7 +186,7 @@ def test_no_class_vanishes(what: str, shape: str, tar_folder: Path) -> None:
     """A tar among class tars that gives no sample is an error with its name."""
     data, message = NO_CLASS_TARS[what]
     if what == "of gzip" and shape == "folder":
-        pytest.skip("a folder may have compressed tars")
+        pytest.skip("a folder may contain compressed tars")
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": data}
     for name, content in tars.items():
         put(tar_folder, content, name)

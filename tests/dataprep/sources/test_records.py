@@ -318,10 +318,7 @@ def test_keys_that_are_not_known_are_refused(tmp_path: Path) -> None:
 def test_customary_labels_count_from_one_unless_there_is_a_zero(
     tmp_path: Path, labels: list[int], option: int | None, classes: list[str]
 ) -> None:
-    """A label of 0 means that labels count from 0.
-
-    An option decides otherwise, and a note says so.
-    """
+    """Without a label of 0 and without the option, labels count from 1, and a note says so."""
     rows = [{"image/encoded": image(i), "image/class/label": n} for i, n in enumerate(labels)]
     listing = listed(tmp_path, *rows, label_offset=option)
     assert spaces(listing) == classes
