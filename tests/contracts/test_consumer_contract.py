@@ -140,7 +140,7 @@ def test_each_step_after_warm_up_has_its_compute_time(
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_it_takes_decoded_batches(consumer: Consumer, dtype: str) -> None:
-    """It takes decoded and normalised images, also in a smaller last batch, and times each."""
+    """Decoded and normalised images are taken, also in a smaller last batch, and are timed."""
     for samples in (SAMPLES, SAMPLES - 3):
         consumer.step(batch_for(consumer, *drawn(dtype, samples)))
         consumer.finish()

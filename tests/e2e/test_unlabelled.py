@@ -181,7 +181,7 @@ def test_classes_that_are_listed_are_no_labels(contest: Path, tmp_path: Path) ->
 def test_a_split_with_classes_cannot_come_after_it(
     tree: Path, contest: Path, output: Path, tmp_path: Path
 ) -> None:
-    """Its labels.json has no classes, and the refusal names the right order of the splits."""
+    """An unlabelled output has no classes, and the refusal names the right order of splits."""
     shutil.copytree(output, tmp_path / "out")
     train = config(tree, tmp_path / "out", kind="imagefolder", split="train", unlabelled=False)
     with pytest.raises(OutputConflict, match="make the split with classes first"):

@@ -65,7 +65,7 @@ def test_order_of_reads_that_end_backwards() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 7])
 def test_bounded(concurrency: int) -> None:
-    """At most as many files are read ahead as the source allows."""
+    """The number of files that are read ahead is limited by the source."""
     source = Scripted(concurrency)
     for taken_count, _ in enumerate(read_files(source, ITEMS, 1000), start=1):
         assert taken_count <= len(source.started) <= taken_count + concurrency
@@ -200,7 +200,7 @@ def test_a_fed_result_does_not_wait_for_later_items() -> None:
 
 @pytest.mark.parametrize("taken_items", [0, 1, 5])
 def test_fed_items_are_bounded_and_closed(taken_items: int) -> None:
-    """At most as many items are taken as threads and the read-ahead, and the items are closed."""
+    """Items are taken for each thread and for the read-ahead only, and are closed at the end."""
     started = []
     closed = threading.Event()
 
