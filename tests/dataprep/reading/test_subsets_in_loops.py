@@ -21,7 +21,7 @@ from dataprep.reading.dataset import Dataset
 from dataprep.reading.staging import stage
 from tests.commandline import FORMATS
 from tests.dataprep.reading.conftest import images_of, stored_samples
-from tests.dataprep.reading.torch_training import FEW_CORES
+from tests.dataprep.reading.torch_training import FEW_CORES, STATEFUL
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
@@ -114,7 +114,7 @@ def test_workers(part: Dataset, context: str, style: str) -> None:
     assert sorted(images_of_batches(loader)) == sorted(images_of(part))
 
 
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@STATEFUL
 @FEW_CORES
 @pytest.mark.process
 @pytest.mark.parametrize("format", FORMATS)

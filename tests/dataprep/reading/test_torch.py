@@ -18,7 +18,7 @@ from dataprep.errors import ConfigError, CorruptImage
 from dataprep.reading.augment import Augmentation, sample_rng
 from dataprep.reading.dataset import Dataset
 from tests.dataprep.reading.conftest import stored_samples
-from tests.dataprep.reading.torch_training import FEW_CORES, STYLES
+from tests.dataprep.reading.torch_training import FEW_CORES, STATEFUL, STYLES
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
@@ -413,7 +413,7 @@ def test_out_of_range(dataset: Dataset, options: dict[str, Any], message: str) -
 
 @FEW_CORES
 @STYLES
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@STATEFUL
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("size", [None, 8])
 def test_stateful_data_loader(
