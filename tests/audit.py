@@ -1,7 +1,8 @@
-"""Looks for known vulnerabilities in the versions that the tests run on: ``python -m tests.audit``.
+"""Looks for known vulnerabilities in the versions that the tests use: ``python -m tests.audit``.
 
-Part of ``make check``. pip-audit asks PyPI's advisory database. Where that cannot be asked, as on a
-machine that sees a mirror alone, it is said that nothing was audited, and the check goes on.
+It is part of ``make check``. pip-audit asks PyPI's advisory database. If the database cannot be
+reached, as from a machine with access to a mirror only, the report says that nothing was audited,
+and the check continues.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ACCEPTED: dict[str, str] = {}
 
 @dataclass(frozen=True)
 class Advice:
-    """A package version of which something is known, and where it is mended."""
+    """A package version with a known vulnerability, and the versions that fix it."""
 
     package: str
     identifier: str
@@ -35,12 +36,12 @@ class Advice:
 
 @dataclass(frozen=True)
 class Audited:
-    """What the database said of some packages.
+    """The answer of the database about some packages.
 
     Attributes:
         known_packages: the number of packages that the database has.
-        unknown: packages that it does not have, or does not give to us.
-        advisories: advisories that are not among those accepted.
+        unknown: packages that it does not have, or does not return to us.
+        advisories: advisories that are not among the accepted ones.
     """
 
     known_packages: int
@@ -48,7 +49,7 @@ class Audited:
     advisories: Sequence[Advice]
 
     def lines(self) -> list[str]:
-        """For a person."""
+        """The lines for a reader."""
         if not self.known_packages:
             return ["audit: no advisory database could be asked: nothing was audited"]
         missing = f", not audited: {', '.join(self.unknown)}" if self.unknown else ""
@@ -59,7 +60,7 @@ class Audited:
 
 def audited(report: Mapping[str, object]) -> Audited:
     """Read pip-audit's JSON (its format ``json``)."""
-    checked, unknown, actual = 0, [], []
+    checked, unknown, advisories = 0, [], []
     dependencies = report["dependencies"]
     assert isinstance(dependencies, list)
     for package in dependencies:
@@ -68,16 +69,16 @@ def audited(report: Mapping[str, object]) -> Audited:
             continue
         checked += 1
         named = f"{package['name']} {package['version']}"
-        actual += [
-            Advice(named, advisory["id"], tuple(advisory["fix_versions"]))
-            for advisory in package["vulns"]
-            if ACCEPTED.keys().isdisjoint((advisory["id"], *advisory["aliases"]))
-        ]
-    return Audited(checked, unknown, actual)
+        for advisory in package["vulns"]:
+            identifiers = {advisory["id"], *advisory["aliases"]}
+            if ACCEPTED.keys().isdisjoint(identifiers):
+                fixed_in = tuple(advisory["fix_versions"])
+                advisories.append(Advice(named, advisory["id"], fixed_in))
+    return Audited(checked, unknown, advisories)
 
 
 def ask_pip_audit(files: Iterable[Path]) -> Audited:
-    """Ask about every version in the files; of a database that is out of reach nothing is known."""
+    """Ask about every version in the files. If the database is out of reach, nothing is known."""
     named = [part for path in files for part in ("-r", str(path))]
     quiet = ("--no-deps", "--disable-pip", "--progress-spinner", "off", "--format", "json")
     done = subprocess.run(
@@ -92,7 +93,7 @@ def ask_pip_audit(files: Iterable[Path]) -> Audited:
 
 
 def main() -> int:
-    """1 where something is known."""
+    """Return 1 if a vulnerability is known."""
     results = [ask_pip_audit([CONSTRAINTS / name]) for name in FILES]
     for name, result in zip(FILES, results, strict=True):
         print(f"constraints/{name}:", *result.lines(), sep="\n  ")  # noqa: T201

@@ -1,4 +1,4 @@
-"""An output that is made anew, step by step, while others read it."""
+"""An output that is made again, step by step, while others read it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dataprep.stores.memory import MemoryStore
 
 
 class Step(NamedTuple):
-    """One change of a store; without data, a removal."""
+    """One change of a store. Without data it is a removal."""
 
     key: str
     data: bytes | None
 
     def apply(self, store: Store) -> None:
-        """Do it."""
+        """Make this change in a store."""
         if self.data is None:
             store.delete(self.key)
         else:
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 
 class ChangingOutput(NamedTuple):
-    """What an output held, what became of it step by step, and the images before and after."""
+    """The content of an output, its changes step by step, and the images before and after."""
 
     before: dict[str, bytes]
     steps: tuple[Step, ...]
@@ -42,7 +42,7 @@ class ChangingOutput(NamedTuple):
 
 
 def draw(folder: Path, seed: int, images: int = 24, image_bytes: int = 110_000) -> Path:
-    """JPEGs in two classes, all of one size in bytes whatever the seed."""
+    """Draw JPEGs in two classes. All have one size in bytes for any seed."""
     rng = np.random.default_rng(seed)
     for number in range(images):
         path = folder / f"class-{number % 2}" / f"{number:02}.jpg"
@@ -55,7 +55,7 @@ def draw(folder: Path, seed: int, images: int = 24, image_bytes: int = 110_000) 
 
 
 def make_changing_output(folder: Path) -> ChangingOutput:
-    """An output of one source, made anew with ``--overwrite`` from another of the same sizes."""
+    """Make an output, and make it again with ``--overwrite`` from a source of the same sizes."""
     uri = f"memory://{secrets.token_hex(6)}"
     _shard(draw(folder / "before", 1), uri, overwrite=False)
     store = MemoryStore(uri)
@@ -70,7 +70,7 @@ def make_changing_output(folder: Path) -> ChangingOutput:
 
 @contextlib.contextmanager
 def _recorded() -> Iterator[list[Step]]:
-    """Every change of a store in memory, in its order."""
+    """Record every change of the stores in memory, in order."""
     steps: list[Step] = []
     put, create, delete = MemoryStore.put, MemoryStore.create, MemoryStore.delete
     replace = MemoryStore.replace
@@ -104,6 +104,7 @@ def _recorded() -> Iterator[list[Step]]:
 
 
 def _shard(source: Path, output: str, *, overwrite: bool) -> None:
+    """Shard a source into an output."""
     content = {
         "source": str(source),
         "output": output,
@@ -115,7 +116,7 @@ def _shard(source: Path, output: str, *, overwrite: bool) -> None:
 
 
 def _padded(jpeg: bytes, size_bytes: int) -> bytes:
-    """The same image in so many bytes: comments stand behind the start of it."""
+    """The same image with this size in bytes: comments follow its start marker."""
     missing = size_bytes - len(jpeg)
     assert missing >= 4
     segments = b""

@@ -1,4 +1,4 @@
-"""The command line as people run it, and what an output then holds."""
+"""Runs the command lines as users do, and reads the content of an output."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from iobench.servers.moto_server import MotoServer
 
 PATIENCE_S = 180.0
 IN_ONE_PROCESS = ("--set", "dask.processes=false")
-"""So that what ends a process ends the driver."""
+"""With these options, a signal that ends the process ends the driver."""
 FORMATS = ("tfrecord", "recordio", "webdataset")
 _FORMATS_OF_JOB = ("--format", "tfrecord", "--format", "recordio", "--format", "webdataset")
 JOB = (*_FORMATS_OF_JOB, "--shard-size", "1.2MB")
-"""All formats and shards as small as they may be: ten of them for the drawn tree."""
+"""Options for all formats and the smallest shards: the drawn tree has ten of them."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a command left behind."""
+    """The result of a command that has ended."""
 
     code: int
     out: str
@@ -41,13 +41,13 @@ class Finished:
     program: str = "dataprep"
 
     def checked(self, code: int | None) -> Finished:
-        """This, after its exit code was compared with the one that is expected, if any."""
+        """Compare the exit code with the expected one, if any. Return this result."""
         assert code is None or self.code == code, self
         return self
 
     @property
     def complaints(self) -> list[str]:
-        """The messages that say what is wrong, each with the lines that follow it."""
+        """The messages about errors, each with the lines that follow it."""
         actual: list[str] = []
         for line in self.err.splitlines():
             if line.startswith(f"{self.program}: "):
@@ -58,12 +58,12 @@ class Finished:
 
     @property
     def one_object(self) -> Any:
-        """The JSON object on stdout; anything else there is an error."""
+        """The JSON object on stdout. Any other output is an error."""
         return json.loads(self.out)
 
 
 def command(*arguments: str | os.PathLike[str], program: str = "dataprep") -> list[str]:
-    """``dataprep ARGUMENTS``, or another program's, for this interpreter."""
+    """The command of ``dataprep ARGUMENTS``, or of another program, for this interpreter."""
     return [sys.executable, "-m", program, *(os.fspath(argument) for argument in arguments)]
 
 
@@ -72,12 +72,12 @@ def dataprep(
     env: Mapping[str, str] | None = None,
     code: int | None = None,
 ) -> Finished:
-    """Run a command to its end, with this exit code if one is given."""
+    """Run ``dataprep`` to its end. Compare its exit code, if one is given."""
     return _finished("dataprep", *arguments, env=env, code=code)
 
 
 def in_process(*arguments: str | os.PathLike[str], code: int | None = None) -> Finished:
-    """Run a command within this process, which is faster."""
+    """Run a command in this process, which is faster."""
     result = CliRunner().invoke(app, [os.fspath(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -85,7 +85,7 @@ def in_process(*arguments: str | os.PathLike[str], code: int | None = None) -> F
 
 
 def make(source: str | os.PathLike[str], output: str | os.PathLike[str], **changes: Any) -> None:
-    """Make shards as ``JOB`` says, on threads of this process."""
+    """Make shards with the options ``JOB``, on threads of this process."""
     options: dict[str, Any] = {
         "format": FORMATS,
         "shard_size": "1.2MB",
@@ -118,6 +118,7 @@ def _finished(
     env: Mapping[str, str] | None,
     code: int | None,
 ) -> Finished:
+    """Run a program to its end, and return its result."""
     done = subprocess.run(
         command(*arguments, program=program),
         capture_output=True,
@@ -130,7 +131,7 @@ def _finished(
 
 
 class Running:
-    """A command under way, in a process group of its own."""
+    """A running command, in a process group of its own."""
 
     def __init__(
         self,
@@ -158,24 +159,24 @@ class Running:
 
     @property
     def ended(self) -> bool:
-        """Whether it has."""
+        """Whether the command has ended."""
         return self._process.poll() is not None
 
     def send(self, number: signal.Signals) -> None:
-        """Signal the driver alone, as Slurm, Batch and ``kill`` do."""
+        """Send a signal only to the driver, as Slurm, AWS Batch and ``kill`` do."""
         self._process.send_signal(number)
 
     def send_group(self, number: signal.Signals) -> None:
-        """Signal driver and workers at once, as a terminal does."""
+        """Send a signal to driver and workers, as a terminal does."""
         os.killpg(self.pid, number)
 
     def workers(self) -> list[int]:
-        """The process ids of its worker processes, which are forks of one that imports for them."""
+        """The process ids of its workers, which are forks of a server that imports for them."""
         group, servers = self._group(), self.servers()
         return [pid for pid, parent, _ in group if parent in servers]
 
     def servers(self) -> list[int]:
-        """The process id of that one, once there is one."""
+        """The process id of the fork server, once it has started."""
         return [
             pid
             for pid, parent, args in self._group()
@@ -183,26 +184,27 @@ class Running:
         ]
 
     def survivors(self) -> list[str]:
-        """What of its process group still runs, the driver included."""
+        """The ids of the processes of its group that still run, including the driver."""
         return [args for _, _, args in self._group()]
 
     def _group(self) -> list[tuple[int, int, str]]:
-        """Process id, that of the parent, and arguments."""
+        """The processes of the group: process id, parent's id, and arguments."""
         listed = subprocess.run(
             ["ps", "-ww", "-eo", "pid=,ppid=,pgid=,stat=,args="],
             capture_output=True,
             text=True,
             check=True,
         )
-        lines = [line.split(None, 4) for line in listed.stdout.splitlines()]
-        return [
-            (int(pid), int(parent), args)
-            for pid, parent, group, state, args in lines
-            if int(group) == self.pid and not state.startswith("Z")
-        ]
+        processes = []
+        for line in listed.stdout.splitlines():
+            pid, parent, group, state, args = line.split(None, 4)
+            is_zombie = state.startswith("Z")
+            if int(group) == self.pid and not is_zombie:
+                processes.append((int(pid), int(parent), args))
+        return processes
 
     def finish(self, code: int | None = None) -> Finished:
-        """Wait for the end, with this exit code if one is given."""
+        """Wait for the end. Compare the exit code, if one is given."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
         finished = Finished(self._process.returncode, out.decode(), err.decode(), self._program)
         return finished.checked(code)
@@ -232,12 +234,12 @@ def objects_of(uri: str, server: MotoServer, environment: Mapping[str, str]) -> 
 
 
 def files(folder: Path) -> set[str]:
-    """Every file below ``folder``, temporary ones included."""
+    """Every file below ``folder``, including temporary ones."""
     return {os.fspath(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def comparable(contents: Mapping[str, bytes]) -> dict[str, object]:
-    """Objects as they must repeat: the manifests without ``created`` and ``run``."""
+    """The objects that must be equal after each run: manifests without ``created`` and ``run``."""
     return {
         key: without_run(data) if key.endswith(".manifest.json") else data
         for key, data in contents.items()
@@ -245,14 +247,14 @@ def comparable(contents: Mapping[str, bytes]) -> dict[str, object]:
 
 
 def without_run(manifest: bytes) -> dict[str, Any]:
-    """A manifest without what may differ from run to run."""
+    """A manifest without the values that may differ between runs."""
     content: dict[str, Any] = json.loads(manifest)
     assert {"created", "run"} <= content.keys()
     return {key: value for key, value in content.items() if key not in ("created", "run")}
 
 
 def without_etags(receipt: bytes) -> dict[str, Any]:
-    """A receipt without the store's own words."""
+    """A receipt without the ETags of the store."""
     content: dict[str, Any] = json.loads(receipt)
     for format_entry in content["formats"].values():
         for file in (format_entry["file"], *format_entry["indexes"]):

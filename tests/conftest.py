@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dataprep.config.shard_config import DaskOptions
 from iobench.servers.moto_server import MotoServer
 from tests.servers.radosgw import RadosGateway, missing
 
-# A suite in the background of a shell ignores Ctrl-C, and so would every command that it starts.
+# A suite in the background of a shell ignores Ctrl-C, and every command that it starts would too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No timed assertions: a deadline is one.
+# A deadline would be a timed assertion.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -29,7 +29,7 @@ _S3_FIXTURES = {"moto", "radosgw", "s3_server", "each_s3_server", "bucket"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that ask for an S3 server are of the tier ``s3``."""
+    """Tests that use an S3 server get the marker ``s3``."""
     for item in items:
         if _S3_FIXTURES & {*getattr(item, "fixturenames", ())}:
             item.add_marker("s3")
@@ -37,9 +37,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _signals_as_they_were() -> Iterator[None]:
-    """An interrupted command ignores further signals, and here it has no process of its own.
+    """Restore the handlers of signals after each test.
 
-    What a later test starts would inherit that, and could not be interrupted.
+    An interrupted command ignores further signals, and here it has no process of its own. Later
+    commands would inherit this and could not be interrupted.
     """
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
@@ -50,19 +51,20 @@ def _signals_as_they_were() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small jobs need no worker processes, but in tests that are marked ``process``."""
+    """Small jobs start no worker processes, except in tests that are marked ``process``."""
     if request.node.get_closest_marker("process") is None:
         workers = property(_asks_for_workers)
         monkeypatch.setattr("dataprep.config.shard_config.DaskOptions.uses_workers", workers)
 
 
 def _asks_for_workers(options: DaskOptions) -> bool:
+    """Whether a config requests worker processes explicitly."""
     return bool(options.scheduler or options.cluster or options.processes is True)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Indexes of archives are kept in a folder of the session, not in that of a person."""
+    """Indexes of archives are kept in a folder of the session, not in that of the user."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -76,20 +78,20 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[MotoServer]:
-    """One S3 endpoint over real HTTP for the whole session."""
+    """One moto server over real HTTP for the whole session."""
     with MotoServer() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def s3_server(moto: MotoServer) -> MotoServer:
-    """What tests use that need not know which: a module may name another."""
+    """The S3 server of a test. A module may replace this fixture."""
     return moto
 
 
 @pytest.fixture(scope="session")
 def radosgw() -> Iterator[RadosGateway]:
-    """Ceph's gateway, stricter than moto: one for each process of tests that asks for it."""
+    """Ceph's gateway, which is stricter than moto. Each test process starts one when needed."""
     if why := missing():
         pytest.skip(why)
     with RadosGateway() as server:
@@ -98,24 +100,25 @@ def radosgw() -> Iterator[RadosGateway]:
 
 @pytest.fixture(scope="session", params=["moto", "radosgw"])
 def each_s3_server(request: pytest.FixtureRequest) -> MotoServer | RadosGateway:
-    """Both. A module whose ``s3_server`` is this one is run on each."""
+    """Each of both servers. A module whose ``s3_server`` is this one runs on each."""
     server: MotoServer | RadosGateway = request.getfixturevalue(request.param)
     return server
 
 
 @pytest.fixture
 def bucket(s3_server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A new bucket at ``s3_server``; credentials in the environment, as boto3 finds them."""
+    """A new bucket at ``s3_server``. Credentials are in the environment, where boto3 finds them."""
     return _bucket(s3_server, monkeypatch)
 
 
 @pytest.fixture
 def radosgw_bucket(radosgw: RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The same at ``radosgw``."""
+    """A new bucket at ``radosgw``."""
     return _bucket(radosgw, monkeypatch)
 
 
 def _bucket(server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make a bucket, and set the credentials of its server in the environment."""
     for name, value in server.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -126,7 +129,7 @@ def _bucket(server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A drawn ImageNet-like tree: 120 sound images in 6 classes. Read only."""
+    """A drawn tree like ImageNet: 120 valid images in 6 classes. Read only."""
     from dataprep.drawn import draw_tree
 
     dest = tmp_path_factory.mktemp("tree") / "photos"
@@ -135,5 +138,5 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(tree: Path, tmp_path: Path) -> Path:
-    """A copy of the drawn tree, to be changed."""
+    """A copy of the drawn tree that a test may change."""
     return Path(shutil.copytree(tree, tmp_path / "photos"))

@@ -1,4 +1,4 @@
-"""Images in the odd encodings that collections of JPEGs hold, and files broken on purpose."""
+"""Images in the odd encodings of real JPEG collections, and files that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import io
 import struct
 import zlib
+from collections.abc import Iterable
 
 import cv2
 import numpy as np
@@ -17,7 +18,7 @@ from dataprep.drawn.drawing import Pixels
 _SOI_BYTES = 2
 _ORIENTATION = 0x0112
 _SHORT, _LONG = 3, 4
-# Arithmetic coding cannot be chosen in any encoder used here: 32 x 24 pixels of a gradient.
+# No encoder here can use arithmetic coding: this file has 32 x 24 pixels of a gradient.
 _ARITHMETIC = (
     "|JeWF01!$>Nk#wx0RR9200961|JwjV01XKW3knDg3knMk4h;_zAQcl55)&sJ9v2`kDKRiEDJ?8BI!Zn>HbyrrEkI"
     "X6ModmpQ&KWMT47pHU`kO^PygEhLjevB4iga*CKVMXPc<zyPft%zPft%zPft%zPft%zPft%zPft%zPft%zPft%zP"
@@ -53,7 +54,7 @@ def adobe_cmyk_jpeg(image: Pixels) -> bytes:
 
 def plain_cmyk_jpeg(image: Pixels) -> bytes:
     """Encode CMYK JPEG without an Adobe marker, hence as amounts of ink, not inverted."""
-    # Pillow inverts whatever it saves.
+    # Pillow inverts every CMYK image that it saves.
     inverted = _four_channels("CMYK", 255 - np.asarray(_cmyk(image)))
     return _without_adobe(_save(inverted, "JPEG", quality=90))
 
@@ -77,7 +78,7 @@ def arithmetic_jpeg() -> bytes:
 def icc_jpeg(image: Pixels) -> bytes:
     """Encode JPEG with an embedded sRGB profile."""
     profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
-    # Its date of creation would make the bytes differ from day to day.
+    # Its creation date would change the bytes every day.
     profile[24:36] = struct.pack(">6H", 2012, 1, 1, 0, 0, 0)
     return pillow(image, "JPEG", quality=90, icc_profile=bytes(profile))
 
@@ -87,7 +88,7 @@ def oriented_jpeg(
 ) -> bytes:
     """Encode JPEG with an EXIF orientation of 1 to 8.
 
-    ``as_long`` stores it with the type LONG where SHORT is customary; ``note_bytes`` is the
+    ``as_long`` stores it with the type LONG instead of the customary SHORT. ``note_bytes`` is the
     length of a maker's note behind it.
     """
     kind, value = (
@@ -118,14 +119,14 @@ def palette_png(image: Pixels) -> bytes:
 
 
 def rgba_png(image: Pixels) -> bytes:
-    """Encode PNG that fades out from left to right."""
+    """Encode PNG whose alpha falls from left to right."""
     alpha = np.linspace(255, 0, image.shape[1]).astype(np.uint8)
     faded = np.dstack([image, np.broadcast_to(alpha, image.shape[:2])])
     return _save(_four_channels("RGBA", faded), "PNG")
 
 
 def deep_png(image: Pixels, *, grey: bool) -> bytes:
-    """Encode PNG of 16 bits a channel."""
+    """Encode PNG with 16 bits for each channel."""
     deep = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY if grey else cv2.COLOR_RGB2BGR)
     _, data = cv2.imencode(".png", np.asarray(deep).astype(np.uint16) * 257)
     return data.tobytes()
@@ -157,20 +158,21 @@ def bomb_jpeg(image: Pixels, side: int) -> bytes:
 
 def bomb_png(side: int) -> bytes:
     """Write a PNG of a few bytes whose header claims ``side`` x ``side`` pixels."""
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + kind
-        + content
-        + struct.pack(">I", zlib.crc32(kind + content))
-        for kind, content in (
-            (b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)),
-            (b"IDAT", zlib.compress(bytes(1000))),
-            (b"IEND", b""),
-        )
-    )
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return png_of_chunks([(b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")])
+
+
+def png_of_chunks(chunks: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Write a PNG of chunks, each of which is a name and its content."""
+    data = b"\x89PNG\r\n\x1a\n"
+    for name, content in chunks:
+        checksum = struct.pack(">I", zlib.crc32(name + content))
+        data += struct.pack(">I", len(content)) + name + content + checksum
+    return data
 
 
 def _save(picture: Image.Image, kind: str, **options: object) -> bytes:
+    """The bytes of a picture in a format of Pillow."""
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()
@@ -185,18 +187,20 @@ def _cmyk(image: Pixels) -> Image.Image:
 
 
 def _four_channels(mode: str, pixels: Pixels) -> Image.Image:
+    """A picture of four channels in a mode of Pillow."""
     height, width = pixels.shape[:2]
     return Image.frombytes(mode, (width, height), pixels.tobytes())
 
 
 def _without_adobe(data: bytes) -> bytes:
+    """A JPEG without its Adobe marker."""
     start = data.index(b"\xff\xee")
     length = struct.unpack(">H", data[start + 2 : start + 4])[0]
     return data[:start] + data[start + 2 + length :]
 
 
 def _with_exif(data: bytes, tiff: bytes) -> bytes:
-    """Put an APP1 segment first, as cameras do."""
+    """Insert an APP1 segment at the beginning, as cameras do."""
     content = b"Exif\x00\x00" + tiff
     segment = b"\xff\xe1" + struct.pack(">H", 2 + len(content)) + content
     return data[:_SOI_BYTES] + segment + data[_SOI_BYTES:]

@@ -1,4 +1,4 @@
-"""Packages of other people, installed in a folder for ``PYTHONPATH``."""
+"""Installs packages of third parties into a folder for ``PYTHONPATH``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def pyproject(name: str, groups: Mapping[str, Mapping[str, str]], version: str =
 
 
 class Package:
-    """An installed package: its modules, and the metadata that its pyproject.toml makes."""
+    """An installed package: its modules, and the metadata of its pyproject.toml."""
 
     def __init__(self, folder: Path, files: Mapping[str, str], **env: str) -> None:
         self.folder = folder

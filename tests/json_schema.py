@@ -1,4 +1,4 @@
-"""As much of JSON Schema, draft 7, as this package's schemas use: what is wrong with a value."""
+"""Validates values against the part of JSON Schema (draft 7) that this repository's schemas use."""
 
 from __future__ import annotations
 
@@ -31,21 +31,25 @@ def keywords(schema: Any) -> Iterator[str]:
         for key, inner in schema.items():
             yield key
             if key in ("properties", "$defs"):
-                for keyword in inner.values():
-                    yield from keywords(keyword)
+                for subschema in inner.values():
+                    yield from keywords(subschema)
             elif key not in ("default", "enum", "const"):
                 yield from keywords(inner)
     elif isinstance(schema, list):
-        for keyword in schema:
-            yield from keywords(keyword)
+        for subschema in schema:
+            yield from keywords(subschema)
 
 
 def problems(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[str]:
-    """What an editor would underline, as paths with reasons; none for a valid value."""
+    """The problems that an editor would underline, as paths with reasons.
+
+    A valid value has none.
+    """
     return list(_problems(value, schema, root, "config"))
 
 
 def _problems(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
+    """Yield the problems of a value, as paths with reasons."""
     if schema is True or schema == {}:
         return
     if "$ref" in schema:
@@ -53,20 +57,23 @@ def _problems(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
     for subschema in schema.get("allOf", ()):
         yield from _problems(value, subschema, root, at)
     if "anyOf" in schema:
-        actual = [list(_problems(value, subschema, root, at)) for subschema in schema["anyOf"]]
-        if all(actual):
-            yield min(actual, key=len)[0]
+        alternatives = [
+            list(_problems(value, subschema, root, at)) for subschema in schema["anyOf"]
+        ]
+        if all(alternatives):
+            yield min(alternatives, key=len)[0]
     yield from _plain(value, schema, at)
     if isinstance(value, dict):
         yield from _of_object(value, schema, root, at)
     if isinstance(value, list):
         items = schema.get("items", {})
-        for number, subschema in enumerate(value):
-            inner = items[number] if isinstance(items, list) else items
-            yield from _problems(subschema, inner, root, f"{at}.{number}")
+        for number, item in enumerate(value):
+            subschema = items[number] if isinstance(items, list) else items
+            yield from _problems(item, subschema, root, f"{at}.{number}")
 
 
 def _plain(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
+    """Yield the problems of a value's own type and range."""
     kind = schema.get("type")
     odd = isinstance(value, bool) and kind in ("integer", "number")
     if kind and (odd or not isinstance(value, _TYPES[kind])):
@@ -88,6 +95,7 @@ def _plain(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:
 
 
 def _of_object(value: Any, schema: Any, root: Any, at: str) -> Iterator[str]:
+    """Yield the problems of an object's keys and values."""
     properties = schema.get("properties", {})
     for key in set(schema.get("required", ())) - set(value):
         yield f"{at}: {key} is missing"

@@ -1,4 +1,4 @@
-"""Files that this process has open and that have no name any more."""
+"""Open files of this process that have no name any more."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def unnamed_bytes(folder: Path) -> int:
-    """What open files without names take in ``folder``, each counted once."""
+    """The size of all open files in ``folder`` without a name, in bytes. Each counts once."""
     sizes: dict[int, int] = {}
     for path in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the descriptor that lists them
+        with contextlib.suppress(FileNotFoundError):  # this descriptor lists them
             if path.readlink().is_relative_to(folder):
                 status = path.stat()
                 sizes[status.st_ino] = status.st_size

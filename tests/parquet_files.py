@@ -1,4 +1,4 @@
-"""Parquet files with images, as hubs of data sets store them."""
+"""Parquet files with images, in the form of data set hubs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
 def images(*contents: bytes | None, prefix: str = "") -> pa.Array:
-    """A column of images as hubs store them, with a path for each."""
+    """A column of images with a path for each, as data set hubs store them."""
     rows = [{"bytes": data, "path": f"{prefix}{row:04}.jpg"} for row, data in enumerate(contents)]
     return pa.array(rows, IMAGE)
 
@@ -29,8 +29,8 @@ def parquet_of(
 ) -> bytes:
     """A Parquet file with row groups of ``group`` rows.
 
-    ``names`` are the classes of the column ``label`` in the metadata of the schema; ``features``
-    are all that these say.
+    ``names`` are the classes of the column ``label`` in the metadata of the schema. ``features``
+    are all features in the metadata.
     """
     if names:
         features = {"label": {"_type": "ClassLabel", "names": [*names]}}

@@ -1,4 +1,4 @@
-"""Tests of refused permissions, which root never meets."""
+"""Helpers for tests of refused permissions, which do not apply to root."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOBODY = 65534
 
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
-    """Run the block as a user whom file permissions bind."""
+    """Run the block as a user to whom file permissions apply."""
     if os.geteuid() != 0:
         yield
         return
@@ -26,7 +26,7 @@ def unprivileged() -> Iterator[None]:
 
 @contextlib.contextmanager
 def reachable_folder() -> Iterator[Path]:
-    """A temporary folder that every user can reach, below no private one."""
+    """A temporary folder that every user can reach, outside private folders."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Programs of others that tests call: found on the path by what they say they are."""
+"""Finds external programs that tests call, by the version text that they print."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _VERSIONS = {
     "magick": ("-version", r"ImageMagick \d"),
     "tar": ("--version", r"GNU tar"),
 }
-"""How each is asked for its version, and what the answer has to hold."""
+"""The argument that prints the version of each program, and a pattern of its output."""
 
 
 @cache
 def find_program(name: str) -> str | None:
-    """The path of the first such program that is what its name promises."""
+    """The path of the first program with this name that prints the expected text."""
     question, answer = _VERSIONS[name]
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = Path(folder or ".", name)
@@ -45,7 +45,7 @@ def find_program(name: str) -> str | None:
 
 
 def required_program(*names: str) -> str:
-    """The path of the first of these that is there; without any the test is skipped."""
+    """The path of the first installed program of these. Without any, the test is skipped."""
     for name in names:
         if path := find_program(name):
             return path

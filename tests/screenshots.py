@@ -1,6 +1,6 @@
 """Save the pictures of the documentation: ``python -m tests.screenshots``.
 
-The report is that of the ladder example; the page about a data set shows drawn photos.
+The report is that of the ladder example, and the page about a data set shows drawn photos.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REPORT = ROOT / "reports/examples/ladder/report.html"
 def main() -> None:
     """Save the first screen of a report and of the page about a data set."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        os.chdir(folder)  # the page names the output by a short path
+        os.chdir(folder)  # the page shows the output by a short path
         draw_tree(Path("photos"), images=400, classes=12)
         image = dataprep.ImagePolicy(size=256)
         dataprep.shard(dataprep.ShardConfig(source="photos", output="shards", image=image))

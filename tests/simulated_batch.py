@@ -1,4 +1,4 @@
-"""AWS Batch as moto simulates it: jobs end at once and run nothing."""
+"""AWS Batch as moto simulates it: jobs end at once and run no command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUEUE, DEFINITION = "machines", "dataprep"
 
 
 def batch_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A client, where there are a queue and a job definition."""
+    """A client of a simulated AWS Batch with a queue and a job definition."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")

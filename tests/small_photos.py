@@ -10,7 +10,7 @@ from PIL import Image
 
 
 def photos(root: Path, counts: Mapping[str, int]) -> None:
-    """In each folder below ``root`` this number of small photos, no two of which are equal."""
+    """Write this number of small photos into each folder below ``root``. No two are equal."""
     colour = 0
     for folder, count in counts.items():
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Folders of files as sources: how tests write them, shard them, and count what is read of them."""
+"""Folders of files as sources: helpers that write them, shard them and count their reads."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def shard_folder(kind: str, folder: Path, *more: str, code: int) -> Finished:
 
 
 def reads_of(proxy: FaultProxy, key: str) -> int:
-    """How many objects or ranges were asked for in requests of ``key``."""
+    """The number of read requests for ``key``, for the whole object or a range."""
     return sum(request.method == "GET" and key in request.path for request in proxy.requests)

@@ -31,12 +31,12 @@ magic_payloads = st.lists(
     ),
     max_size=12,
 ).map(b"".join)
-"""Bytes dense in RecordIO's magic, whole and broken, at every alignment."""
+"""Bytes with many complete and partial magics of RecordIO, at every alignment."""
 
 
 @st.composite
 def chopped(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> list[bytes]:
-    """Bytes cut into parts at random places, some of them empty."""
+    """Bytes in parts, cut at random positions. Some parts are empty."""
     data = draw(content)
     cuts = draw(st.lists(st.integers(0, len(data)), max_size=6))
     bounds = [0, *sorted(cuts), len(data)]
@@ -45,7 +45,7 @@ def chopped(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> list[bytes]:
 
 @st.composite
 def mutated(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> bytes:
-    """Bytes with one changed, some removed or some inserted: almost what they were."""
+    """Almost the same bytes: one byte is changed, or some are removed or inserted."""
     data = draw(content)
     start = draw(st.integers(0, len(data)))
     stop = draw(st.integers(start, min(start + 4, len(data))))
@@ -54,7 +54,7 @@ def mutated(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> bytes:
 
 @st.composite
 def cut(draw: st.DrawFn, content: st.SearchStrategy[bytes]) -> bytes:
-    """Bytes without their end."""
+    """The bytes without their end."""
     data = draw(content)
     return data[: draw(st.integers(0, len(data)))]
 
@@ -73,7 +73,7 @@ file_names = st.one_of(
     st.binary(min_size=1, max_size=12).map(os.fsdecode),
     st.text(st.sampled_from("ab/\\x0é\t\n\r\x85\u2028\x7f"), max_size=12),
 )
-"""Names as `os.fsdecode` makes them: any bytes, those that are not UTF-8 as surrogates."""
+"""Names from `os.fsdecode`: any bytes, with surrogates for bytes that are not UTF-8."""
 
 distinct_names = st.lists(file_names, min_size=1, max_size=40, unique=True)
 
@@ -82,7 +82,7 @@ sides = st.integers(1, 3000)
 
 @st.composite
 def image_policies(draw: st.DrawFn, mode: Mode | None = None) -> ImagePolicy:
-    """A policy of any mode, or of one, with a size that fits it."""
+    """A policy of any mode, or of the given mode, with a size that fits the mode."""
     modes: tuple[Mode, ...] = get_args(Mode) if mode is None else (mode,)
     chosen = draw(st.sampled_from(modes))
     size: int | tuple[int, int] | None = draw(sides)
@@ -95,11 +95,11 @@ def image_policies(draw: st.DrawFn, mode: Mode | None = None) -> ImagePolicy:
 
 @st.composite
 def trait_policies(draw: st.DrawFn) -> ImagePolicy:
-    """A policy with any value of every key that is chosen by name, for small images."""
+    """A policy with any value of every key that is a choice, for small images."""
     values: dict[str, Any] = {
-        name: draw(st.sampled_from(actual["enum"]))
-        for name, actual in ImagePolicy.model_json_schema()["properties"].items()
-        if "enum" in actual and name not in ("mode", "encoding")
+        name: draw(st.sampled_from(schema["enum"]))
+        for name, schema in ImagePolicy.model_json_schema()["properties"].items()
+        if "enum" in schema and name not in ("mode", "encoding")
     }
     encoding = draw(st.sampled_from(get_args(Encoding)))
     if encoding == "jpeg":
@@ -129,13 +129,13 @@ short_text = st.text(max_size=6)
 
 
 def placed(rows: Sequence[Row], formats: Iterable[str]) -> Samples:
-    """The columns of rows, with the places that they have in some formats."""
+    """The columns of rows, with their positions in some formats."""
     records = {name: [(row.records or {}).get(name) for row in rows] for name in formats}
     return Samples(Samples.of(rows).columns, records)
 
 
 def receipt_rows(formats: Sequence[str]) -> st.SearchStrategy[Row]:
-    """One row of a receipt, written to all of ``formats`` or to none."""
+    """One row of a receipt, whose sample is written to all of ``formats`` or to none."""
     locations = st.fixed_dictionaries({name: st.tuples(counts, counts, counts) for name in formats})
     return st.builds(
         Row,

@@ -1,4 +1,4 @@
-"""Tar archives for tests, by Python and by the programs that people use."""
+"""Makes tar archives with Python and with the usual tar programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tar_of(
     form: int = tarfile.GNU_FORMAT,
     links: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A tar of files in their order, by Python; then symbolic links."""
+    """A tar of files in their order, made by Python. Symbolic links follow the files."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=form) as tar:
         for name, data in files.items():
@@ -33,7 +33,7 @@ def tar_of(
 
 
 def pack(program: str, folder: Path, archive: Path, *arguments: str) -> bytes:
-    """What GNU tar or bsdtar makes of a folder; the test is skipped where it is missing."""
+    """The tar of a folder by GNU tar or bsdtar. Without the program the test is skipped."""
     command = required_program({"gnu": "tar", "bsd": "bsdtar"}[program])
     subprocess.run(
         [command, *arguments, "-cf", os.fspath(archive), "-C", os.fspath(folder), "."],
@@ -44,14 +44,17 @@ def pack(program: str, folder: Path, archive: Path, *arguments: str) -> bytes:
 
 
 def zipped(data: bytes) -> bytes:
-    """``data`` compressed, the same each time."""
+    """``data`` compressed by gzip, with the same bytes each time."""
     return gzip.compress(data, 6, mtime=0)
 
 
 def nested(
     tree: Mapping[str, bytes], *, packed: bool = False, form: int = tarfile.GNU_FORMAT
 ) -> bytes:
-    """A tar of tars, one a folder of ``tree``, as ILSVRC2012's; inner ones ``packed`` by gzip."""
+    """A tar of tars, one for each folder of ``tree``, as in ILSVRC2012.
+
+    Inner tars may be gzipped.
+    """
     folders: dict[str, dict[str, bytes]] = {}
     for name, data in tree.items():
         folder, _, rest = name.partition("/")

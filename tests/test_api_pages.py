@@ -18,7 +18,7 @@ DESCRIBED = [name for page in PAGES for name in DIRECTIVE.findall(page.read_text
 
 @pytest.mark.parametrize("package", [dataprep, iobench], ids=lambda package: package.__name__)
 def test_every_public_name_is_described_once(package: object) -> None:
-    """A name that is exported and not on a page, or on two of them, is a mistake."""
+    """An exported name that is on no page, or on two pages, is a mistake."""
     package_name = package.__name__  # type: ignore[attr-defined]
     described = sorted(name for owner, name in DESCRIBED if owner == package_name)
     public = package.__all__  # type: ignore[attr-defined]
@@ -26,7 +26,7 @@ def test_every_public_name_is_described_once(package: object) -> None:
 
 
 def test_each_page_begins_with_a_reader_and_has_an_example() -> None:
-    """The pages are part of the contents of the site."""
+    """Each page begins with its readers, has an example, and is in the contents of the site."""
     contents = (DOCS / "index.md").read_text().splitlines()
     for page in PAGES:
         text = page.read_text()

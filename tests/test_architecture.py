@@ -1,4 +1,4 @@
-"""Which part of a package may import which."""
+"""Checks which room of a package may import which."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# Data flows from the first line to the last: a room imports only from rooms before it.
+# Data pass from the first line to the last: a room imports only from rooms before it.
 ORDER = {
     "dataprep": (
         # Small modules that every room may use.
@@ -73,7 +73,7 @@ PURE_BENCH |= {f"machine/{name}" for name in ("coldness", "storage_kinds", "usag
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}
-# The modules that may import a framework: each does so when it is used, or on request.
+# These modules may import a framework, each when it is used or on request.
 ADAPTERS = {"frameworks", "mxnet", "mxnet_compat", "normalisation", "tensorflow", "torch"}
 ADAPTERS |= {"torch_epochs"}
 
@@ -90,7 +90,7 @@ def room(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Dotted names that a file imports anywhere in it."""
+    """The dotted names that a file imports anywhere."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -105,20 +105,20 @@ def package(path: Path) -> str:
 
 
 def rooms_imported(path: Path) -> set[str]:
-    """Rooms of its own package that a file imports."""
+    """The rooms of its own package that a file imports."""
     here = package(path)
     names = [name.split(".") for name in imports(path)]
     return {parts[1] for parts in names if parts[0] == here and len(parts) > 1} & set(ORDER[here])
 
 
-# A package's own face names every room, lazily.
+# The __init__.py of a package names every room, and imports it lazily.
 ROOMS = [path for name in ORDER for path in modules(name) if path.parent != ROOT / name]
 ROOMS += [path for name in ORDER for path in (ROOT / name).glob("*.py") if path.stem != "__init__"]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
-    """Nothing flows back."""
+    """A room imports only from rooms before it in the order of ARCHITECTURE.md."""
     order = ORDER[package(path)]
     here = order.index(room(path))
     back = {name for name in rooms_imported(path) if order.index(name) > here}
@@ -127,7 +127,7 @@ def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules("dataprep"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_dataprep_knows_nothing_of_iobench_or_of_frameworks(path: Path) -> None:
-    """The first package stands alone; frameworks come in through few modules of reading."""
+    """dataprep imports no iobench, and only a few modules import a training framework."""
     roots = {name.split(".")[0] for name in imports(path)}
     assert "iobench" not in roots
     if not (room(path) == "reading" and path.stem in ADAPTERS):
@@ -149,18 +149,18 @@ def pure_modules(package: str, pure_names: set[str]) -> Iterator[Path]:
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_pure_rooms_touch_no_file_clock_or_network(path: Path) -> None:
-    """Pure logic has no I/O to import."""
+    """A module that is PURE imports no module for files, clocks or networks."""
     assert not {name.split(".")[0] for name in imports(path)} & IMPURE
 
 
 def test_every_room_has_its_place_in_the_order() -> None:
-    """A new room must say where it stands."""
+    """Every room, including a new one, has a place in the order."""
     for name, order in ORDER.items():
         assert {room(path) for path in modules(name)} - {"__init__"} == set(order)
 
 
 def test_no_module_is_named_for_nothing() -> None:
-    """No utils, helpers, common or misc."""
+    """No module is named utils, helpers, common or misc."""
     names = {path.stem for package in ("dataprep", "iobench") for path in modules(package)}
     assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
 

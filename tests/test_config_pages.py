@@ -1,4 +1,4 @@
-"""Every config key has its line in the documentation, and its place in the schema for editors."""
+"""Every config key is on a page of the documentation and in the schema for editors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLES = sorted(CONFIGS.glob("*/*.yaml"))
 
 
 def script(name: str) -> Any:
-    """A module that writes pages."""
+    """A module of docs/ that writes pages."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -37,7 +37,7 @@ PAGES = script("generate")
 
 @pytest.mark.parametrize("path", PAGES.files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_files_are_what_the_models_say(path: Path) -> None:
-    """Otherwise run ``python docs/generate.py``."""
+    """Each generated file is current. Run ``python docs/generate.py`` otherwise."""
     assert path.read_text() == PAGES.files()[path]
 
 
@@ -45,7 +45,7 @@ def test_the_files_are_what_the_models_say(path: Path) -> None:
     ("name", "model"), [("shard-config.md", ShardConfig), ("benchmark-config.md", BenchConfig)]
 )
 def test_every_key_is_there_once(name: str, model: type[BaseModel]) -> None:
-    """With what it takes and what it means."""
+    """Every key is on the page once, with its values and its meaning."""
     schema = model.model_json_schema()
     nested = [
         nested_model for nested_model in schema["$defs"].values() if "properties" in nested_model
@@ -119,14 +119,14 @@ class Outer(BaseModel):
     ],
 )
 def test_rows(row: str) -> None:
-    """Each key says what it takes, its default and its meaning, in one line."""
+    """The row of a key has its values, its default and its meaning, in one line."""
     assert row in PAGES.page("# Keys\n", Outer, "All").splitlines()
 
 
 @pytest.mark.slow
 @pytest.mark.smoke
 def test_iobench_prints_its_schema() -> None:
-    """It is the one beside the examples."""
+    """``iobench schema`` prints the file beside the examples."""
     assert iobench("schema").out == (CONFIGS / "bench/schema.json").read_text()
 
 
@@ -138,7 +138,10 @@ def schema_of(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_examples_name_their_schema_and_keep_to_it(path: Path) -> None:
-    """The first line is for editors; it finds the file wherever both are copied to."""
+    """The first line of an example names its schema for editors, and the example is valid.
+
+    The name also works where both files are copied to.
+    """
     text = path.read_text()
     assert text.splitlines()[0] == "# yaml-language-server: $schema=schema.json"
     schema = schema_of(path)
@@ -147,7 +150,7 @@ def test_examples_name_their_schema_and_keep_to_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "bench").glob("*.yaml")), ids=lambda p: p.stem)
 def test_a_printed_config_keeps_to_it_too(path: Path) -> None:
-    """With all its defaults."""
+    """A printed config, with all its defaults, is valid too."""
     schema = schema_of(path)
     config = BenchConfig.model_validate(yaml.safe_load(path.read_text()))
     assert problems(yaml.safe_load(dump(config)), schema, schema) == []
@@ -167,7 +170,7 @@ def test_a_printed_config_keeps_to_it_too(path: Path) -> None:
     ],
 )
 def test_editors_underline_what_is_wrong(values: dict[str, Any], word: str) -> None:
-    """Unknown keys, values out of range, words that are none."""
+    """Unknown keys, values out of range and unknown words are reported."""
     schema = schema_of(CONFIGS / "bench" / "smoke.yaml")
     assert word in " ".join(problems(values, schema, schema))
 
@@ -184,6 +187,6 @@ def test_editors_underline_what_is_wrong(values: dict[str, Any], word: str) -> N
     ],
 )
 def test_editors_underline_nothing_else(values: dict[str, Any]) -> None:
-    """One value or several, sizes in words or bytes, loaders of other packages."""
+    """A single value or several, sizes as texts or bytes, and other packages' loaders are valid."""
     schema = schema_of(CONFIGS / "bench" / "smoke.yaml")
     assert problems(values, schema, schema) == []

@@ -16,9 +16,9 @@ from iobench.cli.main import app as iobench_app
 GLOSSARY = Path(__file__).parents[1] / "docs/glossary.md"
 PROGRAMS = {"dataprep": dataprep_app, "iobench": iobench_app}
 NOT_PROSE = re.compile(
-    r"--?[\w-]+"  # options
-    r"|\S*[/:=._]\S*\w"  # paths, addresses, keys of a config, values of options
-    r"|\b[A-Z_]{2,}\b"  # placeholders, such as RUN_DIR, and abbreviations
+    r"--?[\w-]+"  # option names
+    r"|\S*[/:=._]\S*\w"  # paths, addresses, config keys and option values
+    r"|\b[A-Z_]{2,}\b"  # placeholders such as RUN_DIR, and abbreviations
 )
 WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _EVERYDAY_TEXT = """
@@ -111,7 +111,10 @@ def undefined_terms(texts: Iterator[str]) -> set[str]:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_term_of_a_help_text_is_in_the_glossary(program: str) -> None:
-    """Define a new term in iobench/report/glossary.py, then run docs/generate.py."""
+    """Every term of a help text is in the glossary.
+
+    Define a new term in iobench/report/glossary.py, then run docs/generate.py.
+    """
     command = typer.main.get_command(PROGRAMS[program])
     assert not undefined_terms(help_texts(command))
 

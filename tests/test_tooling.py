@@ -16,7 +16,7 @@ def content(name: str) -> Any:
 
 
 def test_hooks_before_a_commit_are_the_formatter_and_the_linter_of_make_check() -> None:
-    """They run the programs of the environment that the Makefile makes."""
+    """The hooks run the formatter and the linter from the environment that the Makefile makes."""
     (repository,) = content(".pre-commit-config.yaml")["repos"]
     entries = [hook["entry"] for hook in repository["hooks"]]
     assert [entry.split()[:2] for entry in entries] == [
@@ -30,7 +30,7 @@ def test_hooks_before_a_commit_are_the_formatter_and_the_linter_of_make_check() 
 
 
 def test_pull_requests_run_the_script_of_ci() -> None:
-    """The workflow has no steps of its own, so that both find the same faults."""
+    """The workflow has no steps of its own, so that it finds the same faults as a local run."""
     workflow = content(".github/workflows/test.yml")
     # YAML 1.1 reads the key `on` as true.
     assert "pull_request" in workflow[True]

@@ -1,4 +1,4 @@
-"""Every registered store, opened at a fresh place for each test."""
+"""Every registered store, opened at a fresh location for each test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMES = sorted(entry_points(group="dataprep.stores").names)
 
 
 def _third_party(scheme: str) -> str:
-    """Where a store of another package may write: ``DATAPREP_CONTRACT_<SCHEME>=uri``."""
+    """Where a store of another package may write: the value of ``DATAPREP_CONTRACT_<SCHEME>``."""
     variable = f"DATAPREP_CONTRACT_{scheme.upper()}"
     if variable not in os.environ:
         pytest.skip(f"set {variable} to a URI below which these tests may write")
@@ -25,7 +25,7 @@ def _third_party(scheme: str) -> str:
 
 
 def open_fresh(scheme: str, request: pytest.FixtureRequest) -> Store:
-    """An empty, prepared store of this scheme."""
+    """Open an empty, prepared store of this scheme."""
     options = None
     if scheme == "s3":
         bucket: str = request.getfixturevalue("bucket")
@@ -49,5 +49,5 @@ def open_fresh(scheme: str, request: pytest.FixtureRequest) -> Store:
 
 @pytest.fixture(params=[*SCHEMES, "s3-radosgw"])
 def store(request: pytest.FixtureRequest) -> Store:
-    """An empty store, once for each registered scheme, and for a second S3 server."""
+    """An empty store: one for each registered scheme, and one on a second S3 server."""
     return open_fresh(request.param, request)

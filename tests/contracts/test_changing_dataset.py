@@ -1,4 +1,4 @@
-"""A data set that is made anew while it is read: the one that was opened, or an error."""
+"""A data set that is replaced while it is read gives only its own samples, or an error."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def changing_output(tmp_path_factory: pytest.TempPathFactory) -> ChangingOutput:
 
 @pytest.fixture
 def dataset(store: Store, changing_output: ChangingOutput) -> Dataset:
-    """The first of them, opened."""
+    """The first data set, opened in the store."""
     for key, data in changing_output.before.items():
         store.put(key, data)
     return Dataset(store, "train", "tfrecord")
 
 
 def test_the_two_differ_in_images_alone(changing_output: ChangingOutput) -> None:
-    """Same keys, same sizes, other bytes: nothing but the content tells them apart."""
+    """Both data sets have the same keys and sizes, so that only the content distinguishes them."""
     after = dict(changing_output.before)
     for key, data in changing_output.steps:
         after[key] = data or b""
@@ -48,41 +48,41 @@ def test_the_two_differ_in_images_alone(changing_output: ChangingOutput) -> None
 
 
 def test_the_manifest_is_removed_before_all_else(changing_output: ChangingOutput) -> None:
-    """``--overwrite`` begins with the manifest, and ends with the next one."""
+    """``--overwrite`` removes the manifest first and writes the next manifest last."""
     assert changing_output.steps[0] == Step(keys.manifest("train"), None)
     assert changing_output.steps[-1].key == keys.manifest("train")
     assert changing_output.steps[-1].data is not None
 
 
 def all_of(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
-    """From one end to the other."""
+    """All images, read from the first to the last."""
     return [bytes(sample.image) for sample in dataset]
 
 
 def one_by_one(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
-    """By number, as the table of samples of the first says: it was read before."""
+    """All images, read by number with the table of samples that was read before."""
     return [bytes(dataset[number].image) for number in range(len(dataset))]
 
 
 def by_records(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
-    """By number, as the map style of torch reads."""
+    """All images, read by number as torch's map style does."""
     records = Records(dataset)
     return [bytes(records.image(number)) for number in range(len(records))]
 
 
 def by_shards(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
-    """Whole shards, as the iterable style of torch reads."""
+    """All images, read in whole shards as torch's iterable style does."""
     records = Records(dataset)
     return [bytes(image) for shard in dataset.shards() for image in records.fetch(shard.samples)]
 
 
 def in_another_process(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
-    """By a copy, as worker processes have it."""
+    """All images, read by a pickled copy as in a worker process."""
     return all_of(pickle.loads(pickle.dumps(dataset)), changing_output)
 
 
 def copied_records(dataset: Dataset, changing_output: ChangingOutput) -> list[bytes]:
-    """By a copy of what torch's map style has."""
+    """All images, read by a pickled copy of the reader of torch's map style."""
     records = pickle.loads(pickle.dumps(Records(dataset)))
     return [bytes(records.image(number)) for number in range(len(records))]
 
@@ -96,8 +96,8 @@ Read = Callable[[Dataset, ChangingOutput], list[bytes]]
 def test_after_any_step_all_is_of_the_first_or_nothing(
     store: Store, dataset: Dataset, changing_output: ChangingOutput, read: Read, known_values: bool
 ) -> None:
-    """Whatever the overwriting has done by now, what was opened before gives no other sample."""
-    assert len(dataset.labels) == len(changing_output.images)  # the table of samples is there
+    """At any step of an overwrite, the opened data set gives samples of its own or an error."""
+    assert len(dataset.labels) == len(changing_output.images)  # this reads the table of samples
     if known_values:
         assert read(dataset, changing_output) == list(changing_output.images)
     for number, step in enumerate(changing_output.steps):
@@ -110,7 +110,7 @@ def test_after_any_step_all_is_of_the_first_or_nothing(
 
 
 def looked_at(steps: Sequence[Step]) -> set[int]:
-    """The first steps, those around the first and the last shard, and the last ones."""
+    """The first steps, the steps around the first and the last shard, and the last steps."""
     shards = [n for n, step in enumerate(steps) if step.data and step.key.startswith("tfrecord/")]
     return {0, 1, shards[0] - 1, shards[0], shards[-1], len(steps) - 2, len(steps) - 1}
 
@@ -125,7 +125,7 @@ def test_a_change_at_the_moment_of_reading(
     until: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is made anew between looking for a shard and reading it is not given."""
+    """A shard that is replaced between its check and its reading is not returned."""
     assert len(dataset.labels) == len(changing_output.images)
     steps = list(
         changing_output.steps[: len(changing_output.steps) - (3 if until == "half" else 0)]
@@ -141,7 +141,7 @@ def test_a_change_at_the_moment_of_reading(
     monkeypatch.setattr(type(store), "get_versioned", read_late)
     monkeypatch.setattr(
         "dataprep.reading.record_reader.LocalStore", type(None)
-    )  # opens no files itself
+    )  # it opens no files itself
     with pytest.raises(DatasetChanged):
         read(dataset, changing_output)
 
@@ -149,7 +149,7 @@ def test_a_change_at_the_moment_of_reading(
 def test_the_same_manifest_again(
     store: Store, dataset: Dataset, changing_output: ChangingOutput
 ) -> None:
-    """A manifest that is gone is an error; once the same one is back, reading goes on."""
+    """Reading fails while the manifest is missing, and continues once the same manifest is back."""
     assert next(iter(dataset)).image == changing_output.images[0]
     key = keys.manifest("train")
     store.delete(key)
@@ -165,7 +165,7 @@ def test_the_same_manifest_again(
 def test_a_shard_that_is_missing_is_said_to_be(
     store: Store, dataset: Dataset, changing_output: ChangingOutput
 ) -> None:
-    """Nothing changed where the manifest is still there: the shard is what is missing."""
+    """If only a shard is missing, the error names the shard and reports no changed data set."""
     key = dataset.shards()[0].key
     store.delete(key)
     with pytest.raises(ObjectNotFound, match=f"{key} is missing"):
@@ -177,7 +177,7 @@ def test_a_shard_that_is_missing_is_said_to_be(
 def test_a_change_during_verification(
     store: Store, changing_output: ChangingOutput, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A split that is made anew while it is verified has no result instead of a list of faults."""
+    """A split that is replaced while it is verified raises an error instead of a list of faults."""
     steps, get = list(changing_output.steps), type(store).get
 
     def get_late(self: Store, key: str) -> bytes:
@@ -196,7 +196,7 @@ def test_a_change_during_verification(
 
 
 class Plain:
-    """A store of another package, which tells no versions."""
+    """A store of another package that returns no versions."""
 
     def __init__(self, inner: MemoryStore) -> None:
         self.uri = inner.uri
@@ -205,7 +205,7 @@ class Plain:
 
 
 def test_a_store_without_versions(changing_output: ChangingOutput) -> None:
-    """The manifest itself is read after each object: slower, and as right."""
+    """Without versions, the manifest is read again after each object, with the same guarantee."""
     store = MemoryStore("memory://plain")
     for key, data in changing_output.before.items():
         store.put(key, data)
@@ -221,7 +221,7 @@ def test_a_store_without_versions(changing_output: ChangingOutput) -> None:
 def test_shards_as_a_source(
     store: Store, dataset: Dataset, changing_output: ChangingOutput
 ) -> None:
-    """A job that makes shards of shards stops: a sample of other shards is none of its own."""
+    """A job that reads these shards as its source stops and takes no sample of other shards."""
     source = RecordsSource(store.uri, getattr(store, "options", None))
     listing = source.list()
     source = pickle.loads(pickle.dumps(source))

@@ -1,4 +1,4 @@
-"""What clients of an object store do, on a server that checks what it is sent."""
+"""Clients of an object store pass their contract on a server that checks requests strictly."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ __all__ = [
 
 @pytest.fixture(scope="session")
 def s3_server(radosgw: RadosGateway) -> RadosGateway:
-    """Where those tests find their bucket."""
+    """The server on which the tests of this module create their bucket."""
     return radosgw

@@ -13,27 +13,28 @@ from iobench.consumers import CONSUMERS, Consumer, ConsumerSettings
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 
-# What a consumer needs beside defaults, and whether others than the null device compute.
+# Options that a consumer needs in addition to the defaults.
 OPTIONS: dict[str, dict[str, Any]] = {"paced": {"images_per_s": 1e5}}
 IDLE = {"null"}
 SIZE, SAMPLES, CLASSES = 32, 8, 5
 
 
 def _names() -> list[Any]:
+    """The registered consumers, with marks for the frameworks."""
     heavy = {"tensorflow", "mxnet"}
-    # What these two warn of is theirs.
+    # These frameworks emit warnings of their own on import.
     marks = (pytest.mark.frameworks, pytest.mark.filterwarnings("default"))
     return [pytest.param(name, marks=marks if name in heavy else ()) for name in CONSUMERS.names()]
 
 
 @pytest.fixture(params=_names())
 def consumer(request: pytest.FixtureRequest) -> Consumer:
-    """A small one of each kind, on the CPU."""
+    """A small consumer of each kind, on the CPU."""
     return built(request.param)
 
 
 def built(name: str, **options: Any) -> Consumer:
-    """A consumer of LeNet on small images, skipped where its framework is missing."""
+    """A consumer that trains LeNet on small images. The test is skipped without its framework."""
     settings: dict[str, Any] = {
         "model": "lenet",
         "batch_size": SAMPLES,
@@ -69,7 +70,7 @@ def batch_for(consumer: Consumer, images: Any, labels: Any) -> Batch:
 
 
 def drawn(dtype: str, samples: int = SAMPLES, size: int = SIZE) -> tuple[Any, Any]:
-    """Images of which each class has its own brightness, and their labels."""
+    """Images (N, H, W, 3) in which each class has its own brightness, and their labels (N)."""
     rng = np.random.default_rng(3)
     labels = np.arange(samples) % CLASSES
     images = rng.uniform(0, 50, (samples, size, size, 3)) + 40 * labels[:, None, None, None]
@@ -78,14 +79,14 @@ def drawn(dtype: str, samples: int = SAMPLES, size: int = SIZE) -> tuple[Any, An
 
 
 def trains(consumer: Consumer) -> Any:
-    """The consumer, if it is a training loop; the test is skipped if it is not."""
+    """Return the consumer if it is a training loop. Otherwise the test is skipped."""
     if consumer.framework == "none":
-        pytest.skip("trains nothing")
+        pytest.skip("the consumer trains nothing")
     return consumer
 
 
 def test_it_says_what_its_figures_are_of(consumer: Consumer) -> None:
-    """Device and precision are told, and an emulated device is called so everywhere."""
+    """A consumer reports its device and precision, and an emulated device is always named so."""
     assert consumer.device
     assert consumer.precision
     assert all(consumer.notes)
@@ -96,7 +97,7 @@ def test_it_says_what_its_figures_are_of(consumer: Consumer) -> None:
 
 
 def test_a_synthetic_batch_is_as_large_as_asked(consumer: Consumer) -> None:
-    """It has the batch size, and images in the framework's layout."""
+    """A synthetic batch has the batch size, and images in the framework's layout."""
     batch = consumer.synthetic()
     assert batch.samples == SAMPLES
     if consumer.framework != "none":
@@ -110,7 +111,7 @@ def test_a_synthetic_batch_is_as_large_as_asked(consumer: Consumer) -> None:
 def test_a_device_that_normalises_does_so_to_synthetic_images(
     request: pytest.FixtureRequest, consumer: Consumer, normalise: bool, dtype: str
 ) -> None:
-    """They are uint8, so that the rate of the device includes it."""
+    """Synthetic images are uint8 if the device normalises, so that its rate includes this work."""
     trains(consumer)
     trainer: Any = built(request.node.callspec.params["consumer"], normalise=normalise)
     batch = trainer.synthetic()
@@ -123,7 +124,7 @@ def test_a_device_that_normalises_does_so_to_synthetic_images(
 def test_each_step_after_warm_up_has_its_compute_time(
     consumer: Consumer, request: pytest.FixtureRequest
 ) -> None:
-    """One figure a step, positive unless the device is none; warm-up has none."""
+    """Each step after warm-up has one compute time, which is positive unless the device is none."""
     consumer.warm_up()
     consumer.finish()
     assert list(consumer.compute_s()) == []
@@ -139,7 +140,7 @@ def test_each_step_after_warm_up_has_its_compute_time(
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_it_takes_decoded_batches(consumer: Consumer, dtype: str) -> None:
-    """Pixels and normalised images, also a smaller last batch; each has its figure."""
+    """Decoded and normalised images are taken, also in a smaller last batch, and are timed."""
     for samples in (SAMPLES, SAMPLES - 3):
         consumer.step(batch_for(consumer, *drawn(dtype, samples)))
         consumer.finish()
@@ -147,7 +148,7 @@ def test_it_takes_decoded_batches(consumer: Consumer, dtype: str) -> None:
 
 
 def test_it_learns_a_batch_that_is_repeated(consumer: Consumer) -> None:
-    """Forward, backward and optimiser step are real: the loss falls."""
+    """The forward pass, the backward pass and the optimiser step are real: the loss falls."""
     trainer = trains(consumer)
     batch = batch_for(consumer, *drawn("uint8"))
     losses = []
@@ -155,14 +156,14 @@ def test_it_learns_a_batch_that_is_repeated(consumer: Consumer) -> None:
         trainer.step(batch)
         trainer.finish()
         losses.append(float(np.mean(_number(trainer.last_loss))))
-    # The least of them: without a falling rate the loss jumps now and then.
+    # The minimum counts, because without a falling learning rate the loss jumps now and then.
     assert min(losses) < 0.8 * losses[0]
 
 
 def test_what_it_cannot_train_on_is_refused(consumer: Consumer) -> None:
-    """The message names what came, before a framework fails in its own words.
+    """A wrong batch is refused with a message that names it, before the framework raises its error.
 
-    Images of another size or type would cost another time than the synthetic ones.
+    Images of another size or type would need another time than the synthetic images.
     """
     trains(consumer)
     images, labels = drawn("uint8")
@@ -186,7 +187,7 @@ def test_what_it_cannot_train_on_is_refused(consumer: Consumer) -> None:
 
 @pytest.mark.parametrize("name", _names())
 def test_a_gpu_that_is_not_there_is_unavailable(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for a GPU, nothing falls back to the CPU in silence."""
+    """If a GPU is requested and missing, the consumer fails instead of using the CPU silently."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     trains(built(name))
     with pytest.raises(Unavailable, match="finds no GPU"):
@@ -197,11 +198,12 @@ def test_a_gpu_that_is_not_there_is_unavailable(name: str, monkeypatch: pytest.M
 def test_a_missing_framework_is_named_with_its_extra(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The trial is skipped with the command that brings it."""
+    """The trial is skipped with the command that installs the missing framework."""
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Unavailable, match=rf"pip install 'dataprep-iobench\[{name}\]'"):
         CONSUMERS.load(name)(ConsumerSettings(), SystemClock())
 
 
 def _number(loss: Any) -> Any:
+    """The loss as a NumPy number."""
     return loss.asnumpy() if hasattr(loss, "asnumpy") else loss.numpy()

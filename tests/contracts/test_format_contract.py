@@ -1,4 +1,4 @@
-"""What every record format does, the same suite for each name in ``dataprep.formats``."""
+"""Every record format in ``dataprep.formats`` passes this suite."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def fmt(request: pytest.FixtureRequest) -> RecordFormat:
 def write(
     fmt: RecordFormat, shard: Sequence[Sample], label_offset: int = 0
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """A shard's bytes, and the span of each record."""
+    """The bytes of a shard, and the span of each record."""
     sink = io.BytesIO()
     writer = fmt.writer(sink, RecordOptions(label_offset))
     spans = [writer.write(sample) for sample in shard]
@@ -88,15 +88,15 @@ def read(fmt: RecordFormat, data: bytes) -> list[RawRecord]:
 
 
 def plain(sample: Sample) -> Sample:
-    """The same sample with its image as bytes, to compare."""
+    """The same sample with its image as bytes, so that samples can be compared."""
     return replace(sample, image=bytes(sample.image))
 
 
 @given(shard=shards, label_offset=offsets)
 def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset: int) -> None:
-    """What is written is read, the same from each writer: image and label always, fields if kept.
+    """Each writer's samples are read as they were written: the image, the label, kept fields.
 
-    A format that does not keep the encoding tells it by the image's first bytes.
+    The first bytes of the image give the encoding if the format does not keep it.
     """
     data, spans = write(fmt, shard, label_offset)
     assert (data, spans) == write(get_format(fmt.name), shard, label_offset)
@@ -105,33 +105,37 @@ def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset:
     ]
     assert len(decoded) == len(shard)
     blank = Sample(image=b"", label=0)
-    for sample, actual in zip(shard, decoded, strict=True):
-        assert bytes(actual.image) == bytes(sample.image)
-        assert actual.label == sample.label
+    for sample, decoded_sample in zip(shard, decoded, strict=True):
+        assert bytes(decoded_sample.image) == bytes(sample.image)
+        assert decoded_sample.label == sample.label
         for field in fields(Sample):
             if field.name not in ("image", "label"):
-                kept = getattr(actual, field.name)
+                value = getattr(decoded_sample, field.name)
                 reported = encoding_of(sample.image) if field.name == "encoding" else None
                 empty = reported or getattr(blank, field.name)
-                assert kept in (getattr(sample, field.name), empty)
+                assert value in (getattr(sample, field.name), empty)
 
 
 def test_the_fields_each_format_keeps() -> None:
-    """TFRecord keeps all but the number, RecordIO the number, WebDataset some."""
+    """TFRecord keeps all fields but the number, RecordIO the number, WebDataset some fields."""
     sample = replace(FEW[0], source=b"folder/0.jpg")
-    kept = {}
+    samples = {}
     for name in ("tfrecord", "recordio", "webdataset"):
         fmt = get_format(name)
         (record,) = read(fmt, write(fmt, [sample], 1)[0])
-        kept[name] = plain(fmt.decode(record.payload, RecordOptions(1)))
-    assert kept["tfrecord"] == replace(sample, number=0, source=b"")
-    assert kept["webdataset"] == replace(sample, channels=0, colorspace="", filename=b"", text=b"")
-    assert kept["recordio"] == Sample(image=sample.image, label=sample.label, number=sample.number)
+        samples[name] = plain(fmt.decode(record.payload, RecordOptions(1)))
+    assert samples["tfrecord"] == replace(sample, number=0, source=b"")
+    assert samples["webdataset"] == replace(
+        sample, channels=0, colorspace="", filename=b"", text=b""
+    )
+    assert samples["recordio"] == Sample(
+        image=sample.image, label=sample.label, number=sample.number
+    )
 
 
 @given(shard=shards)
 def test_spans_address_whole_records(fmt: RecordFormat, shard: list[Sample]) -> None:
-    """Spans follow one another from 0 to the end, and each alone reads as its one record."""
+    """Spans follow one another from 0 to the end, and each span alone reads as its record."""
     data, spans = write(fmt, shard)
     records = read(fmt, data)
     assert [(record.offset, record.length) for record in records] == spans
@@ -148,7 +152,7 @@ def test_spans_address_whole_records(fmt: RecordFormat, shard: list[Sample]) -> 
 def test_the_label_offset_exists_only_inside(
     fmt: RecordFormat, sample: Sample, label_offset: int
 ) -> None:
-    """A record holds the label plus the offset, and decoding takes the offset away."""
+    """A record holds the label plus the offset, and decoding subtracts the offset."""
     data, _ = write(fmt, [sample], label_offset)
     (record,) = read(fmt, data)
     assert fmt.decode(record.payload, RecordOptions(0)).label == sample.label + label_offset
@@ -156,7 +160,7 @@ def test_the_label_offset_exists_only_inside(
 
 
 def test_boxes_come_back_where_they_are_kept(fmt: RecordFormat) -> None:
-    """A format keeps boxes or says that it does not."""
+    """A format keeps boxes, or its attribute says that it does not."""
     boxes = (Box(0.125, 0.25, 0.5, 0.75, 2),)
     data, _ = write(fmt, [replace(FEW[0], boxes=boxes)], 1)
     (record,) = read(fmt, data)
@@ -165,7 +169,7 @@ def test_boxes_come_back_where_they_are_kept(fmt: RecordFormat) -> None:
 
 
 def test_default_label_offsets(fmt: RecordFormat) -> None:
-    """Classes that are no synsets count from 0; synsets from 1 in TFRecord's own layout alone."""
+    """Classes that are not synsets count from 0. Only TFRecord counts synsets from 1 by default."""
     layouts: list[str | dict[str, str]] = ["tfds", {"a": "encoded", "b": "label"}]
     for layout in layouts:
         assert fmt.default_label_offset(True, Layout.of(layout)) == 0
@@ -175,12 +179,14 @@ def test_default_label_offsets(fmt: RecordFormat) -> None:
 
 @given(shard=st.lists(samples, min_size=1, max_size=5))
 def test_an_index_has_a_line_a_record(fmt: RecordFormat, shard: list[Sample]) -> None:
-    """Every index has a line for each record, in order; an ``.idx`` says where it begins."""
+    """Every index has a line for each record, in order.
+
+    An ``.idx`` has the offset of each record.
+    """
     _, spans = write(fmt, shard)
-    entries = [
-        IndexEntry(sample.number, sample.label, *span, f"class/{row}.jpg")
-        for row, (sample, span) in enumerate(zip(shard, spans, strict=True))
-    ]
+    entries = []
+    for row, (sample, span) in enumerate(zip(shard, spans, strict=True)):
+        entries.append(IndexEntry(sample.number, sample.label, *span, f"class/{row}.jpg"))
     indexes = fmt.indexes(entries)
     for text in indexes.values():
         assert text.count(b"\n") == len(shard)
@@ -227,7 +233,7 @@ def test_records_are_found_without_an_index(fmt: RecordFormat, shard: list[Sampl
 def test_a_shard_is_read_with_and_without_its_trailer(
     fmt: RecordFormat, shard: list[Sample]
 ) -> None:
-    """The trailer is no record."""
+    """A shard is read with and without its trailer, which is not a record."""
     data, spans = write(fmt, shard)
     records = read(fmt, data + fmt.trailer)
     assert [(record.offset, record.length) for record in records] == spans
@@ -235,14 +241,14 @@ def test_a_shard_is_read_with_and_without_its_trailer(
 
 @given(parts=st.lists(shards, max_size=3))
 def test_a_shard_is_runs_of_records(fmt: RecordFormat, parts: list[list[Sample]]) -> None:
-    """What several writers have written is one shard, with the bytes that a single one writes."""
+    """Records of several writers make one shard with the bytes that one writer writes."""
     data = b"".join(write(fmt, part)[0] for part in parts)
     assert data == write(fmt, [sample for part in parts for sample in part])[0]
 
 
 @given(sample=samples, label_offset=offsets)
 def test_the_image_is_read_alone(fmt: RecordFormat, sample: Sample, label_offset: int) -> None:
-    """``image`` gives a view of the payload with the same bytes as ``decode``."""
+    """``image`` returns a view of the payload with the same bytes as ``decode``."""
     data, _ = write(fmt, [sample], label_offset)
     (record,) = read(fmt, data)
     image = fmt.image(record.payload, RecordOptions(label_offset))
@@ -252,9 +258,9 @@ def test_the_image_is_read_alone(fmt: RecordFormat, sample: Sample, label_offset
 
 @given(shard=st.lists(samples, min_size=1, max_size=3))
 def test_a_format_knows_its_own_shards(fmt: RecordFormat, shard: list[Sample]) -> None:
-    """By their first bytes, also where a shard is shorter; no other format takes them for its own.
+    """A format recognises its own shards by their first bytes, and no shard of another format.
 
-    Neither text nor an image is a shard.
+    This includes shorter shards. Texts and images are not recognised as shards.
     """
     data, _ = write(fmt, shard)
     assert formats_like((data + fmt.trailer)[:HEAD_BYTES]) == [fmt.name]
@@ -263,12 +269,12 @@ def test_a_format_knows_its_own_shards(fmt: RecordFormat, shard: list[Sample]) -
 
 
 def test_an_empty_shard_is_known_by_its_trailer(fmt: RecordFormat) -> None:
-    """If its format has one."""
+    """An empty shard is recognised by its trailer, if its format has a trailer."""
     assert fmt.matches(fmt.trailer) == bool(fmt.trailer)
 
 
 def test_fields_show_the_image_and_the_label(fmt: RecordFormat) -> None:
-    """Every format shows them by some name, as stored."""
+    """Every format shows the image and the label as they are stored, under a name of its own."""
     data, _ = write(fmt, FEW[2:], 5)
     (record,) = read(fmt, data)
     fields = fmt.fields(record.payload)
@@ -278,7 +284,7 @@ def test_fields_show_the_image_and_the_label(fmt: RecordFormat) -> None:
 
 
 def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
-    """A shard cut inside a record gives the records before it, then says where it broke."""
+    """A shard cut inside a record gives the records before it, then an error with the position."""
     data, spans = write(fmt, FEW)
     all_payloads = [bytes(record.payload) for record in read(fmt, data)]
     starts = [offset for offset, _ in spans]
@@ -296,9 +302,9 @@ def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
 
 
 def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
-    """One flipped byte anywhere is found, or decodes to a sample; a checksum finds them all."""
+    """One flipped byte is detected or gives another sample. A format with checksums detects all."""
     data, _ = write(fmt, FEW)
-    records_found = 0
+    detected = 0
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 0x81
@@ -306,8 +312,8 @@ def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
             for record in fmt.read(bytes(damaged), "flipped"):
                 assert isinstance(fmt.decode(record.payload, RecordOptions(0)), Sample)
         except RecordError:
-            records_found += 1
-    assert records_found == len(data) if fmt.has_checksums else records_found >= 8 * len(FEW)
+            detected += 1
+    assert detected == len(data) if fmt.has_checksums else detected >= 8 * len(FEW)
 
 
 @given(
@@ -316,7 +322,7 @@ def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
     | mutated(shards.map(lambda shard: write(get_format("tfrecord"), shard)[0]))
 )
 def test_any_bytes_read_or_raise(fmt: RecordFormat, data: bytes) -> None:
-    """Arbitrary bytes, as a shard and as a payload, are read or raise a RecordError."""
+    """Arbitrary bytes, as a shard or as a payload, are read or raise a RecordError."""
     for read_any in (
         lambda: [record.payload for record in fmt.read(data, "any")],
         lambda: [data],

@@ -1,4 +1,4 @@
-"""What every loader does, whoever wrote it: each sample once, with its label, and an end."""
+"""Every loader reads each sample once with its label, and its epochs end."""
 
 from __future__ import annotations
 
@@ -47,19 +47,17 @@ pytestmark = pytest.mark.slow
 SAMPLES, CLASSES, SIZE = 120, 6, 64
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 FRAMEWORK_OF = {"tf-data": "tensorflow", "mxnet-record": "mxnet"}
-# The library leaves files open until they are collected.
+# The library leaves files open until they are garbage-collected.
 LEAVES_FILES_OPEN = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 MARKS = {**dict.fromkeys([*FRAMEWORK_OF, "dali"], FRAMEWORKS), "webdataset": LEAVES_FILES_OPEN}
-NAMES = [
-    pytest.param(name, marks=MARKS.get(name, ()), id=name)
-    for name in (
-        *("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record"),
-        *("dali", "webdataset"),
-    )
-]
+TESTED = (
+    *("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record"),
+    *("dali", "webdataset"),
+)
+NAMES = [pytest.param(name, marks=MARKS.get(name, ()), id=name) for name in TESTED]
 DECODING = [point for point in NAMES if point.id != "raw"]
 FROM_FILES = ("torch-folder",)
 LOCAL_ONLY = ("dali", "webdataset")
@@ -67,19 +65,19 @@ ALWAYS_DECODE = ("mxnet-record", "dali", "webdataset")
 
 
 class Data(NamedTuple):
-    """The same 120 samples in four locations, and what they are."""
+    """The same 120 samples in four locations, with their images and labels."""
 
     locations: dict[str, Location]
     labels: dict[bytes, int]
-    stored: Sequence[tuple[bytes, int]]
-    files: Sequence[tuple[bytes, int]]
+    shard_samples: Sequence[tuple[bytes, int]]
+    file_samples: Sequence[tuple[bytes, int]]
 
 
 @pytest.fixture(scope="module")
 def data(
     tree: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: MotoServer
 ) -> Iterator[Data]:
-    """The drawn tree as files and in both formats, on disk and behind HTTP."""
+    """The drawn tree as files and as shards of all formats, on disk and on S3."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in MotoServer.ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -118,6 +116,7 @@ def data(
 def _samples(
     tree: Path, output: Path
 ) -> tuple[dict[bytes, int], list[tuple[bytes, int]], list[tuple[bytes, int]]]:
+    """The label of each image, the samples of the shards, and those of the files."""
     dataset = dataprep.open(output)
     assert len(dataset.manifest.formats["tfrecord"].shards) >= 3
     contents = [(bytes(sample.image), sample.label) for sample in dataset]
@@ -129,10 +128,10 @@ def _samples(
 
 @contextmanager
 def opened(name: str, location: Location | None, **settings: Any) -> Iterator[Loader]:
-    """A loader that is closed again; skipped where its framework is not installed."""
+    """Open a loader and close it afterwards. The test is skipped without the loader's framework."""
     options = {"batch_size": 16, "image_size": SIZE, **settings}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what TensorFlow and MXNet warn of on import is theirs
+        warnings.simplefilter("ignore")  # TensorFlow and MXNet emit warnings of their own on import
         try:
             loader = LOADERS.load(name)(location, LoaderSettings(**options), SystemClock())
         except Unavailable as error:
@@ -146,25 +145,25 @@ def opened(name: str, location: Location | None, **settings: Any) -> Iterator[Lo
 
 
 def location_of(data: Data, name: str, where: str = "disk") -> Location:
-    """What that loader reads."""
+    """The location that this loader reads."""
     return data.locations[f"{'files' if name in FROM_FILES else 'shards'}@{where}"]
 
 
 def numbers(array: Any) -> list[int]:
-    """Labels of any framework as whole numbers."""
+    """The labels of any framework as integers."""
     values = array.asnumpy() if hasattr(array, "asnumpy") else array
-    actual: list[int] = np.asarray(values).astype(int).tolist()
-    return actual
+    labels: list[int] = np.asarray(values).astype(int).tolist()
+    return labels
 
 
 def pixels(array: Any) -> Any:
-    """Images of any framework as float (N, 3, S, S)."""
+    """The images of any framework as a float array (N, 3, S, S)."""
     values = np.asarray(array.asnumpy() if hasattr(array, "asnumpy") else array)
     return np.moveaxis(values, -1, 1) if values.shape[-1] == 3 else values
 
 
 def encoded(images: Any) -> list[bytes]:
-    """A batch that was not decoded, as bytes."""
+    """The images of a batch that was not decoded, as bytes."""
     values = images.numpy() if hasattr(images, "numpy") else images
     return [bytes(image) for image in values]
 
@@ -175,7 +174,7 @@ def labels_of(batches: Sequence[Batch]) -> list[int]:
 
 
 def parts_of(name: str, workers: int) -> Sequence[str]:
-    """Those that each can tell."""
+    """The parts of the time to the first batch that this loader reports."""
     if name == "raw":
         return ("listing", "fetch", "decode", *([] if workers else ["worker_start"]))
     built = ("listing", "worker_start")
@@ -184,9 +183,9 @@ def parts_of(name: str, workers: int) -> Sequence[str]:
 
 
 def children() -> set[int]:
-    """Processes that this one has started itself and that still are there.
+    """Ids of the live processes that this process has started itself.
 
-    Not what those started: a browser of other tests starts and ends processes as it likes.
+    Their own children do not count, because a browser of other tests starts and ends processes.
     """
     return {child.pid for child in psutil.Process().children()}
 
@@ -195,11 +194,13 @@ def children() -> set[int]:
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> None:
-    """Two epochs, each with every label as often as the data has it, in whole batches."""
+    """Two epochs have each label as often as the data have it, in full batches."""
     if where == "s3" and name in LOCAL_ONLY:
-        pytest.skip("reads paths alone")
+        pytest.skip("the loader reads only local paths")
     location = location_of(data, name, where)
-    expected = Counter(label for _, label in (data.files if name in FROM_FILES else data.stored))
+    expected = Counter(
+        label for _, label in (data.file_samples if name in FROM_FILES else data.shard_samples)
+    )
     with opened(name, location, workers=workers) as loader:
         for number in range(2):
             batches = list(loader.epoch(number))
@@ -212,7 +213,7 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
 
 @pytest.mark.parametrize("name", DECODING)
 def test_workers_read_where_opencv_has_threads(data: Data, name: str) -> None:
-    """Forked workers have none of the threads that OpenCV started here, and wait for none."""
+    """Forked workers do not wait for OpenCV's threads, which were started in the parent only."""
     before = cv2.getNumThreads()
     cv2.setNumThreads(2)
     try:
@@ -227,7 +228,7 @@ def test_workers_read_where_opencv_has_threads(data: Data, name: str) -> None:
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> None:
-    """What was consumed has arrived before, and after whole epochs each sample has, with its bytes.
+    """A sample is counted before it is consumed, and a full epoch counts each sample and its bytes.
 
     DALI and the webdataset library do not count.
     """
@@ -239,7 +240,7 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
     with opened(name, location, workers=workers) as loader:
         assert isinstance(loader, CountsReads)
         pattern = loader.read_pattern(size / SAMPLES)
-        # The pipelines of TensorFlow and MXNet read in one stream, however many threads decode.
+        # The pipelines of TensorFlow and MXNet read in one stream with any number of threads.
         one_stream = name in ("tf-data", "mxnet-record")
         assert pattern.streams == (1 if one_stream else max(1, workers))
         assert pattern.window_samples >= 1
@@ -250,7 +251,7 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
                 assert loader.read_so_far().samples >= consumed
             totals = loader.read_so_far()
             assert totals.samples == epochs * SAMPLES
-            # A request to a store may read over a gap, which is cheaper than another request.
+            # A request to a store may read over a gap, which costs less than another request.
             most = 1.1 if where == "disk" else 2.0
             assert 0.9 * size <= totals.bytes / epochs <= most * size
 
@@ -258,13 +259,13 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) -> None:
-    """Each sample of every second shard, or file, once an epoch, with the labels of all data."""
+    """A warm-up part reads each sample of every second shard or file once, with the same labels."""
     location = location_of(data, name)
     form = "files" if name in FROM_FILES else "tfrecord"
     part = warm_part(location, summarize_data(location, form).bytes)
     assert 0.3 < part.share < 0.8
     if name in FROM_FILES:
-        expected = Counter(label for _, label in data.files[::2])
+        expected = Counter(label for _, label in data.file_samples[::2])
     else:
         shards = dataprep.open(location.uri).shards()[::2]
         expected = Counter(sample.label for shard in shards for sample in shard)
@@ -279,9 +280,9 @@ def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) ->
 def test_the_parts_of_the_first_batch_add_up(
     data: Data, name: str, where: str, workers: int
 ) -> None:
-    """What a loader tells of its first batch is part of its time, and stays as it was told."""
+    """The reported parts of the first batch add up to at most its time, and do not change later."""
     if where == "s3" and name in LOCAL_ONLY:
-        pytest.skip("reads paths alone")
+        pytest.skip("the loader reads only local paths")
     with opened(name, location_of(data, name, where), workers=workers) as loader:
         assert isinstance(loader, SplitsFirstBatch)
         assert loader.first_batch() is None
@@ -304,32 +305,32 @@ def test_the_parts_of_the_first_batch_add_up(
 @pytest.mark.parametrize("where", ["disk", "s3"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_without_decode(data: Data, name: str, where: str, workers: int) -> None:
-    """Batches hold encoded images, each once and each beside its own label."""
+    """Without decoding, batches hold each encoded image once, beside its own label."""
     with opened(name, location_of(data, name, where), workers=workers, decode=False) as loader:
-        actual = [
+        samples = [
             pair
             for batch in loader.epoch(0)
             for pair in zip(encoded(batch.images), numbers(batch.labels), strict=True)
         ]
-    assert len({image for image, _ in actual}) == SAMPLES
-    assert all(data.labels[image] == label for image, label in actual)
+    assert len({image for image, _ in samples}) == SAMPLES
+    assert all(data.labels[image] == label for image, label in samples)
 
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 def test_mxnet_says_where_it_has_fewer_threads(data: Data) -> None:
-    """It leaves a processor alone, so that a figure for more workers would not be theirs."""
+    """MXNet reports that it leaves one processor free, because it then has fewer threads."""
     location, most = location_of(data, "mxnet-record"), len(os.sched_getaffinity(0))
     with opened("mxnet-record", location, workers=1) as few:
         assert not any("workers" in note for note in few.notes)
-    with opened("mxnet-record", location, workers=most + 7) as many:
-        assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(many.notes)
+    with opened("mxnet-record", location, workers=most + 7) as loader:
+        assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(loader.notes)
 
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 def test_mxnet_always_decodes(data: Data) -> None:
-    """What ImageRecordIter cannot do is said, with what can."""
+    """MXNet refuses to return encoded images, and names a loader that returns them."""
     with pytest.raises(Unavailable, match="always decodes: take the loader 'raw'"):
         LOADERS.load("mxnet-record")(
             data.locations["shards@disk"], LoaderSettings(decode=False), SystemClock()
@@ -338,7 +339,7 @@ def test_mxnet_always_decodes(data: Data) -> None:
 
 @pytest.mark.frameworks
 def test_dali_says_what_it_does_not(data: Data) -> None:
-    """It decodes, and reads what has a path; without workers it has a thread all the same."""
+    """DALI refuses undecoded images and locations without a path, and always has a thread."""
     with opened("dali", location_of(data, "dali"), shuffle=False) as loader:
         assert "0 workers mean one thread" in " ".join(loader.notes)
     for location, decode, text in (
@@ -355,7 +356,7 @@ def test_dali_says_what_it_does_not(data: Data) -> None:
 @pytest.mark.parametrize("normalise", [True, False], ids=["normalised", "as they are"])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
-    """Images are of the framework's own layout, and float32 or uint8."""
+    """Images have the framework's own layout, and are float32 or uint8."""
     shape = (16, SIZE, SIZE, 3) if name == "tf-data" else (16, 3, SIZE, SIZE)
     options: dict[str, Any] = {"colour_jitter": True, "pca_noise": True, "workers": workers}
     with opened(name, location_of(data, name), normalise=normalise, **options) as loader:
@@ -374,31 +375,31 @@ def test_shapes(data: Data, name: str, normalise: bool, workers: int) -> None:
 
 @pytest.mark.parametrize("name", DECODING)
 def test_unshuffled_centres(data: Data, name: str) -> None:
-    """Without shuffling and augmentation the images are the stored ones, in their order."""
-    samples = data.files if name in FROM_FILES else data.stored
+    """Without shuffling and augmentation, the images are the stored images in their order."""
+    samples = data.file_samples if name in FROM_FILES else data.shard_samples
     reference = Augmentation(size=192, random=False, normalise=False)
     expected = np.stack([reference(image, sample_rng(0, 0, 0)) for image, _ in samples])
     plain: dict[str, Any] = {"augment": False, "shuffle": False, "normalise": False}
     with opened(name, location_of(data, name), image_size=192, **plain) as loader:
-        # Taken as they come: ImageRecordIter uses the memory of a batch again.
+        # Each batch is copied at once: ImageRecordIter uses the memory of a batch again.
         batches = [
             (numbers(batch.labels), pixels(batch.images).astype(float)) for batch in loader.epoch(0)
         ]
-    labels = [label for actual, _ in batches for label in actual]
+    labels = [label for batch_labels, _ in batches for label in batch_labels]
     assert labels == [label for _, label in samples]
-    actual = np.concatenate([images for _, images in batches])
-    # Each filters in its own way: what they agree upon are the means of blocks.
-    actual, expected = (
-        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (actual, expected)
+    read_images = np.concatenate([images for _, images in batches])
+    # Each framework has its own filter, so only the means of blocks agree.
+    read_means, expected_means = (
+        images.reshape(-1, 3, 24, 8, 24, 8).mean((3, 5)) for images in (read_images, expected)
     )
-    assert np.abs(actual - expected).mean((1, 2, 3)).max() < 5
-    assert np.abs(actual - np.roll(expected, 1, axis=0)).mean() > 20
+    assert np.abs(read_means - expected_means).mean((1, 2, 3)).max() < 5
+    assert np.abs(read_means - np.roll(expected_means, 1, axis=0)).mean() > 20
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_order(data: Data, name: str, workers: int) -> None:
-    """The order changes with the epoch and with the seed, and comes back with both."""
+    """The order depends on the epoch and the seed only, and both change it."""
 
     def orders(seed: int) -> list[list[int]]:
         with opened(name, location_of(data, name), workers=workers, seed=seed) as loader:
@@ -412,7 +413,7 @@ def test_order(data: Data, name: str, workers: int) -> None:
 
 @pytest.mark.parametrize("name", DECODING)
 def test_augmentation_repeats(data: Data, name: str) -> None:
-    """The same seed gives the same pixels, with a worker or without; an epoch gives others."""
+    """The same seed gives the same pixels with any number of workers. Epochs have other pixels."""
 
     def images(workers: int, epoch: int) -> Any:
         options: dict[str, Any] = {"shuffle": False, "colour_jitter": True, "workers": workers}
@@ -421,7 +422,7 @@ def test_augmentation_repeats(data: Data, name: str) -> None:
 
     alone = images(0, 0)
     assert not np.array_equal(alone, images(0, 1))
-    if name != "torch-iterable":  # whose workers take turns, so that the order is another
+    if name != "torch-iterable":  # its workers take turns, so that the order differs
         assert np.array_equal(alone, images(1, 0))
 
 
@@ -443,7 +444,7 @@ def test_close(data: Data, name: str, when: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_epoch_may_be_left(data: Data, name: str) -> None:
-    """An epoch that was not read to its end does not reach into the next."""
+    """An epoch that was not read to its end does not reach into the next epoch."""
     with opened(name, location_of(data, name), workers=2) as loader:
         for _ in loader.epoch(0):
             break
@@ -452,7 +453,7 @@ def test_an_epoch_may_be_left(data: Data, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_to_read(data: Data, name: str) -> None:
-    """A loader without data, or with what it does not read, is refused when it is made."""
+    """A loader refuses empty data, and data that it does not read, when it is created."""
     empty = Location("/nowhere", "empty")
     other = data.locations["shards@disk" if name in FROM_FILES else "files@disk"]
     for location in (None, empty) if name == "raw" else (None, empty, other):
@@ -462,7 +463,7 @@ def test_nothing_to_read(data: Data, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
-    """Where nothing lies, making the loader or its first epoch says so in one line."""
+    """If data are missing, creating the loader or its first epoch raises an error of one line."""
     location = Location(str(tmp_path / "gone"), "files" if name in FROM_FILES else "shards")
     with pytest.raises(OSError, match="gone") as caught, opened(name, location) as loader:
         next(iter(loader.epoch(0)))
@@ -471,7 +472,7 @@ def test_missing_data_is_told(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", [p for p in DECODING if p.id not in LOCAL_ONLY])
 def test_remote_notes(data: Data, name: str) -> None:
-    """Nothing is done differently for S3."""
+    """A loader has no note that applies to S3 only."""
     with (
         opened(name, location_of(data, name), workers=1) as local,
         opened(name, location_of(data, name, "s3"), workers=1) as remote,
@@ -482,7 +483,7 @@ def test_remote_notes(data: Data, name: str) -> None:
 @pytest.mark.parametrize("name", [point for point in NAMES if "torch" in str(point.id)])
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
-    """Each sample once over all ranks of an epoch, and every rank has some."""
+    """All ranks of an epoch together read each sample once, and every rank has some samples."""
     location = location_of(data, name)
     shares = []
     for rank in range(3):
@@ -491,15 +492,15 @@ def test_ranks_share_the_samples(data: Data, name: str, workers: int) -> None:
             assert getattr(loader, "by_rank", False)
             shares.append({image for b in loader.epoch(0) for image in encoded(b.images)})
             if isinstance(loader, CountsBatches):
-                whole = [batch for batch in loader.epoch(0) if batch.samples == 16]
-                assert loader.whole_batches() == len(whole)
+                full_batches = [batch for batch in loader.epoch(0) if batch.samples == 16]
+                assert loader.whole_batches() == len(full_batches)
     assert all(shares)
     assert sum(map(len, shares)) == len(set.union(*shares)) == SAMPLES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_loader_that_does_not_share_does_not_say_so(data: Data, name: str) -> None:
-    """All samples on one rank of two would be counted twice."""
+    """A loader reads a part of the samples on one of two ranks exactly if it says so."""
     with opened(name, location_of(data, name), rank=1, world_size=2) as loader:
         shares = getattr(loader, "by_rank", False)
         assert (len(labels_of(list(loader.epoch(0)))) < SAMPLES) == shares
@@ -513,7 +514,7 @@ RUNGS: tuple[MemoryRung, ...] = ("collate", "augment", "decode")
 def holding(
     data: Data, name: str, rung: MemoryRung, samples: int, limit_bytes: int = 2**28, **settings: Any
 ) -> Iterator[Loader]:
-    """A loader that is given samples from memory: so many, or as many as it may take."""
+    """Open a loader that gets samples from memory: a number of samples, or as many as fit."""
     with opened(name, location_of(data, name), **settings) as loader:
         assert isinstance(loader, HoldsSamples)
         loader.hold(rung, samples, limit_bytes)
@@ -526,7 +527,7 @@ def holding(
 def test_samples_in_memory_come_as_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
-    """The same labels in the same batches and order, in the same dtype, epoch for epoch."""
+    """Samples in memory have the labels, batches, order and dtype of stored samples."""
     with opened(name, location_of(data, name), workers=workers) as real:
         contents = [[numbers(batch.labels) for batch in real.epoch(number)] for number in range(2)]
         (first, *_) = real.epoch(2)
@@ -544,7 +545,7 @@ def test_samples_in_memory_come_as_stored_ones(
 def test_samples_in_memory_are_counted(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
-    """Each sample once an epoch, without a byte; preparing them belongs to no epoch."""
+    """Samples in memory are counted once in each epoch, with 0 bytes, without their preparation."""
     with holding(data, name, rung, SAMPLES, workers=workers) as loader:
         assert isinstance(loader, CountsReads)
         for epochs in range(3):
@@ -558,7 +559,7 @@ def test_samples_in_memory_are_counted(
 def test_samples_in_memory_are_the_stored_ones(
     data: Data, name: str, rung: MemoryRung, workers: int
 ) -> None:
-    """Pixel for pixel in the first epoch, by the same seed; encoded ones in every epoch."""
+    """Samples in memory are the stored pixels in the first epoch, and the bytes in every epoch."""
     settings: dict[str, Any] = {"workers": workers, "colour_jitter": True, "normalise": False}
     epochs = range(2 if rung == "decode" else 1)
     with (
@@ -572,15 +573,15 @@ def test_samples_in_memory_are_the_stored_ones(
 
 @pytest.mark.parametrize("name", TORCH)
 def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
-    """Close to the stored images where those are not augmented, others in each epoch where so."""
+    """Decoded samples in memory are close to the stored images, or are augmented in each epoch."""
     plain: dict[str, Any] = {"augment": False, "normalise": False, "image_size": 192}
     with (
         opened(name, location_of(data, name), **plain) as real,
         holding(data, name, "augment", SAMPLES, **plain) as loader,
     ):
         for expected, held in zip(real.epoch(0), loader.epoch(0), strict=True):
-            apart = np.abs(pixels(expected.images).astype(float) - pixels(held.images))
-            assert apart.mean() < 4
+            difference = np.abs(pixels(expected.images).astype(float) - pixels(held.images))
+            assert difference.mean() < 4
     with holding(data, name, "augment", SAMPLES, shuffle=False) as loader:
         first, second = ([b.images.numpy() for b in loader.epoch(number)] for number in range(2))
     assert not np.array_equal(first[0], second[0])
@@ -589,7 +590,7 @@ def test_decoded_samples_are_augmented_anew(data: Data, name: str) -> None:
 @pytest.mark.parametrize("name", TORCH)
 @pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
 def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: int) -> None:
-    """Those that the loop takes first are its own; no batch holds the same one throughout."""
+    """A few samples in memory are repeated. The first batches have distinct, stored samples."""
     limit = 12 * 3 * SIZE * SIZE + 1
     settings: dict[str, Any] = {"workers": workers, "normalise": False, "batch_size": 4}
     with (
@@ -612,7 +613,7 @@ def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: i
 
 @pytest.mark.parametrize("name", TORCH)
 def test_memory_that_holds_no_sample_is_refused(data: Data, name: str) -> None:
-    """With how much there was."""
+    """A memory limit below one sample is refused with the available memory."""
     with (
         pytest.raises(TrialFailed, match=r"input decode: no sample fits into 10 bytes"),
         holding(data, name, "decode", SAMPLES, 10),
@@ -624,7 +625,7 @@ def test_memory_that_holds_no_sample_is_refused(data: Data, name: str) -> None:
 def test_nothing_is_read_while_samples_in_memory_are_given(
     data: Data, name: str, tmp_path: Path
 ) -> None:
-    """What is stored may be gone by then, but for what is listed."""
+    """While samples in memory are returned, stored data are not read and may be missing."""
     location = location_of(data, name)
     copy = tmp_path / "copy"
     shutil.copytree(location.uri, copy)

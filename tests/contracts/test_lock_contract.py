@@ -1,4 +1,4 @@
-"""Locks of runs, the same in every store that keeps them: one run at a time, and none that died."""
+"""Locks of runs act alike in every store: one run at a time, and dead runs block nobody."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ with Locks(store, None, print) as locks:
 """
 
 Location = tuple[str, str]
-"""URI and endpoint."""
+"""The URI of a store, and its endpoint."""
 
 
 @pytest.fixture(params=["folder", "memory", "s3", "s3-radosgw"])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
-    """Each kind of store."""
+    """A store location of each kind."""
     if request.param == "folder":
         (tmp_path / "out").mkdir()
         return str(tmp_path / "out"), ""
@@ -53,22 +53,22 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits looks often."""
+    """Waiting runs check the lock at short intervals."""
     monkeypatch.setattr(lock, "_MAX_POLL_INTERVAL_S", 0.05)
 
 
 def opened(location: Location) -> Store:
-    """The store, opened anew."""
+    """The store, opened again."""
     return open_store(location[0], StoreOptions(endpoint_url=location[1] or None))
 
 
 def locks(location: Location, part: Part | None = None, **options: bool) -> Locks:
-    """Those of another run; what it notes is not shown."""
+    """The locks of another run, whose messages are discarded."""
     return Locks(opened(location), part, lambda line: None, **options)
 
 
 def names(location: Location) -> list[str]:
-    """Every object that is listed."""
+    """The keys of all objects that are listed."""
     return sorted(info.key for info in opened(location).list())
 
 
@@ -77,12 +77,12 @@ Elsewhere = Callable[[], "subprocess.Popen[str]"]
 
 @pytest.fixture
 def elsewhere(location: Location) -> Iterator[Elsewhere]:
-    """Starts another process that has the lock of ``train``."""
+    """A function that starts another process, which gets the lock of ``train``."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> subprocess.Popen[str]:
         if location[0].startswith("memory://"):
-            pytest.skip("memory is of one process")
+            pytest.skip("processes do not share a store in memory")
         command = [sys.executable, "-c", HAVING, *location]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         started.append(process)
@@ -100,10 +100,10 @@ def test_a_lock_is_an_object_that_goes_when_the_run_ends(location: Location) -> 
     """The lock is removed even if the run fails, and it can be taken a second time."""
 
     def run() -> None:
-        with locks(location) as mine:
-            mine.take(["train", "val"])
+        with locks(location) as held_locks:
+            held_locks.take(["train", "val"])
             assert names(location) == ["leases/train", "leases/val"]
-            mine.check()
+            held_locks.check()
             raise KeyError
 
     for _ in range(2):
@@ -113,7 +113,7 @@ def test_a_lock_is_an_object_that_goes_when_the_run_ends(location: Location) -> 
 
 
 def test_a_second_run_waits_until_the_first_ends(location: Location) -> None:
-    """It says for what, and for how long at most."""
+    """The second run reports what it waits for, and how long it will wait at most."""
     notes: list[str] = []
     waits, has = threading.Event(), threading.Event()
 
@@ -127,8 +127,8 @@ def test_a_second_run_waits_until_the_first_ends(location: Location) -> None:
             has.set()
 
     thread = threading.Thread(target=second)
-    with locks(location) as mine:
-        mine.take(["train"])
+    with locks(location) as held_locks:
+        held_locks.take(["train"])
         thread.start()
         assert waits.wait(60)
         assert not has.is_set()
@@ -144,9 +144,9 @@ def test_a_second_run_waits_until_the_first_ends(location: Location) -> None:
 def test_a_run_that_was_killed_keeps_nobody_waiting(
     location: Location, elsewhere: Elsewhere, options: int
 ) -> None:
-    """Its process is known to have ended on this machine; nothing is left of its locks.
+    """On this machine, a killed process is known to have ended, so its locks are removed at once.
 
-    Nobody may have asked for its end.
+    This also holds if its parent has not waited for it.
     """
     process = elsewhere()
     store = opened(location)
@@ -155,9 +155,9 @@ def test_a_run_that_was_killed_keeps_nobody_waiting(
     os.waitid(os.P_PID, process.pid, options)
     assert names(location) == ["leases/train", "leases/train.0-of-2"]
     notes: list[str] = []
-    with Locks(store, None, notes.append) as mine:
-        mine.take(["train"])
-        mine.check()
+    with Locks(store, None, notes.append) as held_locks:
+        held_locks.take(["train"])
+        held_locks.check()
         assert names(location) == ["leases/train"]
     assert notes == names(location) == []
 
@@ -165,26 +165,26 @@ def test_a_run_that_was_killed_keeps_nobody_waiting(
 def test_a_process_that_is_stopped_still_has_its_lock(
     location: Location, elsewhere: Elsewhere
 ) -> None:
-    """Until it expires: a part is refused beside it."""
+    """A stopped process keeps its lock until it expires: a part beside it is refused."""
     elsewhere().send_signal(signal.SIGSTOP)
     with (
         pytest.raises(OutputConflict, match="another run is making split 'train'"),
-        locks(location, Part(0, 2)) as mine,
+        locks(location, Part(0, 2)) as held_locks,
     ):
-        mine.take(["train"])
+        held_locks.take(["train"])
 
 
 def test_who_takes_over_stops_the_other_run(location: Location) -> None:
-    """The workers of the other run stop as well; that run releases only its own lock."""
+    """The workers of the other run stop as well, and that run releases only its own lock."""
     with ExitStack() as earlier:
-        mine = earlier.enter_context(locks(location))
-        mine.take(["train"])
-        copy = pickle.loads(pickle.dumps(mine.by_split["train"]))
+        held_locks = earlier.enter_context(locks(location))
+        held_locks.take(["train"])
+        copy = pickle.loads(pickle.dumps(held_locks.by_split["train"]))
         copy.check()
         with locks(location, takeover=True) as other:
             other.take(["train"])
             other.check()
-            for check in (mine.check, copy.check):
+            for check in (held_locks.check, copy.check):
                 with pytest.raises(LeaseLost, match="another run has taken over split 'train' in"):
                     check()
             earlier.close()
@@ -193,7 +193,7 @@ def test_who_takes_over_stops_the_other_run(location: Location) -> None:
 
 
 def test_parts_of_one_job_write_together(location: Location) -> None:
-    """A whole run, and parts of another number, are refused while one of them lives."""
+    """A whole run, and parts of another number, are refused while one of the parts is alive."""
     with locks(location, Part(0, 2)) as first, locks(location, Part(1, 2)) as second:
         first.take(["train"])
         second.take(["train"])
@@ -209,13 +209,13 @@ def test_parts_of_one_job_write_together(location: Location) -> None:
 
 
 def test_of_many_at_once_one_gets_it(location: Location) -> None:
-    """Whoever comes at the same moment, and when it is released the next."""
+    """Of several simultaneous runs one gets the lock, and another one when it is released."""
     having: list[int] = []
     most: list[int] = []
 
     def run(number: int) -> None:
-        with locks(location) as mine:
-            mine.take(["train"])
+        with locks(location) as held_locks:
+            held_locks.take(["train"])
             having.append(number)
             most.append(len(having))
             having.remove(number)

@@ -146,7 +146,7 @@ def test_what_is_put_is_stored(connect: Open, store: Store, proxy: FaultProxy) -
 def test_multipart_uploads_have_the_parts_they_are_told(
     connect: Open, store: Store, proxy: FaultProxy
 ) -> None:
-    """Parts of the given size, one after the other, make the object."""
+    """A multipart upload sends parts of the given size one after the other."""
     data, client = BODY * 130, connect()
     proxy.clear()
     timing = client.multipart("key", data, 5 * MIB)
@@ -189,7 +189,7 @@ def test_what_is_not_there_is_a_failure(connect: Open) -> None:
 def test_a_busy_store_is_asked_again_and_that_is_counted(
     connect: Open, store: Store, proxy: FaultProxy, operation: str
 ) -> None:
-    """One 503 is one retry and no failure."""
+    """One 503 response counts as one retry and not as a failure."""
     store.put("key", BODY)
     client = connect()
     disturb(proxy, SLOW_DOWN, times=1)

@@ -1,4 +1,4 @@
-"""Every sampler reads numbers with units, rates only from its second reading on."""
+"""Every sampler reads numbers with units. Rates begin with its second reading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNITS = r".*(_share|_cores|_bytes|_bytes_per_s|_mhz|_w)|processes"
 
 @pytest.fixture(params=SAMPLERS.names())
 def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sampler]:
-    """One of each kind, of this process; GPUs are made up."""
+    """A sampler of each kind for this process. GPUs are simulated."""
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     try:
         sampler_under_test = SAMPLERS.load(request.param)(os.getpid())
@@ -45,12 +45,12 @@ def test_readings_are_finite_numbers_with_units(sampler: Sampler) -> None:
 
 
 def test_it_may_be_closed_unread() -> None:
-    """A trial may fail before its first reading; or not be to be had."""
+    """A sampler can be closed before its first reading, because a trial may fail before it."""
     for name in SAMPLERS.names():
         with contextlib.suppress(Unavailable):
             SAMPLERS.load(name)(os.getpid()).close()
 
 
 def test_those_that_are_usual_are_ours() -> None:
-    """Every sampler of this package is read unless told otherwise."""
+    """Every sampler that is read by default is registered."""
     assert set(DEFAULT_SAMPLERS) <= set(SAMPLERS.names())

@@ -1,4 +1,4 @@
-"""Every kind of source says and gives the same of the same images, wherever they lie."""
+"""Every kind of source lists and reads the same images alike, in each store."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ CLASSES = ("Dogs", "cats")
 
 
 class Kind(NamedTuple):
-    """How images become a source of one kind, and what its names are.
+    """How images become a source of one kind, and what its listing contains.
 
-    ``in_archives`` says that only a source that was listed, or a copy of it, can be read,
-    ``knows_sizes`` that its listing has the size of each image and not a mean.
+    Attributes:
+        in_archives: only a source that was listed, or a copy of it, can be read.
+        knows_sizes: the listing has the size of each image, and not a mean.
     """
 
     name: str
@@ -58,27 +59,32 @@ class Kind(NamedTuple):
 
 
 def _files(store: Store) -> None:
+    """Store the images as files."""
     for name, data in IMAGES.items():
         store.put(name, data)
 
 
 def _csv(store: Store) -> None:
+    """Store the images, and a CSV of their paths and classes."""
     _files(store)
     rows = [f'"{name}",{name.split("/")[0]}\n' for name in IMAGES]
     store.put("list.csv", ("path,label\n" + "".join(rows)).encode())
 
 
 def _lst(store: Store) -> None:
+    """Store the images, a .lst of their paths and labels, and the names of the classes."""
     _files(store)
-    rows = [
-        f"{i}\t{CLASSES.index(name.split('/')[0]):f}\t{escape(name)}\n"
-        for i, name in enumerate(IMAGES)
-    ]
+    rows = []
+    for row, name in enumerate(IMAGES):
+        label = CLASSES.index(name.split("/")[0])
+        rows.append(f"{row}\t{label:f}\t{escape(name)}\n")
     store.put("list.lst", "".join(rows).encode())
     store.put("names.txt", "\n".join(CLASSES).encode())
 
 
 def _records(format_name: str, *keys: str) -> Callable[[Store], None]:
+    """A function that stores the images as records, divided among the keys."""
+
     def fill(store: Store) -> None:
         form = get_format(format_name)
         for number, key in enumerate(keys):
@@ -100,6 +106,7 @@ def _records(format_name: str, *keys: str) -> Callable[[Store], None]:
 
 
 def _webdataset(store: Store) -> None:
+    """Store the images in two WebDataset tars."""
     for number in range(2):
         members = {}
         for name, data in list(IMAGES.items())[number::2]:
@@ -110,6 +117,7 @@ def _webdataset(store: Store) -> None:
 
 
 def _parquet(store: Store) -> None:
+    """Store the images in Parquet files."""
     for number in range(2):
         chosen = dict(list(IMAGES.items())[number::2])
         labels = [name.partition("/")[0] for name in chosen]
@@ -118,6 +126,8 @@ def _parquet(store: Store) -> None:
 
 
 class _Appender:
+    """Appends what it gets to an object of a store."""
+
     def __init__(self, target: bytearray) -> None:
         self.write = target.extend
 
@@ -141,7 +151,7 @@ KINDS = {
 
 @pytest.fixture(params=SCHEMES)
 def store(request: pytest.FixtureRequest) -> Store:
-    """An empty store at each place where a source may lie."""
+    """An empty store of each kind in which a source may be."""
     return open_fresh(request.param, request)
 
 
@@ -161,22 +171,21 @@ def source_at(store: Store, kind: Kind) -> Source:
 
 
 def by_content(source: Source, listing: Listing) -> Mapping[bytes, str]:
-    """The class of each image."""
+    """The class of each image, by the bytes of the image."""
     rows = range(len(listing))
     return {source.read(listing.located(row)): listing.classes[row] for row in rows}
 
 
 def test_every_image_is_listed_once_with_its_class_and_bytes(store: Store, kind: Kind) -> None:
-    """Reading what is listed gives the images' own bytes; sizes and classes are theirs."""
+    """Reading the listed samples gives the bytes of the images, with their sizes and classes."""
     kind.fill(store)
     source = source_at(store, kind)
     listing = source.list()
     assert not listing.problems
-    assert by_content(source, listing) == (
-        {data: name.split("/")[0] for name, data in IMAGES.items()}
-        if kind.keeps_names or kind.name in ("listing", "webdataset", "parquet")
-        else {data: str(CLASSES.index(name.split("/")[0])) for name, data in IMAGES.items()}
-    )
+    expected = {data: name.split("/")[0] for name, data in IMAGES.items()}
+    if not (kind.keeps_names or kind.name in ("listing", "webdataset", "parquet")):
+        expected = {data: str(CLASSES.index(group)) for data, group in expected.items()}
+    assert by_content(source, listing) == expected
     sizes = [len(source.read(listing.located(row))) for row in range(len(listing))]
     if kind.knows_sizes:
         assert listing.sizes.tolist() == sizes
@@ -184,7 +193,7 @@ def test_every_image_is_listed_once_with_its_class_and_bytes(store: Store, kind:
 
 
 def test_names_are_unique_and_sorted_by_their_bytes(store: Store, kind: Kind) -> None:
-    """Rows stand in the byte order of names, which are CLASS/FILE wherever that is known."""
+    """Rows are in the byte order of their names, which are CLASS/FILE if the source knows them."""
     kind.fill(store)
     names = list(source_at(store, kind).list().names)
     assert names == sorted(set(names), key=to_bytes)
@@ -194,7 +203,7 @@ def test_names_are_unique_and_sorted_by_their_bytes(store: Store, kind: Kind) ->
 
 
 def test_labels_are_the_same_whatever_the_kind(store: Store, kind: Kind) -> None:
-    """Dogs are 0 and cats 1, by name as by number."""
+    """Dogs have label 0 and cats label 1, whether classes are names or numbers."""
     kind.fill(store)
     listing = source_at(store, kind).list()
     names = [label.synset for label in listing.label_space.labels] if listing.label_space else []
@@ -202,7 +211,7 @@ def test_labels_are_the_same_whatever_the_kind(store: Store, kind: Kind) -> None
 
 
 def test_a_pickled_source_reads_the_same(store: Store, kind: Kind) -> None:
-    """A source that crossed to a worker, listed or not, reads what another one listed."""
+    """A pickled copy, as in a worker, reads what another source has listed."""
     kind.fill(store)
     source = source_at(store, kind)
     fresh = pickle.loads(pickle.dumps(source))
@@ -217,7 +226,7 @@ def test_a_pickled_source_reads_the_same(store: Store, kind: Kind) -> None:
 
 
 def test_what_vanished_is_a_changed_source(store: Store, kind: Kind) -> None:
-    """Reading what is gone raises SourceChanged, which names it."""
+    """Reading a removed sample raises SourceChanged with its name."""
     kind.fill(store)
     source = source_at(store, kind)
     item = source.list().located(0)
@@ -228,14 +237,14 @@ def test_what_vanished_is_a_changed_source(store: Store, kind: Kind) -> None:
 
 
 def test_an_empty_place_holds_no_source(store: Store, kind: Kind) -> None:
-    """A place with nothing in it raises SourceNotFound and names the place."""
+    """An empty location raises SourceNotFound with the location."""
     with pytest.raises(SourceNotFound) as caught:
         source_at(store, kind).list()
     assert store.uri in str(caught.value)
 
 
 def test_reads_overlap_where_latency_asks_for_it(store: Store, kind: Kind) -> None:
-    """A source on S3 keeps many reads in flight, and every source at least one."""
+    """A source on S3 has many reads in flight, and every source has at least one."""
     concurrency = source_at(store, kind).concurrency
     assert concurrency > 4 if isinstance(store, S3Store) else concurrency >= 1
 
@@ -252,9 +261,9 @@ def test_the_digest_changes_with_any_size(
 
 
 def test_an_unlisted_place_cannot_be_read(store: Store, kind: Kind) -> None:
-    """A sample that was never there is a changed source as well."""
+    """A sample that never existed is reported as a changed source as well."""
     if kind.in_archives:
-        pytest.skip("members are read at the places that a listing gives")
+        pytest.skip("members can only be read after a listing")
     kind.fill(store)
     item = Located("cats/no.jpg", 3, "none-00000-of-00001" if kind.name == "records" else "", 0)
     with pytest.raises(SourceChanged):
@@ -269,7 +278,7 @@ OTHER_FILES = {
 
 
 def folders_with_more(store: Store) -> Source:
-    """Class folders with files that are no samples."""
+    """Class folders with files that are not samples."""
     folders = KINDS["folders"]
     folders.fill(store)
     for name, (data, _) in OTHER_FILES.items():
@@ -278,7 +287,10 @@ def folders_with_more(store: Store) -> Source:
 
 
 def test_other_files_of_folders_are_listed_with_the_reason(store: Store) -> None:
-    """They have no class; the digest has name, size and class of every file."""
+    """Other files of class folders have no class.
+
+    The digest covers all names, sizes and classes.
+    """
     listing = folders_with_more(store).list()
     assert list(listing.names) == sorted([*IMAGES, *OTHER_FILES], key=to_bytes)
     problems = {listing.names[row]: problem for row, problem in listing.problems.items()}
@@ -292,7 +304,7 @@ def test_other_files_of_folders_are_listed_with_the_reason(store: Store) -> None
 
 
 def test_the_digest_of_folders_changes_with_any_file(store: Store) -> None:
-    """A file added, renamed or removed changes the digest; nothing else does."""
+    """Adding, renaming or removing a file changes the digest, and nothing else does."""
     source = folders_with_more(store)
     digests = [source.list().digest()]
     assert source.list().digest() == digests[0]

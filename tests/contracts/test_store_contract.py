@@ -1,4 +1,4 @@
-"""What every store does, the same suite for each scheme in ``dataprep.stores``."""
+"""Every store in ``dataprep.stores`` passes this suite."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def keys(store: Store, prefix: str = "") -> list[str]:
 
 
 def test_versions_tell_one_object_from_the_next(store: Store) -> None:
-    """All bytes, or part of them, come with the version of the object that is there."""
+    """A full or partial read returns the version of the object that is stored."""
     if not isinstance(store, GetVersioned):
-        pytest.skip("it tells no versions")
+        pytest.skip("the store returns no versions")
     store.put("key", DATA)
     first = store.version("key")
     assert first
@@ -60,7 +60,7 @@ def test_versions_tell_one_object_from_the_next(store: Store) -> None:
     ids=["bytes", "bytearray", "memoryview", "memoryview-of-words"],
 )
 def test_any_buffer_is_stored_byte_by_byte(store: Store, wrap: Callable[[bytes], Buffer]) -> None:
-    """Bytes, byte arrays and views are stored alike, whatever the size of their items."""
+    """Bytes, byte arrays and views of any item size are stored with the same bytes."""
     assert store.put("put", wrap(DATA)).bytes == len(DATA)
     assert store.create("created", wrap(DATA)) is True
     for key in ("put", "created"):
@@ -69,7 +69,7 @@ def test_any_buffer_is_stored_byte_by_byte(store: Store, wrap: Callable[[bytes],
 
 
 def test_a_stored_object_is_a_copy(store: Store) -> None:
-    """Changing a buffer after it was stored changes nothing in the store."""
+    """Changing a buffer after it was stored does not change the object."""
     buffer = bytearray(b"before")
     store.put("key", buffer)
     buffer[:] = b"after!"
@@ -77,7 +77,7 @@ def test_a_stored_object_is_a_copy(store: Store) -> None:
 
 
 def test_put_says_key_and_size_and_replaces(store: Store) -> None:
-    """The second object may be shorter, and is the one that is read, listed and headed."""
+    """Put returns key and size. A second, shorter object replaces the first in each operation."""
     assert isinstance(store, Store)
     for data in (DATA, b"short"):
         for info in (store.put("a/key", data), store.head("a/key")):
@@ -87,7 +87,7 @@ def test_put_says_key_and_size_and_replaces(store: Store) -> None:
 
 
 def test_an_empty_object_is_an_object(store: Store) -> None:
-    """An object of no bytes is stored, listed, read and ranged like any other."""
+    """An empty object is stored, listed and read, in full and by range, like any other object."""
     store.put("empty", b"")
     assert store.get("empty") == b""
     assert store.get_range("empty", 0, 10) == b""
@@ -108,14 +108,17 @@ RANGES = {
 
 
 def test_a_range_ends_where_the_object_ends(store: Store) -> None:
-    """A range gives the bytes asked for, fewer only where the object ends."""
+    """A range has the requested bytes, and fewer only at the end of the object."""
     store.put("key", DATA)
     for name, (offset, length, expected) in RANGES.items():
         assert store.get_range("key", offset, length) == expected, name
 
 
 def test_create_stores_only_once(store: Store) -> None:
-    """Create leaves alone what is there, be it equal; a deleted key can be created again."""
+    """Create does not replace an existing object, even an equal one.
+
+    A deleted key is free again.
+    """
     assert store.create("folder/key", b"first") is True
     for data in (b"second", b"first"):
         assert store.create("folder/key", data) is False
@@ -127,11 +130,11 @@ def test_create_stores_only_once(store: Store) -> None:
 
 @pytest.mark.parametrize("how", ["create", "replace"])
 def test_of_several_writers_one_wins(store: Store, how: str) -> None:
-    """Of threads that create one key, or replace one version of it, exactly one does."""
+    """Of several threads that create one key or replace one version, exactly one succeeds."""
     version: list[str] = []
     if how == "replace":
         if not isinstance(store, KeepsLocks):
-            pytest.skip("it keeps no locks")
+            pytest.skip("the store keeps no locks")
         store.put("key", b"before")
         version = [store.version("key")]
     together = Barrier(4, timeout=30)
@@ -148,9 +151,9 @@ def test_of_several_writers_one_wins(store: Store, how: str) -> None:
 
 
 def test_only_the_version_that_was_read_is_replaced(store: Store) -> None:
-    """Again and again, each time under the version that is there; whatever else is left alone."""
+    """Replace succeeds each time with the current version, and never with another version."""
     if not isinstance(store, KeepsLocks):
-        pytest.skip("it keeps no locks")
+        pytest.skip("the store keeps no locks")
     store.put("folder/key", b"0")
     for content in (b"1", b"2"):
         before = store.version("folder/key")
@@ -164,9 +167,9 @@ def test_only_the_version_that_was_read_is_replaced(store: Store) -> None:
 
 
 def test_the_age_of_an_object_counts_from_when_it_was_written(store: Store) -> None:
-    """In seconds by the store's clock, which may be cut to whole ones."""
+    """The age is in seconds by the store's clock, which may be truncated to whole seconds."""
     if not isinstance(store, KeepsLocks):
-        pytest.skip("it keeps no locks")
+        pytest.skip("the store keeps no locks")
     store.put("key", DATA)
     assert -2.0 < store.age_s("key") < 3600.0
     with pytest.raises(ObjectNotFound):
@@ -174,7 +177,7 @@ def test_the_age_of_an_object_counts_from_when_it_was_written(store: Store) -> N
 
 
 def test_list_gives_every_key_and_size(store: Store) -> None:
-    """A listing holds each object once, with its size; an empty store has none."""
+    """A listing has each object once, with its size. An empty store lists nothing."""
     assert keys(store) == keys(store, "no/such/") == []
     for number in range(12):
         store.put(f"folder-{number % 3}/{number}", bytes(number))
@@ -197,14 +200,14 @@ PREFIXES = {
 
 
 def test_a_prefix_is_a_beginning_of_keys(store: Store) -> None:
-    """A prefix selects the keys that begin with it, be it a folder or part of a name."""
+    """A prefix selects the keys that begin with it: a folder, or part of a name."""
     for key in PREFIXES[""]:
         store.put(key, b"x")
     assert {prefix: keys(store, prefix) for prefix in PREFIXES} == PREFIXES
 
 
 def test_delete_removes_once_and_again(store: Store) -> None:
-    """Deleting again, or a folder, or a path below an object, is no error and removes nothing."""
+    """Deleting a missing key, a folder or a path below an object removes nothing and succeeds."""
     store.put("a/key", DATA)
     store.put("a/other", DATA)
     for key in ("a/key", "a/key", "never/there", "a", "a/other/below"):
@@ -225,7 +228,7 @@ def test_delete_removes_once_and_again(store: Store) -> None:
     ids=["get", "range", "empty-range", "head"],
 )
 def test_a_missing_key_is_not_found(store: Store, ask: Callable[[Store, str], object]) -> None:
-    """A key without object, a folder and a path below an object raise ObjectNotFound, by name."""
+    """A missing key, a folder and a path below an object raise ObjectNotFound with the key."""
     store.put("a/key", DATA)
     for key in ("missing", "a/missing", "a", "a/key/below"):
         with pytest.raises(ObjectNotFound, match=key) as caught:
@@ -236,11 +239,11 @@ def test_a_missing_key_is_not_found(store: Store, ask: Callable[[Store, str], ob
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
 def test_odd_keys_survive(store: Store, key: str, request: pytest.FixtureRequest) -> None:
-    """Spaces, Unicode, reserved and control characters in a key come back as they were."""
+    """Spaces, Unicode, reserved and control characters in a key are returned unchanged."""
     if "s3" in request.node.callspec.params.values() and key == KEYS["newline"]:
         pytest.skip("moto's server has no route for a newline")
     if isinstance(store, S3Store) and key == KEYS["surrogate"]:
-        pytest.skip("S3's keys are UTF-8")
+        pytest.skip("keys on S3 are UTF-8")
     store.put(key, DATA)
     assert keys(store) == [key]
     assert store.get(key) == DATA
@@ -252,7 +255,7 @@ def test_odd_keys_survive(store: Store, key: str, request: pytest.FixtureRequest
 
 
 def test_a_pickled_store_is_the_same_store(store: Store) -> None:
-    """A store that crossed to another worker has the same objects, and does not carry them."""
+    """A pickled store, as in a worker, has the same objects, which are not part of the pickle."""
     store.put("before", DATA)
     store.put("large", bytes(100_000))
     pickled = pickle.dumps(store)
@@ -265,7 +268,7 @@ def test_a_pickled_store_is_the_same_store(store: Store) -> None:
 
 
 def test_threads_share_a_store(store: Store) -> None:
-    """Objects put from several threads at once are all there, each with its own bytes."""
+    """Objects that several threads store at once are all stored, each with its own bytes."""
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: store.put(f"k/{number}", b"%d" % number), range(24)))
         read = list(pool.map(lambda number: store.get(f"k/{number}"), range(24)))
@@ -273,7 +276,7 @@ def test_threads_share_a_store(store: Store) -> None:
 
 
 def test_prepare_and_tidy_leave_objects_alone(store: Store) -> None:
-    """Preparing and tidying, repeated and in any order, add and remove no object."""
+    """Preparing and tidying add and remove no object, in any order and number."""
     store.prepare()
     store.put("a/key", DATA)
     store.tidy()
@@ -286,7 +289,7 @@ def test_prepare_and_tidy_leave_objects_alone(store: Store) -> None:
 
 
 def test_free_space_is_a_number_or_unknown(store: Store) -> None:
-    """Free space is a positive number of bytes, or None where the store does not know."""
+    """Free space is a positive number of bytes, or None if the store does not know it."""
     free = store.free_bytes()
     assert free is None or (free > 0 and not isinstance(store, MemoryStore | S3Store))
 
@@ -294,7 +297,7 @@ def test_free_space_is_a_number_or_unknown(store: Store) -> None:
 def test_the_uri_is_one_line_without_credentials(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The URI names the root, and holds neither credentials nor a query."""
+    """The URI names the root in one line, and contains no credentials and no query."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "topsecret")
     assert store.uri
     assert "@" not in store.uri
@@ -303,7 +306,7 @@ def test_the_uri_is_one_line_without_credentials(
 
 
 def test_a_store_that_was_closed_is_still_of_use(store: Store) -> None:
-    """Where a store can let go of its connections, it makes new ones when it is asked again."""
+    """A closed store that has connections opens new ones with the next request."""
     store.put("a/key", DATA)
     if isinstance(store, Close):
         store.close()

@@ -1,4 +1,4 @@
-"""The drawn tree as a data set in memory, and copies to be changed."""
+"""The drawn tree as a data set in memory, and copies that tests may change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def uri_of_dataset(tree: Path) -> str:
 
 @pytest.fixture
 def changeable(uri_of_dataset: str) -> MemoryStore:
-    """A copy, to be changed."""
+    """A copy that a test may change."""
     store = MemoryStore(f"memory://{secrets.token_hex(4)}")
     original = MemoryStore(uri_of_dataset)
     for info in original.list():
@@ -50,14 +50,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """A function that returns the arguments of each call of a method from now on."""
 
     def noting(owner: object, name: str) -> list[tuple[Any, ...]]:
-        actual: list[tuple[Any, ...]] = []
+        recorded_calls: list[tuple[Any, ...]] = []
         real = getattr(owner, name)
 
         def noted(*arguments: Any) -> Any:
-            actual.append(arguments)
+            recorded_calls.append(arguments)
             return real(*arguments)
 
         monkeypatch.setattr(owner, name, noted)
-        return actual
+        return recorded_calls
 
     return noting

@@ -1,4 +1,4 @@
-"""What ``import dataprep`` offers, how little it costs, and its errors."""
+"""``import dataprep`` offers all public names at a low cost, and its errors form one tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAVY = (
 
 
 def loaded(code: str) -> set[str]:
-    """Top-level modules that a fresh interpreter has after ``code``."""
+    """The top-level modules that a new interpreter has imported after ``code``."""
     message = "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     script = f"import atexit, json, sys\natexit.register(lambda: {message})\n{code}"
     done = subprocess.run(
@@ -40,7 +40,7 @@ def loaded(code: str) -> set[str]:
 
 
 def test_all_is_there() -> None:
-    """``__all__`` is sorted without repeats; every name exists, and is what it is called."""
+    """``__all__`` is sorted without repetitions, and every name exists under its own name."""
     assert list(dataprep.__all__) == sorted(set(dataprep.__all__))
     assert set(dataprep.__all__) <= set(dir(dataprep))
     for name in dataprep.__all__:
@@ -53,7 +53,7 @@ def test_all_is_there() -> None:
 
 
 def test_all_is_complete() -> None:
-    """Nothing public is reachable that ``__all__`` does not list, submodules aside."""
+    """``__all__`` has every public name, except submodules."""
     listed = set(dataprep.__all__)
     for name in listed:
         getattr(dataprep, name)
@@ -72,12 +72,12 @@ def test_the_library_can_be_used_by_its_names() -> None:
     needed = {"ShardConfig", "shard", "verify", "inspect", "open", "Dataset", "Sample", "convert"}
     needed |= {"TFRecordWriter", "read_tfrecords", "RecordIOWriter", "read_recordio"}
     needed |= {"stage", "plan", "finalize", "PillowTransform"}
-    needed |= {"Understood", "ValidationShare", "SplitEstimate"}  # what results consist of
+    needed |= {"Understood", "ValidationShare", "SplitEstimate"}  # results consist of these
     assert needed <= set(dataprep.__all__)
 
 
 def classes_in(annotation: object) -> set[type]:
-    """The classes of this package that an annotation names, also within others."""
+    """The classes of this package in an annotation, including nested ones."""
     modules: set[type] = set()
     if isinstance(annotation, type) and annotation.__module__.startswith("dataprep."):
         modules.add(annotation)
@@ -87,7 +87,7 @@ def classes_in(annotation: object) -> set[type]:
 
 
 def functions_of(value: object) -> Iterator[Any]:
-    """A function itself, or the public methods and properties of a class."""
+    """The function itself, or the public methods and properties of a class."""
     if not isinstance(value, type):
         yield value
         return
@@ -98,12 +98,12 @@ def functions_of(value: object) -> Iterator[Any]:
             yield function
 
 
-# The adapters name types of frameworks. Methods of a config are for this package.
+# The adapters name types of frameworks. Methods of a config are internal.
 OTHERS = ("normalise", "to_torch", "to_tf", "to_mxnet", "ShardConfig")
 
 
 def test_types_of_results_and_settings_are_exported() -> None:
-    """What functions and methods return and what settings consist of has a name in ``__all__``."""
+    """The types of results and settings are in ``__all__``."""
     listed = {getattr(dataprep, name) for name in dataprep.__all__}
     modules: set[type] = set()
     for name in set(dataprep.__all__) - set(OTHERS):
@@ -117,13 +117,13 @@ def test_types_of_results_and_settings_are_exported() -> None:
 
 
 def test_every_error_is_exported() -> None:
-    """Callers catch errors by their names in the package."""
+    """All errors are in the package, so that callers can catch them."""
     for name, value in CLASSES.items():
         assert getattr(dataprep, name) is value
 
 
 def test_functions_hide_no_module() -> None:
-    """A name that is exported stays what it is after any module of the package is imported."""
+    """An exported name is not replaced when any module of the package is imported."""
     script = (
         "import pkgutil, dataprep, dataprep.cli.main\n"
         "import dataprep.reading.staging, dataprep.job.split_plan\n"
@@ -135,23 +135,23 @@ def test_functions_hide_no_module() -> None:
 
 
 def test_import_is_light() -> None:
-    """``import dataprep`` imports no library at all."""
+    """``import dataprep`` imports no other package."""
     assert loaded("import dataprep").isdisjoint(HEAVY)
 
 
 def test_names_load_when_used() -> None:
-    """A name brings what it needs, so that the test above means something."""
+    """A used name imports what it needs, so that the previous test is effective."""
     modules = loaded("import dataprep; dataprep.open")
     assert {"numpy", "pyarrow"} <= modules
-    assert "pandas" not in modules  # every worker of a loader would pay for it
+    assert "pandas" not in modules  # every worker of a loader would import it
 
 
 @pytest.mark.parametrize("program", ["dataprep", "iobench"])
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["COMMAND", "--help"]])
 def test_help_is_light(program: str, arguments: list[str]) -> None:
-    """Help and version import none of the heavy libraries; pydantic is typer's own choice.
+    """Help and version import no heavy library, except pydantic, which typer imports.
 
-    The resizer, which ``dataprep --version`` names, brings a part of Pillow.
+    The resizer, which ``dataprep --version`` names, imports a part of Pillow.
     """
     command = {"dataprep": "shard", "iobench": "run"}[program]
     arguments = [command if argument == "COMMAND" else argument for argument in arguments]
@@ -161,12 +161,12 @@ def test_help_is_light(program: str, arguments: list[str]) -> None:
 
 
 def test_a_worker_is_light() -> None:
-    """What makes shards brings neither pandas nor dask.distributed."""
+    """A worker imports neither pandas nor dask.distributed."""
     assert loaded("import dataprep.job.shard_making").isdisjoint({"pandas", "distributed", "boto3"})
 
 
 def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:
-    """A job needs neither pandas nor dask.distributed from listing to manifest."""
+    """A job imports neither pandas nor dask.distributed from listing to manifest."""
     draw_tree(tmp_path / "photos", images=8, classes=2)
     config: dict[str, object] = {
         "source": f"{tmp_path}/photos",
@@ -179,7 +179,7 @@ def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:
 
 
 def test_version() -> None:
-    """--version prints name, version, codecs and frameworks on stdout and ends with 0."""
+    """--version prints name, version, codecs and frameworks on stdout, and ends with 0."""
     done = subprocess.run(
         [sys.executable, "-m", "dataprep", "--version"], capture_output=True, text=True, check=True
     )
@@ -192,7 +192,7 @@ def test_version() -> None:
 
 
 def test_no_framework_is_imported_by_a_job() -> None:
-    """The modules of a job import no training framework, nor does the name of an adapter."""
+    """The modules of a job, and the name of an adapter, import no training framework."""
     names = ("shard", "verify", "open", "normalise", "to_torch", "to_tf", "to_mxnet")
     modules = loaded("\n".join(["import dataprep", *(f"dataprep.{name}" for name in names)]))
     assert modules.isdisjoint({"tensorflow", "torch", "mxnet"})
@@ -206,7 +206,7 @@ CLASSES = {
 
 
 def drawn() -> dict[str, tuple[str | None, str | None]]:
-    """Class to parent and builtin, as the tree in the module's docstring shows them."""
+    """The parent and the builtin class of each error in the tree of the module's docstring."""
     modules: dict[str, tuple[str | None, str | None]] = {}
     above: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").split("::", 1)[1].splitlines():
@@ -220,14 +220,14 @@ def drawn() -> dict[str, tuple[str | None, str | None]]:
 
 
 def test_the_tree_lists_every_class() -> None:
-    """The drawn tree holds exactly the classes of the module."""
+    """The tree has exactly the classes of the module."""
     assert drawn().keys() == CLASSES.keys()
     assert len(CLASSES) > 25
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_each_error_stands_where_it_is_drawn(name: str) -> None:
-    """Each class has the parent that the tree shows, and is the builtin beside it."""
+    """Each class has the parent and the builtin class that the tree shows."""
     parent, builtin = drawn()[name]
     bases = CLASSES[name].__bases__
     expected = {Exception if parent is None else CLASSES[parent]}
@@ -238,7 +238,7 @@ def test_each_error_stands_where_it_is_drawn(name: str) -> None:
 
 @pytest.mark.parametrize("kind", CLASSES.values(), ids=str)
 def test_errors_cross_processes(kind: type[DataprepError]) -> None:
-    """Each error keeps class, message, place and exit code through pickle."""
+    """Each error keeps class, message, location and exit code when it is pickled."""
     error = kind("what to do: 7 %")
     assert error.exit_code == kind.exit_code
     if isinstance(error, RecordError):
@@ -254,13 +254,13 @@ def test_errors_cross_processes(kind: type[DataprepError]) -> None:
 
 
 def test_image_errors_have_kinds_of_their_own() -> None:
-    """Every image error is counted under a kind of its own."""
+    """Every image error is counted under its own kind."""
     kinds = [value.kind for value in CLASSES.values() if issubclass(value, ImageError)]
     assert len(kinds) == len(set(kinds)) == 10
 
 
 def test_exit_codes() -> None:
-    """Wrong requests end with 2, jobs that ran with 1."""
+    """Wrong requests end with 2, and jobs that ran end with 1."""
     wrong = {name for name, value in CLASSES.items() if value.exit_code == 2}
     assert wrong == {
         "ConfigError",

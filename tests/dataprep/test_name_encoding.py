@@ -1,4 +1,4 @@
-"""Names as bytes and text, and keys of objects."""
+"""Names are converted between bytes and text, and objects have documented keys."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tests.strategies import distinct_names, file_names
     ],
 )
 def test_known_names(name: str, text: str) -> None:
-    """Ordinary names look like themselves; the documented rest is escaped byte for byte."""
+    """Ordinary names do not change, and documented characters are escaped byte by byte."""
     assert escape(name) == text
     assert unescape(text) == name
 
 
 @given(name=file_names)
 def test_escaped_names_come_back(name: str) -> None:
-    """Any name comes back, and so do its bytes."""
+    """Any name, and its bytes, is read back."""
     assert unescape(escape(name)) == name
     assert os.fsdecode(to_bytes(name)) == name
 
@@ -52,13 +52,13 @@ def test_escaped_names_are_one_field_of_one_line(name: str) -> None:
 
 @given(names=distinct_names)
 def test_different_names_stay_different(names: list[str]) -> None:
-    """No two names share an escaped form or bytes."""
+    """No two names have the same escaped form or bytes."""
     assert len({escape(name) for name in names}) == len(names)
     assert len({to_bytes(name) for name in names}) == len(names)
 
 
 def test_a_text_that_is_escaped_in_part_keeps_its_other_bytes() -> None:
-    """A .lst may have escaped and unescaped names side by side."""
+    """Escaped and other bytes of a name are both kept, as in a .lst."""
     assert unescape(os.fsdecode(b"a\\x09b\xe9")) == os.fsdecode(b"a\tb\xe9")
 
 
@@ -68,7 +68,7 @@ FORMATS = ("recordio", "tfrecord")
 
 
 def test_the_documented_layout() -> None:
-    """Every object stands where the design says."""
+    """Every object has its documented key."""
     assert keys.data("tfrecord", "", "train", 0, 12) == "tfrecord/train-00000-of-00012"
     assert keys.data("recordio", ".rec", "train", 3, 12) == "recordio/train-00003-of-00012.rec"
     assert keys.index("tfrecord", ".idx", "train", 0, 12) == (
@@ -84,7 +84,7 @@ def test_the_documented_layout() -> None:
 
 @given(split=splits, shard=st.integers(0, 10**6), more=st.integers(1, 10**6))
 def test_the_index_beside_a_shard(split: str, shard: int, more: int) -> None:
-    """The key of a shard alone says where its index files are."""
+    """The key of a shard gives the keys of its index files."""
     location = split, shard, shard + more
     for name, extension, index in (("tfrecord", "", ".idx"), ("recordio", ".rec", ".lst")):
         beside = keys.index_of(keys.data(name, extension, *location), index)
@@ -100,13 +100,13 @@ def test_the_index_beside_a_shard(split: str, shard: int, more: int) -> None:
     ],
 )
 def test_numbers_grow_where_five_digits_do_not_do(shards: int, name: str) -> None:
-    """Numbers have five digits, or as many as the number of shards."""
+    """Numbers have five digits, or as many as the number of shards needs."""
     assert keys.numbered("train", 7, shards) == name
 
 
 @given(split=splits, other=splits, shard=st.integers(0, 10**6), more=st.integers(1, 10**6))
 def test_keys_belong_to_their_split_alone(split: str, other: str, shard: int, more: int) -> None:
-    """Each key belongs to the split that it was made for, and to no other."""
+    """Each key belongs to the split for which it was made, and to no other."""
     shards = shard + more
     results = [
         keys.data("tfrecord", "", split, shard, shards),
@@ -141,23 +141,23 @@ def test_keys_belong_to_their_split_alone(split: str, other: str, shard: int, mo
     ],
 )
 def test_what_an_output_does_not_write_belongs_to_nobody(key: str) -> None:
-    """Files that a person may have put into an output are not taken for its own."""
+    """Files that a user may have added to an output belong to no split."""
     assert not keys.belongs_to("train", key, FORMATS)
 
 
 @given(split=splits)
 def test_job_files_name_their_split(split: str) -> None:
-    """The split is read back from a job file's key, and from no other key."""
+    """The split is read from the key of a job file, and from no other key."""
     assert keys.split_of_job(keys.job(split)) == split
     assert keys.split_of_job(keys.manifest(split)) is None
     assert keys.split_of_job(f"old/{keys.job(split)}") is None
 
 
 def test_splits_are_known_by_any_of_their_files() -> None:
-    """By job file, tables and receipts; a plan alone is a beginning, and data may be anybody's."""
-    actual = [
+    """A job file, tables and receipts name a split. A plan alone or data do not."""
+    object_keys = [
         *("a.job.json", "b.manifest.json", "c.samples.parquet", "d.notes.json"),
         *("receipts/e-00000-of-00001.json", "f.plan.parquet", "tfrecord/g-00000-of-00001"),
         *("labels.json", "x/h.job.json", "receipts/i.json"),
     ]
-    assert keys.splits(actual) == {"a", "b", "c", "e"}
+    assert keys.splits(object_keys) == {"a", "b", "c", "e"}

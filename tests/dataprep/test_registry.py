@@ -1,4 +1,4 @@
-"""Implementations by name."""
+"""Implementations are found by name."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 
 
 def test_what_is_registered() -> None:
-    """Names are sorted, each has its class."""
+    """Names are sorted, and each has its class."""
     assert list(FORMATS.names()) == ["recordio", "tfrecord", "webdataset"]
     assert FORMATS.check("tfrecord") == "tfrecord"
     assert FORMATS.load("tfrecord") is TFRecordFormat
 
 
 def test_what_is_not() -> None:
-    """The error names what there is."""
+    """The error lists the registered names."""
     for call in (FORMATS.check, FORMATS.load):
         with pytest.raises(ConfigError, match="no format 'lmdb': use one of recordio, tfrecord"):
             call("lmdb")
 
 
 def test_what_is_installed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that comes onto the path after the first look is found."""
+    """A package that is installed after the first look is found."""
     assert not FORMATS.has("lmdb")
     metadata = tmp_path / "later-1.0.dist-info"
     metadata.mkdir()
@@ -47,7 +47,7 @@ def test_what_is_installed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_this_packages_own_names_are_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another package on the path cannot take over one of these names."""
+    """Another package cannot replace one of these names."""
     files = {
         "pyproject.toml": pyproject("usurper", {"dataprep.formats": {"tfrecord": "no.such:Thing"}})
     }
@@ -61,7 +61,10 @@ def test_this_packages_own_names_are_its_own(
 
 
 def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package, the entry point, and why; one that two have is refused, with both."""
+    """The error has the package, the entry point and the reason.
+
+    A name of two packages is refused.
+    """
     groups = {"dataprep.formats": {"lmdb": "no_such_module:Thing"}}
     Package(tmp_path / "a", {"pyproject.toml": pyproject("package-a", groups)})
     monkeypatch.syspath_prepend(str(tmp_path / "a"))

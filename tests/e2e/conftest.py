@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: one reference output, and a gate to stop jobs at."""
+"""Fixtures of the end-to-end tests: one reference output, and a gate at which jobs stop."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.installed import Package, pyproject
 
 
 class Gate:
-    """Where a job is to stop; see ``gated_store``."""
+    """A gate at which a job stops; see ``gated_store``."""
 
     def __init__(self, folder: Path) -> None:
         self._env = Package(folder, {"pyproject.toml": pyproject("gated", ENTRY_POINTS)}).env
         self._file = folder / "gate"
 
     def kills_at(self, prefix: str, count: int) -> dict[str, str]:
-        """The environment of a process that ends as by ``kill -9``."""
+        """The environment of a process that ends at this object as by ``kill -9``."""
         return {**self._env, "GATE": f"{prefix}={count}", "GATE_KILLS": "1"}
 
     def waits_at(self, prefix: str, count: int) -> dict[str, str]:
-        """The environment of a process that waits until ``open`` is called."""
+        """The environment of a process that waits at this object until ``open`` is called."""
         return {
             **self._env,
             "GATE": f"{prefix}={count}",
@@ -40,30 +40,30 @@ class Gate:
     def stopping(
         self, prefix: str, count: int, *arguments: str | os.PathLike[str]
     ) -> Iterator[Running]:
-        """A command that has reached a place and waits there."""
+        """Start a command and yield it when it waits at this object."""
         with Running(*arguments, env=self.waits_at(prefix, count)) as running:
             wait_until(lambda: self.reached, f"{prefix} {count}")
             yield running
 
     @property
     def reached(self) -> bool:
-        """Whether a process waits."""
+        """Whether a process waits at the gate."""
         return self._file.exists()
 
     def open(self) -> None:
-        """Let it go on."""
+        """Let the waiting process continue."""
         self._file.with_suffix(".open").touch()
 
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Gate:
-    """A gate of one's own."""
+    """A gate of this test only."""
     return Gate(tmp_path / "gated-package")
 
 
 @pytest.fixture(scope="session")
 def reference_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``tree`` in all formats, by one thread, straight through. Read only."""
+    """``tree`` in all formats, made by one thread without interruption. Read only."""
     output = tmp_path_factory.mktemp("reference") / "out"
     make(tree, output, dask={"workers": 1, "processes": False})
     return output
@@ -71,7 +71,7 @@ def reference_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def reference(reference_folder: Path) -> Mapping[str, object]:
-    """What every other way of making it must give as well."""
+    """The objects of the reference output, which every other way of making it must give."""
     return comparable(objects(reference_folder))
 
 
@@ -84,5 +84,5 @@ def broken_tree(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
 
 @pytest.fixture
 def endpoint(s3_server: MotoServer) -> StoreOptions:
-    """How the test's own S3 server is reached."""
+    """The options with which commands use the S3 server of the test."""
     return StoreOptions(endpoint_url=s3_server.url)

@@ -1,8 +1,8 @@
-"""Stores that stop a job at an exact place, registered as a third party's package would be.
+"""Stores that stop a job at an exact object, registered like the stores of another package.
 
-``GATE`` is ``KEY-PREFIX=COUNT``: at the COUNT-th object stored under the prefix, before it is
-written (or removed, for ``delete:KEY-PREFIX``), the process ends as by ``kill -9``
-(``GATE_KILLS=1``), or waits for the file ``GATE_FILE + ".open"`` after it has made ``GATE_FILE``.
+``GATE`` is ``KEY-PREFIX=COUNT``. The process stops before it writes the COUNT-th object under the
+prefix, or before it removes that object for ``delete:KEY-PREFIX``. It ends as by ``kill -9``
+(``GATE_KILLS=1``), or it makes ``GATE_FILE`` and waits for ``GATE_FILE + ".open"``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _seen = 0
 
 @contextlib.contextmanager
 def gate(key: str) -> Iterator[None]:
-    """Stop here if this is the place.
+    """Stop here if ``key`` is the object of the gate.
 
-    Where the process is to end, objects under the prefix are stored one after the other: what
-    was counted before is stored.
+    If the process is to end, objects under the prefix are stored one after the other, so that all
+    objects that were counted before are stored.
     """
     prefix, _, count = os.environ["GATE"].partition("=")
     if not key.startswith(prefix):
@@ -55,51 +55,53 @@ def gate(key: str) -> Iterator[None]:
 
 
 def _counted() -> int:
+    """Count an object at the gate. Return the number of objects so far."""
     global _seen
     _seen += 1
     return _seen
 
 
 def _wait(marker: Path) -> None:
+    """Make the marker, and wait until the gate is open."""
     marker.touch()
     while not marker.with_suffix(".open").exists():
         time.sleep(0.01)
 
 
 class GatedLocalStore(LocalStore):
-    """``gated:///path``."""
+    """A local store with a gate: ``gated:///path``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         super().__init__(uri.removeprefix("gated://"), options)
 
     def put_pieces(self, key: str, pieces: Iterable[Buffer]) -> ObjectInfo:
-        """As its parent, behind the gate."""
+        """Store an object as the parent class does, behind the gate."""
         with gate(key):
             return super().put_pieces(key, pieces)
 
     def create(self, key: str, data: Buffer) -> bool:
-        """As its parent, behind the gate."""
+        """Create an object as the parent class does, behind the gate."""
         with gate(key):
             return super().create(key, data)
 
     def delete(self, key: str) -> None:
-        """As its parent, behind the gate ``delete:KEY``."""
+        """Delete an object as the parent class does, behind the gate ``delete:KEY``."""
         with gate(f"delete:{key}"):
             super().delete(key)
 
 
 class GatedS3Store(S3Store):
-    """``gateds3://bucket/prefix``."""
+    """An S3 store with a gate: ``gateds3://bucket/prefix``."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         super().__init__(uri.replace("gateds3://", "s3://"), options)
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """As its parent, behind the gate."""
+        """Store an object as the parent class does, behind the gate."""
         with gate(key):
             return super().put(key, data)
 
     def create_upload(self, upload: Upload) -> ObjectInfo | None:
-        """As its parent, which ``create`` calls as well, behind the gate."""
+        """Create an object as the parent class does, behind the gate. ``create`` calls it too."""
         with gate(upload.key):
             return super().create_upload(upload)

@@ -1,8 +1,9 @@
 """One of several ranks that read two epochs: ``python -m tests.e2e.ranks FOLDER RANK WORLD STEPS``.
 
-The rank comes from torch.distributed. After each step rank 0 writes what all ranks have read in
-each epoch, and from where to go on. After ``STEPS`` steps all kill themselves, as a machine that is
-taken away. With ``fork`` or ``spawn`` as a further argument, workers of a DataLoader read.
+The rank comes from torch.distributed. After each step, rank 0 writes which samples all ranks have
+read in each epoch, and a state to resume from. After ``STEPS`` steps all ranks kill themselves, as
+when a machine is taken away. With ``fork`` or ``spawn`` as a further argument, workers of a
+DataLoader read the samples.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SEEN = "seen.json"
 
 
 def main(folder: Path, rank: int, world_size: int, steps: int, context: str = "") -> None:
-    """Read what is left of two epochs, together with the other ranks."""
+    """Read the rest of two epochs, together with the other ranks."""
     rendezvous = f"file://{folder}/rendezvous-{world_size}"
     distributed.init_process_group("gloo", rendezvous, rank=rank, world_size=world_size)
     dataset = dataprep.open(folder / "out")
@@ -33,9 +34,9 @@ def main(folder: Path, rank: int, world_size: int, steps: int, context: str = ""
     saved: dict[str, Any] = {"epochs": [[]], "state": None, "start": 0}
     if path.exists():
         saved = json.loads(path.read_text())
-    seen: list[list[int]] = saved["epochs"]
-    # Workers' samples are counted in steps, those of this process by the data set.
-    counted = {"epoch": len(seen) - 1, "start": saved["start"]} if context else {}
+    samples_by_epoch: list[list[int]] = saved["epochs"]
+    # The samples of workers are counted in steps, those of this process by the data set.
+    counted = {"epoch": len(samples_by_epoch) - 1, "start": saved["start"]} if context else {}
     batches = dataprep.to_torch(
         dataset,
         iterable=True,
@@ -62,19 +63,23 @@ def main(folder: Path, rank: int, world_size: int, steps: int, context: str = ""
             distributed.all_gather_object(gathered, [numbers[image] for image in images])
             if not any(gathered):
                 break
-            seen[-1] += [number for part in gathered for number in part]
+            samples_by_epoch[-1] += [number for part in gathered for number in part]
             step += 1
             if rank == 0:
                 state = None if context else batches.state_dict()
-                saved = {"epochs": seen, "state": state, "start": len(seen[-1])}
+                saved = {
+                    "epochs": samples_by_epoch,
+                    "state": state,
+                    "start": len(samples_by_epoch[-1]),
+                }
                 path.with_suffix(".new").write_text(json.dumps(saved))
                 path.with_suffix(".new").replace(path)
             distributed.barrier()
             if step == steps:
                 os.kill(os.getpid(), signal.SIGKILL)
-        if len(seen) == 2:
+        if len(samples_by_epoch) == 2:
             break
-        seen.append([])
+        samples_by_epoch.append([])
     distributed.destroy_process_group()
 
 

@@ -1,7 +1,7 @@
-"""Loaders whose preparing takes ``item_s`` a sample: of a processor, or of time alone.
+"""Loaders that need ``item_s`` for each sample: computing, or only waiting.
 
-Both read as ``raw`` does. What they add is much longer than anything else in a loop, so that what
-a diagnosis says of it is certain on a busy machine too.
+Both read as ``raw`` does. The added time is much longer than the rest of a loop, so that the
+diagnosis is certain on a busy machine too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ waiting = tests.e2e.slow_loaders:Waiting
 
 
 class Computing(RawLoader):
-    """As decoding would: nothing but a processor makes it faster."""
+    """Computes for each sample, as decoding does: only more processors make it faster."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         for batch in super().epoch(number):
@@ -30,7 +30,7 @@ class Computing(RawLoader):
 
 
 class Waiting(RawLoader):
-    """As something would that is not this machine's: more of them wait side by side."""
+    """Waits for each sample, as on a remote service: more workers wait at the same time."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         for batch in super().epoch(number):

@@ -1,7 +1,7 @@
-"""Measure, advise, shard as advised, measure again: what was predicted is what comes.
+"""The gain that ``iobench advise`` predicts is the gain that is measured after its changes.
 
-Loops run on a virtual clock, over real images that real jobs resize and pack: what a file and a
-byte take is known, and nothing waits.
+Loops run on a virtual clock over real images, which real jobs resize and shard. The times for a
+file and a byte are known, and nothing waits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS = {"loader": loader_trial.run, "train": training_trial.run}
 
 @pytest.fixture(scope="module")
 def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The loaders can be had by name."""
+    """Loaders with known times, which can be selected by name."""
     folder = tmp_path_factory.mktemp("timed-package")
     package = folder / "timed-1.0.dist-info"
     package.mkdir()
@@ -49,7 +49,7 @@ def timed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def config(folder: Path, **training_: Any) -> BenchConfig:
-    """Photographs as they are, resized, and packed; a loop that reads them as they are."""
+    """Photographs as they are, resized, and in shards, and a loop that reads the original files."""
     grid = {"workers": [0, 1, 2], "batch_size": 4, "seconds": 3}
     loop = {
         "group": "loop",
@@ -78,33 +78,37 @@ def config(folder: Path, **training_: Any) -> BenchConfig:
     )
 
 
-def measure(wanted: BenchConfig, folder: Path) -> Result:
-    """A run, each trial on a clock of its own, saved where ``iobench`` reads runs."""
-    with Locations(wanted, lambda note: None, "run") as locations:
-        done = [_trial(spec, locations) for spec in trials(wanted)]
-    result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
-    content = json.loads(json.dumps(wanted.model_dump(mode="json")))
+def measure(settings: BenchConfig, folder: Path) -> Result:
+    """Run a benchmark with a virtual clock for each trial, and save it as ``iobench`` does."""
+    with Locations(settings, lambda note: None, "run") as locations:
+        finished_trials = [_trial(spec, locations) for spec in trials(settings)]
+    result = Result(
+        "round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(finished_trials)
+    )
+    content = json.loads(json.dumps(settings.model_dump(mode="json")))
     saved = summarised(Result(**{**_fields(result), "config": content}))
     folder.mkdir()
     (folder / "result.json").write_bytes(saved.to_json())
-    (folder / "config.yaml").write_text(dump(wanted))
+    (folder / "config.yaml").write_text(dump(settings))
     return read(folder)
 
 
 def _fields(result: Result) -> dict[str, Any]:
+    """The fields of a result that its constructor takes."""
     return {name: getattr(result, name) for name in ("name", "started", "environment", "trials")}
 
 
 def _trial(spec: TrialSpec, locations: Locations) -> Trial:
-    actual = {name: locations.get(name) for name in location_names(spec)}
-    context = Context(actual, VirtualClock(), lambda done, unit: None)
+    """Run one trial on a virtual clock."""
+    locations_of_trial = {name: locations.get(name) for name in location_names(spec)}
+    context = Context(locations_of_trial, VirtualClock(), lambda done, unit: None)
     outcome = KINDS[spec.kind](spec, context)
     identity = (spec.id, spec.kind, spec.params, spec.repeat)
     return Trial(*identity, "done", outcome.metrics, outcome.cold)
 
 
 def rate(result: Result, **params: Any) -> float:
-    """Samples/s of the loop with an input."""
+    """The rate of the loop with an input, in samples/s."""
     (first, *_) = [
         trial.metrics["samples_per_s"]
         for trial in result.trials
@@ -121,7 +125,7 @@ def overrides(line: str, command: str) -> dict[str, Any]:
 
 
 def advised(run: Path, file: Path) -> tuple[dict[str, Any], Sequence[str]]:
-    """Recommendations by setting, and the commands that follow."""
+    """The recommendations by setting, and the commands that follow them."""
     done = iobench("advise", run, "--json", "--emit-config", file)
     assert done.code == 0, done.err
     return {a["setting"]: a for a in done.one_object["recommendations"]}, done.err.splitlines()
@@ -133,7 +137,7 @@ def advised(run: Path, file: Path) -> tuple[dict[str, Any], Sequence[str]]:
 def test_what_was_predicted_comes(
     timed: None, tmp_path: Path, small_photos: Path, images_per_s: float, limited_by: str
 ) -> None:
-    """Also where the device is what is left as a limit: within 10 %, and it is no small gain."""
+    """A predicted gain is large and correct within 10 %, even if the device becomes the limit."""
     before = measure(config(small_photos, images_per_s=images_per_s), tmp_path / "run")
     advice, (make, again) = advised(tmp_path / "run", tmp_path / "advised.yaml")
     resize = advice["resize"]
@@ -158,7 +162,7 @@ def test_what_was_predicted_comes(
 def test_a_loop_that_its_device_limits_is_left_alone(
     timed: None, tmp_path: Path, small_photos: Path
 ) -> None:
-    """No config is written, and why is one line."""
+    """If the device limits the loop, no config is written, and one line gives the reason."""
     measure(config(small_photos, images_per_s=20), tmp_path / "run")
     done = iobench("advise", tmp_path / "run", "--emit-config", tmp_path / "advised.yaml")
     assert (done.code, done.out) == (2, "")
@@ -170,7 +174,7 @@ def test_a_loop_that_its_device_limits_is_left_alone(
 def test_the_config_says_where_it_comes_from(
     timed: None, tmp_path: Path, small_photos: Path
 ) -> None:
-    """The drawn images, resized to what was measured."""
+    """The printed config names the drawn images, and the size that was measured as faster."""
     measure(config(small_photos), tmp_path / "run")
     advised(tmp_path / "run", tmp_path / "advised.yaml")
     content = yaml.safe_load((tmp_path / "advised.yaml").read_bytes())
@@ -180,5 +184,5 @@ def test_the_config_says_where_it_comes_from(
 
 @pytest.fixture(scope="module")
 def small_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where drawn images and what is made of them lie: once for all tests here."""
+    """Drawn images and the outputs made of them, which all tests of this module share."""
     return tmp_path_factory.mktemp("data")

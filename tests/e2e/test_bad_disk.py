@@ -1,4 +1,4 @@
-"""Disks that fill, folders that vanish, limits that are too low: one line, and it goes on after."""
+"""A full disk, a removed folder or a low limit is one error line, and the job can be resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.e2e.conftest import Gate
 pytestmark = pytest.mark.slow
 
 JOB = ("--shard-size", "1MB", "--workers", "1", "--set", "dask.processes=false")
-ONE_AT_A_TIME = ("--set", "dask.max_concurrent_uploads=1")  # the gate holds up the rest
+# While a job waits at the gate, it then stores no other shard.
+ONE_AT_A_TIME = ("--set", "dask.max_concurrent_uploads=1")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def complete_output(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What a job makes of them where nothing is in its way."""
+    """The output that a job makes of the photos without disturbance."""
     output = tmp_path_factory.mktemp("whole") / "out"
     commandline.dataprep("shard", "--source", photos, "--output", output, *JOB, code=0)
     return comparable(objects(output))
@@ -39,18 +40,18 @@ def complete_output(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> d
 
 @contextmanager
 def mounted(location: Path, options: str) -> Iterator[Path]:
-    """A file system of its own; the test is skipped without the right to mount it."""
+    """A mounted file system. The test is skipped without the right to mount one."""
     location.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(location)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no right to mount a file system")
+        pytest.skip("this user may not mount a file system")
     yield location
     subprocess.run(["umount", str(location)], check=True)
 
 
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
-    """A disk that is mounted for reading."""
+    """A disk that is mounted read-only."""
     with mounted(tmp_path / "read-only", "size=1M,ro") as disk:
         yield disk
 
@@ -63,7 +64,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def limited(*arguments: str | Path, **limits: int) -> Finished:
-    """A command that has lower limits, soft and hard: ``NOFILE=5``."""
+    """Start a command with lower limits, soft and hard, such as ``NOFILE=5``."""
 
     def lower() -> None:
         for name, value in limits.items():
@@ -81,7 +82,7 @@ def limited(*arguments: str | Path, **limits: int) -> Finished:
 
 
 def clear_line(done: Finished, code: int) -> str:
-    """The one line that says what is wrong."""
+    """The one error line of a command."""
     assert done.code == code, done.err
     assert "Traceback" not in done.err
     (line,) = done.complaints
@@ -89,14 +90,14 @@ def clear_line(done: Finished, code: int) -> str:
 
 
 def goes_on(photos: Path, output: Path, complete_output: dict[str, object]) -> None:
-    """The same command ends right, and leaves nothing else behind."""
+    """Check that the same command completes the output and leaves nothing else behind."""
     commandline.dataprep("shard", "--source", photos, "--output", output, *JOB, code=0)
     assert comparable(objects(output)) == complete_output
     assert not list(output.glob(".partial*"))
 
 
 def test_a_read_only_disk(photos: Path, read_only: Path) -> None:
-    """It is refused before anything is made, for shards and for the folder of a benchmark."""
+    """A read-only disk is refused before anything is made, for shards and for benchmark runs."""
     done = commandline.dataprep("shard", "--source", photos, "--output", read_only / "out", *JOB)
     line = clear_line(done, 2)
     assert "the disk is read-only: mount it for writing, or choose another location" in line
@@ -109,7 +110,10 @@ def test_a_read_only_disk(photos: Path, read_only: Path) -> None:
 def test_a_disk_that_is_too_small(
     photos: Path, complete_output: dict[str, object], small_disk: Path, gate: Gate
 ) -> None:
-    """What does not fit is refused; a disk that fills up meanwhile stops a job, which resumes."""
+    """A job that does not fit is refused.
+
+    A disk that fills up stops a job, which can be resumed.
+    """
     output, ballast = small_disk / "out", small_disk / "ballast"
     job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
     ballast.write_bytes(bytes(3_000_000))
@@ -130,7 +134,10 @@ def test_a_disk_that_is_too_small(
 def test_an_output_that_is_removed_meanwhile(
     photos: Path, complete_output: dict[str, object], gate: Gate, tmp_path: Path, location: str
 ) -> None:
-    """The job stops, and makes no complete split of what is lost; --overwrite makes it anew."""
+    """If its output is removed, the job stops without a complete split.
+
+    --overwrite starts again.
+    """
     output = tmp_path / "out"
     prefix, _, count = location.partition("=")
     job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
@@ -150,7 +157,7 @@ def test_an_output_that_is_removed_meanwhile(
 def test_a_source_that_is_removed_meanwhile(
     photos: Path, complete_output: dict[str, object], gate: Gate, tmp_path: Path
 ) -> None:
-    """Samples of it are gone, not failed: the job stops, and goes on once they are back."""
+    """If its source is removed, the job stops without failed samples, and continues later."""
     source, output = tmp_path / "photos", tmp_path / "out"
     shutil.copytree(photos, source)
     job = ("shard", "--source", source, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
@@ -159,7 +166,7 @@ def test_a_source_that_is_removed_meanwhile(
         source.rename(tmp_path / "elsewhere")
         done = running.finish()
     if done.code == 0:
-        pytest.skip("it was faster")
+        pytest.skip("the job ended before its source was removed")
     line = clear_line(done, 1)
     assert "is gone from" in line
     assert "restore it" in line

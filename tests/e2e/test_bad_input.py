@@ -1,4 +1,4 @@
-"""Whatever a person gets wrong: one clear line, the right exit code, nothing written."""
+"""Each mistake of a user gives one clear line and the right exit code, and writes nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROGRESS = re.compile(
 
 
 def one_clear_line(finished: Finished, code: int) -> str:
-    """The only complaint; everything else on stderr is progress, and stdout is empty."""
+    """The only error line. All other lines on stderr are progress, and stdout is empty."""
     assert finished.code == code, finished
     assert finished.out == ""
     rest = [line for line in finished.err.splitlines() if not PROGRESS.fullmatch(line)]
@@ -97,7 +97,7 @@ class TestRequest:
     def test_refused(
         self, photos: Path, tmp_path: Path, arguments: list[str], message: str
     ) -> None:
-        """A value that cannot be is refused in one line that names it; nothing is written."""
+        """An impossible value is refused in one line with its name, and nothing is written."""
         output = tmp_path / "new" / "out"
         options = {"--source": str(photos), "--output": str(output)}
         defaults = [part for pair in options.items() if pair[0] not in arguments for part in pair]
@@ -108,7 +108,7 @@ class TestRequest:
 
     @pytest.mark.parametrize("missing", ["source", "output"])
     def test_missing(self, photos: Path, tmp_path: Path, missing: str) -> None:
-        """A source or output that was not given is asked for by the name of its option."""
+        """For a missing source or output, the error names its option."""
         settings = {"source": photos, "output": tmp_path / "out"}
         del settings[missing]
         ((name, value),) = settings.items()
@@ -116,7 +116,7 @@ class TestRequest:
         assert f"--{missing}" in line
 
     def test_several_at_once(self, photos: Path, tmp_path: Path) -> None:
-        """Every wrong key is named at once, still in one line."""
+        """All wrong keys are named in one line."""
         line = one_clear_line(
             in_process(
                 *("shard", "--source", photos, "--output", tmp_path / "out"),
@@ -149,7 +149,7 @@ class TestRequest:
         ],
     )
     def test_corrupt_config(self, tmp_path: Path, content: bytes, message: str) -> None:
-        """A config file that is none, is not there or is a folder is refused by name."""
+        """A config file that is malformed, missing or a folder is refused by name."""
         config = tmp_path / "job.yaml"
         config.write_bytes(content)
         line = one_clear_line(in_process("shard", config), 2)
@@ -158,7 +158,7 @@ class TestRequest:
             assert str(path) in one_clear_line(in_process("shard", path), 2)
 
     def test_as_a_command(self, tmp_path: Path) -> None:
-        """The real command ends as it does within the tests; only --debug shows a traceback."""
+        """The real command ends as it does in this process. Only --debug shows a traceback."""
         job = ("shard", "--source", tmp_path / "x", "--output", tmp_path / "o")
         line = one_clear_line(commandline.dataprep(*job), 2)
         assert "no such file or directory" in line
@@ -183,7 +183,7 @@ class TestSource:
         ],
     )
     def test_without_images(self, tmp_path: Path, entry: str, message: str) -> None:
-        """A folder with nothing in it, or with other things, is refused."""
+        """A folder without images is refused."""
         path = tmp_path / "photos" / entry
         (path if entry.endswith("/") or not entry else path.parent).mkdir(parents=True)
         if entry.endswith(".txt"):
@@ -192,7 +192,7 @@ class TestSource:
         assert message in one_clear_line(in_process(*job), 2)
 
     def test_a_file(self, photos: Path, tmp_path: Path) -> None:
-        """A single file is no folder: the kinds that read files are named."""
+        """If the source is a single file, the error names the kinds that read files."""
         job = ("shard", "--source", next(photos.rglob("*.JPEG")), "--output", tmp_path / "out")
         line = one_clear_line(in_process(*job), 2)
         assert "is a file, not a folder of images" in line
@@ -215,7 +215,7 @@ class TestSource:
 
     @pytest.mark.parametrize("where", ["", "shards", "a/b", "link/out"])
     def test_output_inside(self, photos: Path, tmp_path: Path, where: str) -> None:
-        """An output within the source, also behind a link, is refused, and not made."""
+        """An output within the source, even behind a link, is refused and not created."""
         (tmp_path / "link").symlink_to(photos)
         before = files(photos)
         output = tmp_path / where if where.startswith("link") else photos / where
@@ -225,7 +225,7 @@ class TestSource:
         assert not where or not output.exists()
 
     def test_source_among_the_outputs_shards(self, photos: Path, tmp_path: Path) -> None:
-        """Shards and tables that would be removed before they are read are left as they are."""
+        """A source among the shards and tables of the output is refused and left as it is."""
         out, foreign = tmp_path / "out", tmp_path / "foreign"
         assert in_process("shard", "--source", photos, "--output", out).code == 0
         shutil.copytree(out / "tfrecord", foreign / "tfrecord")
@@ -246,7 +246,7 @@ class TestSource:
             assert (out / table).exists()
 
     def test_a_source_beside_the_outputs_shards(self, photos: Path, tmp_path: Path) -> None:
-        """Images in another folder of the output are in nobody's way, nor removed."""
+        """Images in another folder of the output can be sharded, and are not removed."""
         before = files(photos)
         for more in ((), ("--overwrite",)):
             in_process("shard", "--source", photos, "--output", photos.parent, *more, code=0)
@@ -255,14 +255,14 @@ class TestSource:
     @pytest.mark.parametrize("kind", ["imagefolder", "flat", "ilsvrc", "listing", "records"])
     @pytest.mark.parametrize("name", ["loop", "x" * 300], ids=["loop", "too long"])
     def test_what_cannot_be_there(self, tmp_path: Path, kind: str, name: str) -> None:
-        """A link to itself and a name that no file can have are sources that are not there."""
+        """A link to itself, and a name that no file can have, are reported as missing sources."""
         (tmp_path / "loop").symlink_to("loop")
         job = ("--source", tmp_path / name, "--kind", kind, "--output", tmp_path / "out")
         assert name in one_clear_line(in_process("shard", *job), 2)
 
     @pytest.mark.parametrize("name", ["with spaces", "ünïcode 漢字", "new\nline", "tab\there"])
     def test_odd_names_of_folders(self, photos: Path, tmp_path: Path, name: str) -> None:
-        """Source and output may be called anything; messages stay printable."""
+        """Source and output can have any name, and messages stay printable."""
         source = photos.rename(tmp_path / f"{name} in")
         output = tmp_path / f"{name} out"
         done = commandline.dataprep(
@@ -277,14 +277,14 @@ class TestSource:
 class TestOutput:
     @pytest.mark.parametrize("location", ["file/out", "/proc/self/out"])
     def test_where_nothing_can_be(self, photos: Path, tmp_path: Path, location: str) -> None:
-        """An output below a file cannot be, nor on a file system without files of its own."""
+        """An output below a file, or on a file system without regular files, is refused."""
         (tmp_path / "file").write_text("x")
         done = in_process("shard", "--source", photos, "--output", tmp_path / location)
         assert "out" in one_clear_line(done, 2)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
     def test_no_right_to_write(self, photos: Path, tmp_path: Path) -> None:
-        """A folder that may not be written to is refused before anything is read."""
+        """A folder without the right to write is refused before anything is read."""
         output = tmp_path / "out"
         output.mkdir(mode=0o500)
         done = in_process("shard", "--source", photos, "--output", output)
@@ -318,7 +318,7 @@ class TestS3:
         options: tuple[str, ...],
         message: str,
     ) -> None:
-        """What does not exist, and an endpoint at which nobody answers, are named."""
+        """A missing bucket or object, and an endpoint without an answer, are named."""
         monkeypatch.chdir(photos.parent)
         locations = (source.format(bucket=bucket), "--output", output.format(bucket=bucket))
         url = "http://127.0.0.1:9" if options == NOBODY_ANSWERS else s3_server.url
@@ -330,7 +330,7 @@ class TestS3:
     def test_no_credentials(
         self, photos: Path, bucket: str, s3_server: MotoServer, tmp_path: Path
     ) -> None:
-        """The error line says where credentials come from."""
+        """The error line says how to give credentials."""
         hidden = {
             **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), ""),
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -347,7 +347,7 @@ class TestS3:
 
 class TestChannels:
     def test_json_is_one_object(self, photos: Path, tmp_path: Path) -> None:
-        """--json prints one JSON object on stdout, whatever is said on stderr."""
+        """--json prints one JSON object on stdout, with any number of messages on stderr."""
         done = commandline.dataprep(
             *("shard", "--source", photos, "--output", tmp_path / "out", "--json"),
             *("--set", "dask.processes=true", "--workers", "1"),
@@ -366,7 +366,7 @@ class TestChannels:
             assert PROGRESS.fullmatch(line), line
 
     def test_json_of_a_job_that_stops(self, photos: Path, tmp_path: Path) -> None:
-        """The object tells why, each known failure, and the splits that were made before."""
+        """The JSON object has the reason, each known failure, and the complete splits."""
         first = min(photos.iterdir())
         (first / "broken.jpg").write_bytes(b"no image")
         arguments = ("shard", "--source", photos, "--output", tmp_path / "out", "--json")
@@ -384,7 +384,7 @@ class TestChannels:
         assert content["samples"]["failed"] == 1
 
     def test_skips_have_their_reasons(self, photos: Path, tmp_path: Path) -> None:
-        """The summary says why files were skipped, as it does of failures."""
+        """The summary has the reasons for skipped files, as it has for failures."""
         (photos / "stray.jpg").write_bytes(b"")
         (min(photos.iterdir()) / ".DS_Store").write_bytes(b"x")
         (min(photos.iterdir()) / "README.txt").write_bytes(b"words")
@@ -393,7 +393,7 @@ class TestChannels:
             assert f"  skipped: {reason}" in done.out.splitlines()
 
     def test_print_config_comes_back(self, tmp_path: Path, photos: Path) -> None:
-        """What --print-config prints is a config that prints the same, and makes nothing."""
+        """--print-config prints a config that prints the same again, and makes nothing."""
         output = tmp_path / "out"
         first = in_process(
             *("shard", "--source", photos, "--output", output, "--size", "256x192"),
@@ -438,23 +438,24 @@ def table(defects: SampleTree, tmp_path_factory: pytest.TempPathFactory) -> pd.D
 
 class TestEveryInputIsAccountedFor:
     def test_once(self, defects: SampleTree, table: pd.DataFrame) -> None:
-        """Every file and link of the tree stands in the table once, with its status.
+        """Every file and link of the tree has one row in the table, with its status.
 
-        Only what was written has a shard and a place; only what was not has a reason.
+        Only a written sample has a shard and a position. Only another entry has a reason.
         """
-        there = {
-            os.fspath((Path(folder) / name).relative_to(defects.root))
-            for folder, subfolders, names in os.walk(defects.root)
-            for name in [*names, *(n for n in subfolders if (Path(folder) / n).is_symlink())]
-        }
-        assert len(table) == len(there)
-        assert {unescape(name) for name in table["source"]} == there
+        entries = set()
+        for folder, subfolders, names in os.walk(defects.root):
+            paths = [Path(folder) / name for name in names]
+            linked_folders = [Path(folder) / name for name in subfolders]
+            paths += [path for path in linked_folders if path.is_symlink()]
+            entries |= {os.fspath(path.relative_to(defects.root)) for path in paths}
+        assert len(table) == len(entries)
+        assert {unescape(name) for name in table["source"]} == entries
 
         assert len(defects.defects) > 40
-        actual = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
+        statuses = {unescape(k): v for k, v in zip(table["source"], table["status"], strict=True)}
         expected = dict(defects.defects)
-        assert {name: actual[name] for name in expected} == expected
-        rest = [status for name, status in actual.items() if name not in expected]
+        assert {name: statuses[name] for name in expected} == expected
+        rest = [status for name, status in statuses.items() if name not in expected]
         assert rest == ["written"] * defects.images
         written = table["status"] == "written"
         assert table.loc[written, "reason"].isna().all()
@@ -486,7 +487,7 @@ class TestEveryInputIsAccountedFor:
     def test_by_name(
         self, table: pd.DataFrame, suffix: str, status: str, reason: str | None
     ) -> None:
-        """Each has its status and says why in words of its own."""
+        """Each defect has its status and its own reason."""
         (row,) = table[table["source"].str.endswith(suffix)].to_dict("records")
         assert row["status"] == status
         assert reason is None or reason in row["reason"]

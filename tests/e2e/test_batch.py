@@ -1,4 +1,4 @@
-"""The commands that a job on AWS Batch runs, as processes of this machine."""
+"""The commands of a job on AWS Batch make a complete output, run as local processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_children_make_the_bytes_of_one_run(
     bucket: str,
     s3_server: MotoServer,
 ) -> None:
-    """Each child has its number in the environment; one is killed, as with its spot machine."""
+    """Children with numbers in the environment, one of them killed, make the bytes of one run."""
     options = StoreOptions(endpoint_url=s3_server.url)
     values = {
         "source": str(tree),
@@ -76,7 +76,7 @@ def test_children_make_the_bytes_of_one_run(
 
 @contextmanager
 def simulated_job(patch: pytest.MonkeyPatch, config: str) -> Iterator[list[list[str]]]:
-    """The commands of a job that was submitted."""
+    """The commands of a job that was submitted to the simulated AWS Batch."""
     with simulated(patch) as client:
         jobs = submit(config, queue=QUEUE, definition=DEFINITION, children=3)
         described: list[Any] = [client.describe_jobs(jobs=[job])["jobs"][0] for job in jobs]

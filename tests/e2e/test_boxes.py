@@ -1,4 +1,4 @@
-"""Boxes and layouts from the command line to the records, and back."""
+"""Bounding boxes and record layouts work from the command line to the records and back."""
 
 from __future__ import annotations
 
@@ -38,17 +38,22 @@ OWN_LAYOUT = {
 
 @pytest.fixture(scope="session")
 def annotated(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An XML file for every other image: its middle, one box swapped, one outside. Read only."""
+    """An XML file for every other image: its middle, one swapped box, one outside box.
+
+    Read only.
+    """
     folder = tmp_path_factory.mktemp("boxes") / "Annotation"
     for location, image in enumerate(sorted(tree.glob("*/*"))[::2]):
         with Image.open(image) as opened:
             width, height = opened.size
         name = image.parent.name if location % 5 else "Scottish_deerhound"
         middle = (width // 4, height // 4, 3 * width // 4, 3 * height // 4)
-        sides = {1: (*middle[2:], *middle[:2]), 2: (-9, -9, width + 9, height + 9)}
+        swapped = (*middle[2:], *middle[:2])
+        outside = (-9, -9, width + 9, height + 9)
+        second_boxes = {1: swapped, 2: outside}
         xml = "<annotation><filename>%s</filename><size>"
         xml += f"<width>{width}</width><height>{height}</height></size>"
-        for box in (middle, sides.get(location, middle)):
+        for box in (middle, second_boxes.get(location, middle)):
             values = zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)
             inner = "".join(f"<{key}>{value}</{key}>" for key, value in values)
             xml += f"<object><name>{name}</name><bndbox>{inner}</bndbox></object>"
@@ -59,7 +64,7 @@ def annotated(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(tree: Path, output: Path, boxes: Path) -> list[str | Path]:
-    """A job with boxes, whose crop leaves the middle of each image."""
+    """The arguments of a job with boxes. Its crop keeps the middle of each image."""
     return [
         *("--source", tree, "--output", output, "--boxes", boxes, *JOB),
         *("--mode", "crop", "--size", str(SIDE), "--quality", "98", "--workers", "2"),
@@ -69,7 +74,7 @@ def arguments(tree: Path, output: Path, boxes: Path) -> list[str | Path]:
 
 @pytest.fixture(scope="session")
 def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tree with its boxes. Read only."""
+    """The output of the tree with its boxes. Read only."""
     output = tmp_path_factory.mktemp("boxed") / "out"
     done = in_process("shard", *arguments(tree, output, annotated), code=0)
     assert "60 annotations read" in done.err
@@ -79,26 +84,24 @@ def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
-    """The middle half of the source is more than half of the crop along the cropped side.
+    """Boxes of the middle half of a source are larger in the crop, along the cropped side.
 
-    Tars have the same boxes as Examples, which store them as float32. The manifest counts what was
-    done to boxes, the table how many each sample has.
+    Tars have the same boxes as Examples, which store them as float32. The manifest counts the
+    changes of boxes, and the table has the number of boxes of each sample.
     """
     dataset = dataprep.open(boxed)
     table = dataset.samples.set_index("source")
-    actual = [sample for sample in dataset if sample.boxes]
-    assert len(actual) == 60
-    for sample in actual:
+    samples_with_boxes = [sample for sample in dataset if sample.boxes]
+    assert len(samples_with_boxes) == 60
+    for sample in samples_with_boxes:
         assert (sample.width, sample.height) == (SIDE, SIDE)
         row = table[table.index.str.endswith(sample.filename.decode())].iloc[0]
-        wide, high = (
-            row["source_width"] / min(row["source_width"], row["source_height"]),
-            row["source_height"] / min(row["source_width"], row["source_height"]),
-        )
+        short_side = min(row["source_width"], row["source_height"])
+        width_of_box = min(1, row["source_width"] / short_side / 2)
+        height_of_box = min(1, row["source_height"] / short_side / 2)
         box = sample.boxes[0]
-        assert (box.xmax - box.xmin, box.ymax - box.ymin) == pytest.approx(
-            (min(1, wide / 2), min(1, high / 2)), abs=0.02
-        )
+        assert box.xmax - box.xmin == pytest.approx(width_of_box, abs=0.02)
+        assert box.ymax - box.ymin == pytest.approx(height_of_box, abs=0.02)
         assert (box.xmin + box.xmax, box.ymin + box.ymax) == pytest.approx((1, 1), abs=0.02)
         assert {box.label for box in sample.boxes} == {sample.label}
     tars = dataprep.open(boxed, format="webdataset")
@@ -122,7 +125,7 @@ def test_labels_of_boxes_have_the_offset_inside(boxed: Path) -> None:
 
 
 def test_verify_counts_boxes(boxed: Path, tmp_path: Path) -> None:
-    """A receipt that tells other boxes than the record has is named with the record."""
+    """A receipt with another number of boxes than its record is reported with the record."""
     for depth in ("--quick", "--deep"):
         in_process("verify", boxed, depth, code=0)
     output = Path(shutil.copytree(boxed, tmp_path / "out"))
@@ -150,7 +153,7 @@ def test_a_tar_gives_the_same_bytes(
 def test_a_killed_job_goes_on_without_its_annotations(
     tree: Path, annotated: Path, boxed: Path, tmp_path: Path, gate: Gate
 ) -> None:
-    """The plan has the boxes: the same bytes, though nobody could read an XML file any more."""
+    """The plan contains the boxes, so a resumed job needs no XML file to make the same bytes."""
     copied = Path(shutil.copytree(annotated, tmp_path / "boxes"))
     output = tmp_path / "out"
     job = arguments(tree, output, copied)
@@ -170,7 +173,7 @@ def test_a_killed_job_goes_on_without_its_annotations(
 def test_a_job_with_boxes_is_not_one_without(
     tree: Path, boxed: Path, annotated: Path, tmp_path: Path
 ) -> None:
-    """To resume it with other options of boxes, or none, is refused with the difference."""
+    """Resuming with other box options, or without boxes, is refused with the difference."""
     output = Path(shutil.copytree(boxed, tmp_path / "out"))
     before = files(output)
     job = arguments(tree, output, annotated)
@@ -212,7 +215,7 @@ def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_p
 def test_what_is_refused(
     tree: Path, annotated: Path, tmp_path: Path, changes: tuple[str, ...], message: str
 ) -> None:
-    """Before anything is written, in one line."""
+    """A wrong option for boxes is refused in one line before anything is written."""
     moved = Path(shutil.copytree(annotated, tmp_path / "elsewhere" / "x"))
     job = arguments(tree, tmp_path / "out", moved.parent)
     done = in_process("shard", *job, *changes, code=2)
@@ -225,7 +228,7 @@ def test_what_is_refused(
 def test_shards_as_a_source_do_not_lose_boxes_in_silence(
     boxed: Path, tmp_path: Path, location: str
 ) -> None:
-    """What is not carried over is said, of our outputs and of anybody's shards."""
+    """If a job on shards drops their boxes, it reports this, for its own shards and for others."""
     job: list[str | Path] = ["--source", boxed / location, "--kind", "records", "--size", "64"]
     done = in_process("shard", *job, "--output", tmp_path / "out", code=0)
     assert "bounding boxes, which are not carried over" in done.err
@@ -236,9 +239,9 @@ LAYOUTS: Mapping[str, Any] = {"imagenet": "imagenet", "tfds": "tfds", "own": OWN
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_layouts(tree: Path, annotated: Path, tmp_path: Path, name: str) -> None:
-    """The reader takes the layout from the manifest: images, labels and what else it keeps.
+    """The reader takes the layout from the manifest: images, labels and its other fields.
 
-    Both of torch's styles read it, images without decoding the other features.
+    Both styles of torch read it, and read images without decoding the other features.
     """
     values: dict[str, Any] = {
         "source": str(tree),
@@ -274,7 +277,7 @@ def test_layouts(tree: Path, annotated: Path, tmp_path: Path, name: str) -> None
 
 
 def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
-    """Several labels: the class in the label, all of them in ``values``, the list and the table."""
+    """Of several labels, the first is the class. Values, the list and the table have them all."""
     images = sorted(tree.glob("*/*"))[:30]
     lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
     (tmp_path / "x.lst").write_text("".join(lines))

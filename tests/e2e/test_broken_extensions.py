@@ -1,4 +1,4 @@
-"""Other packages that are broken: a line each that names them, and the rest runs."""
+"""Broken plug-ins of other packages are reported in a line each, and all others run."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ GROUPS = {
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Package:
-    """All of that, installed."""
+    """An installed package with every broken plug-in."""
     files = {"pyproject.toml": pyproject("broken-parts", GROUPS), "broken_parts.py": MODULE}
     return Package(tmp_path_factory.mktemp("broken"), files)
 
 
 class Ran:
-    """One run of them all beside some of this package's own."""
+    """One run of all broken plug-ins beside some of this package."""
 
     def __init__(self, package: Package, folder: Path) -> None:
         training = {"loader": "mock", "batch_size": 4, "steps": 4, "inputs": ["warm"]}
@@ -110,7 +110,7 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def ran(package: Package, tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Once."""
+    """The one run that all tests examine."""
     return Ran(package, tmp_path_factory.mktemp("ran"))
 
 
@@ -145,7 +145,7 @@ WHOSE = "of broken-parts 1.0"
     ],
 )
 def test_each_fails_with_its_name(ran: Ran, key: str, name: str, text: str) -> None:
-    """Package and entry point, and what is wrong with them."""
+    """Each failed trial names the package, the entry point and the fault."""
     trial = ran.of(key, name)
     assert trial.status == "failed"
     assert text in trial.reason
@@ -153,7 +153,7 @@ def test_each_fails_with_its_name(ran: Ran, key: str, name: str, text: str) -> N
 
 
 def test_the_rest_runs(ran: Ran) -> None:
-    """Exit code 1, with a report of all."""
+    """The run ends with exit code 1, and its report has all trials."""
     done = {trial.id.split(",")[0] for trial in ran.trials if trial.status == "done"}
     assert done == {"loader/loader=mock", "loader/loader=null", "object/store=s3"}
     assert ran.done.code == 1
@@ -162,7 +162,7 @@ def test_the_rest_runs(ran: Ran) -> None:
 
 
 def test_a_name_of_this_packages_own_is_its_own(ran: Ran) -> None:
-    """The other is passed over, which both the run and the dry run say."""
+    """A plug-in with a name of this package is ignored, which the run and the dry run report."""
     assert ran.of("loader", "null").status == "done"
     line = "loader 'null' of broken-parts 1.0 is ignored: this package has the same name"
     assert line in ran.done.err
@@ -171,7 +171,7 @@ def test_a_name_of_this_packages_own_is_its_own(ran: Ran) -> None:
 
 
 def test_two_packages_with_one_name_are_refused(package: Package, tmp_path: Path) -> None:
-    """Both are named, when the name is used and not before."""
+    """If two packages register one name, using the name is refused with both packages."""
     groups = {"iobench.loaders": {"half": "others:Half"}}
     files = {"pyproject.toml": pyproject("others", groups, "2.0"), "others.py": MODULE}
     other = Package(tmp_path / "other", files)

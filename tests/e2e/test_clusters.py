@@ -1,4 +1,4 @@
-"""Dask clusters of programs that somebody else started, each in a folder of its own."""
+"""Jobs run on Dask clusters that other programs have started, each program in its own folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 class Programs:
-    """A scheduler and workers; ``options`` are those of all, such as certificates."""
+    """A scheduler and its workers. All of them get ``options``, such as certificates."""
 
     def __init__(self, folder: Path, stack: ExitStack, options: Sequence[str] = ()) -> None:
         self._folder, self._stack, self._options = folder, stack, options
@@ -38,6 +38,7 @@ class Programs:
         self.address: str = json.loads(self._file.read_text())["address"]
 
     def _written(self) -> bool:
+        """Whether the scheduler has written its address."""
         return self._file.exists() and self._file.stat().st_size > 0
 
     def worker(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -49,6 +50,7 @@ class Programs:
     def _start(
         self, name: str, *options: str, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
+        """Start a program in a folder of its own."""
         self._started += 1
         own = self._folder / f"{self._file.stem}-{name}-{self._started}"
         own.mkdir()
@@ -70,7 +72,7 @@ Start = Callable[..., Programs]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a scheduler, with options for it and its workers; all of them end with the test."""
+    """A function that starts a scheduler with options; all its programs end with the test."""
     (tmp_path / "programs").mkdir()
     with ExitStack() as stack:
         yield lambda *options: Programs(tmp_path / "programs", stack, options)
@@ -89,7 +91,7 @@ def test_a_worker_dies_and_another_joins(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """No shard is lost and none is made twice: the bytes of one run."""
+    """If one worker dies and another joins, no shard is lost and the bytes are those of one run."""
     cluster = start()
     first = cluster.worker(gate.kills_at("receipts/", 3))
     output, harmless = tmp_path / "out", gate.kills_at("nothing/", 1)
@@ -109,7 +111,7 @@ def test_the_scheduler_goes_away(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """The job ends with 1 and one line; another cluster goes on with what is stored."""
+    """Without its scheduler the job ends with 1 and one line, and another cluster completes it."""
     cluster = start()
     cluster.worker(gate.waits_at("receipts/", 3))
     output, harmless = tmp_path / "out", gate.kills_at("nothing/", 1)
@@ -132,7 +134,7 @@ def test_the_scheduler_goes_away(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The files of a certificate of this machine, which signed itself, and of its key."""
+    """The paths of a self-signed certificate for this machine, and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)

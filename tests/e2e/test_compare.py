@@ -1,4 +1,4 @@
-"""iobench compare on what a real run saved, as a pipeline would use it."""
+"""``iobench compare`` reads the files of a real run, as in a CI pipeline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Changed = Callable[[str, Callable[[dict[str, Any]], None]], Path]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two small points, five repeats each, made by the program itself."""
+    """A run of two small points with five repeats each, made by the real program."""
     folder = tmp_path_factory.mktemp("compare")
     config = folder / "config.yaml"
     grid = {"loader": ["mock"], "workers": 0, "seconds": 0.05, "batch_size": [2, 4]}
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "repeats": 5,
         "data": {"folder": str(folder / "data")},
         "loaders": [{**grid, "item_s": 0.001}],
-        "sampling": {"samplers": []},  # memory is a figure of trials that last until a reading
+        "sampling": {"samplers": []},  # memory is a figure only of trials that last until a reading
     }
     config.write_text(yaml.safe_dump(values))
     iobench("run", config, "--output", folder / "run", code=0)
@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def changed(run: Path, tmp_path: Path) -> Changed:
-    """Copies of the run with another content."""
+    """A function that copies the run with changed content."""
 
     def copied(name: str, change: Callable[[dict[str, Any]], None]) -> Path:
         folder = tmp_path / name
@@ -55,23 +55,23 @@ def changed(run: Path, tmp_path: Path) -> Changed:
 
 @pytest.fixture
 def new(changed: Changed) -> Path:
-    """The same with a tenth of every rate."""
+    """A copy of the run in which every rate is a tenth."""
     return changed("new", slower)
 
 
 def slower(content: dict[str, Any]) -> None:
-    """A tenth of every rate."""
+    """Reduce every rate to a tenth."""
     for trial in content["trials"]:
         trial["metrics"]["samples_per_s"] /= 10
 
 
 def compare(*arguments: str | Path, code: int | None = None) -> Finished:
-    """The command."""
+    """The arguments of ``iobench compare``."""
     return iobench("compare", *arguments, code=code)
 
 
 def test_a_run_against_itself_is_exit_code_0(run: Path) -> None:
-    """No figure changed: the ratio of each is 1, and 1 lies within."""
+    """A run compared with itself has no changed figure: each ratio is 1, within its interval."""
     done = compare(run, run, "--json")
     assert (done.code, done.err) == (0, "")
     changes = done.one_object["changes"]
@@ -83,9 +83,9 @@ def test_a_run_against_itself_is_exit_code_0(run: Path) -> None:
 
 
 def test_a_regression_is_exit_code_1(run: Path, new: Path, tmp_path: Path) -> None:
-    """The verdict is the first line, and on the page; turned round it is an improvement.
+    """The verdict is the first line, and on the page; in the other order it is an improvement.
 
-    A threshold above the change lets it pass.
+    With a threshold above the change, the comparison ends with 0.
     """
     page = tmp_path / "page.html"
     done = compare(run, new, "--html", page, code=1)
@@ -100,31 +100,31 @@ def test_a_regression_is_exit_code_1(run: Path, new: Path, tmp_path: Path) -> No
 
 
 def test_a_pipeline_compares_a_run_with_a_kept_file(run: Path, new: Path, tmp_path: Path) -> None:
-    """The result of a good run, under any name; refreshed by copying the next one over it."""
+    """The result of a good run can have any name, and is updated by copying the next result."""
     baseline = tmp_path / "baseline.json"
-    for kept, code in ((run, 1), (new, 0)):
-        shutil.copy(kept / "result.json", baseline)
+    for kept_run, code in ((run, 1), (new, 0)):
+        shutil.copy(kept_run / "result.json", baseline)
         assert compare(new, "--against", baseline).code == code
 
 
 def test_of_several_runs_the_newest_decides(run: Path, changed: Changed) -> None:
     """Runs are compared in order of time, and the newest one sets the exit code."""
 
-    def later(content: dict[str, Any]) -> None:
+    def slower_and_later(content: dict[str, Any]) -> None:
         slower(content)
         content["started"] = "2999-01-01T00:00:00+00:00"
 
-    done = compare(run, changed("new", later), run, code=1)
+    done = compare(run, changed("new", slower_and_later), run, code=1)
     assert "Medians of the base, then of 2 runs in the order of their time" in done.out
 
 
 def test_unlike_machines_need_force(run: Path, changed: Changed) -> None:
-    """Then what differs stands on top."""
+    """Runs of different machines need --force, and the output then begins with the differences."""
 
-    def elsewhere(content: dict[str, Any]) -> None:
+    def on_another_machine(content: dict[str, Any]) -> None:
         content["environment"]["processors"] = 999
 
-    new = changed("new", elsewhere)
+    new = changed("new", on_another_machine)
     assert "-> 999; --force" in compare(run, new).err
     done = compare(run, new, "--force", code=0)
     assert "Machines differ:" in done.out
@@ -132,7 +132,7 @@ def test_unlike_machines_need_force(run: Path, changed: Changed) -> None:
 
 
 def test_a_run_of_the_former_rule_needs_force(run: Path, changed: Changed) -> None:
-    """A run of this version says by which rule its rates were measured; without it, exit code 2."""
+    """A run without the rule of its rates gives exit code 2, unless --force is given."""
 
     def earlier(content: dict[str, Any]) -> None:
         assert content.pop("rates") == "steady-state"
@@ -149,7 +149,7 @@ def test_a_run_of_the_former_rule_needs_force(run: Path, changed: Changed) -> No
 def test_what_cannot_be_compared_is_exit_code_2(
     run: Path, changed: Changed, tmp_path: Path
 ) -> None:
-    """Each case gives one clear error line and no traceback."""
+    """Each incomparable case gives one clear error line and no traceback."""
 
     def longer(content: dict[str, Any]) -> None:
         for trial in content["trials"]:

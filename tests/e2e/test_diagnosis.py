@@ -1,7 +1,7 @@
-"""Made situations, measured: whatever is slow is what the diagnosis begins with.
+"""The diagnosis of a measured loop begins with the delay that the test has injected.
 
-What is injected takes ten times as long as the rest of a loop, so that a busy machine changes
-figures, and not which of them is the largest.
+An injected delay is ten times as long as the rest of a loop, so that a busy machine changes figures
+but not the largest of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 PROCESSORS = os.cpu_count() or 1
 SHARD = r"/tfrecord/train-"
 READ = rf"{SHARD}|/iobench-probe/"
-"""Objects that a loop or the object-store probe reads."""
+"""The keys of objects that a loop or the object-store probe reads."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def slow_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An installed package with loaders that prepare slowly, here and in every trial."""
+    """An installed package with loaders that prepare slowly, in this process and in every trial."""
     folder = tmp_path_factory.mktemp("slow")
     package = folder / "slow_loaders-1.0.dist-info"
     package.mkdir()
@@ -59,7 +59,7 @@ def measured(
     probe: dict[str, Any] | None = None,
     **loop: Any,
 ) -> Result:
-    """A loop on an emulated device, once; what could not be measured is told."""
+    """Measure a loop on an emulated device once. The test fails if a trial was not measured."""
     usual = {"consumer": "paced", "images_per_s": 400, "loader": "raw", "workers": 0}
     usual |= {"batch_size": 8, "group": "loop", "data": form}
     config = {
@@ -92,13 +92,13 @@ _PROBE = {
 
 
 class Remote:
-    """The same data on a store that faults stand before."""
+    """The same data on a store behind a proxy with faults."""
 
     def __init__(self, folder: Path, data: dict[str, Any], bucket: str, upstream: str) -> None:
         self._folder, self._data, self._bucket, self._upstream = folder, data, bucket, upstream
 
     def measured(self, faults: Sequence[tuple[Match, Fault]], **loop: Any) -> Result:
-        """Synthetic, warm from disk, and from the store; data go there undisturbed."""
+        """Measure synthetic, warm and store inputs. The data are uploaded without faults."""
         with FaultProxy(self._upstream, [Rule(match, fault) for match, fault in faults]) as proxy:
             bucket_settings = {
                 "uri": f"s3://{self._bucket}/x",
@@ -117,12 +117,12 @@ class Remote:
 
 @pytest.fixture
 def remote(tmp_path: Path, data: dict[str, Any], bucket: str, s3_server: MotoServer) -> Remote:
-    """For one test."""
+    """A remote store of this test only."""
     return Remote(tmp_path / "run", data, bucket, s3_server.url)
 
 
 def test_a_store_that_begins_late(remote: Remote) -> None:
-    """Each shard's first byte takes half a second."""
+    """The first byte of each shard arrives after half a second."""
     result = remote.measured([(Match("GET", READ), Delay(0.5))])
     finding = begun_with(result)
     assert (finding.code, finding.severity) == ("slow-store-latency", "problem")
@@ -133,13 +133,13 @@ def test_a_store_that_begins_late(remote: Remote) -> None:
 
 
 def test_a_store_that_delivers_slowly(remote: Remote) -> None:
-    """A shard of two megabytes takes a second on its way, whatever the connections."""
+    """A shard of two megabytes takes a second, for any number of connections."""
     finding = begun_with(remote.measured([(Match("GET", READ), RateLimit(2e6))]))
     assert (finding.code, finding.severity) == ("slow-store-bandwidth", "problem")
 
 
 def test_a_store_that_throttles(remote: Remote) -> None:
-    """Shards are refused at first; what is waited for then is not the store's latency."""
+    """Requests for shards are refused at first, and the wait is not reported as latency."""
     refused = [
         (Match("GET", rf"{SHARD}0000{number}", times=1), Status(503, "SlowDown"))
         for number in range(3)
@@ -153,7 +153,7 @@ def test_a_store_that_throttles(remote: Remote) -> None:
 
 
 def test_tiny_files(remote: Remote) -> None:
-    """A request a sample, each of which costs a little."""
+    """Each sample needs a request, and each request takes some time."""
     faults = [(Match("GET", r"\.(JPEG|jpe?g)"), Delay(0.03))]
     result = remote.measured(faults, form="files", steps=8)
     finding = begun_with(result)
@@ -166,7 +166,7 @@ def test_tiny_files(remote: Remote) -> None:
 @pytest.mark.usefixtures("slow_package")
 @pytest.mark.parametrize("name", ["computing", "waiting"])
 def test_slow_preparing(tmp_path: Path, data: dict[str, Any], name: str) -> None:
-    """With and without using the CPUs for it, which other tests may use as well."""
+    """Slow preparation is found, whether it uses the CPUs or not. Other tests may use CPUs too."""
     loop: dict[str, Any] = {"loader": name, "item_s": 0.02}
     result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], steps=8, **loop)
     finding = begun_with(result)
@@ -181,7 +181,7 @@ def test_slow_preparing(tmp_path: Path, data: dict[str, Any], name: str) -> None
 
 
 def test_a_slow_device(tmp_path: Path, data: dict[str, Any]) -> None:
-    """Its steps take a second, of which its data and the starts of its workers are little."""
+    """Each step takes a second, of which its data and the start of workers are a small part."""
     loop: dict[str, Any] = {"images_per_s": 8, "steps": 5}
     result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], **loop)
     finding = begun_with(result)

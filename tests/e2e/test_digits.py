@@ -1,4 +1,4 @@
-"""``examples/train_digits.py``: shards of real digits train a network in each framework."""
+"""``examples/train_digits.py`` trains a network from shards of real digits, in each framework."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "train_digits.py"
     ],
 )
 def test_a_network_learns_to_read_digits_from_shards(framework: str, tmp_path: Path) -> None:
-    """It recognises at least 95 % of the 360 held-out digits; both formats have all 1,797."""
+    """The network recognises at least 95 % of the 360 held-out digits.
+
+    Both formats have all 1,797.
+    """
     if find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     done = subprocess.run(
@@ -44,7 +47,7 @@ def test_a_network_learns_to_read_digits_from_shards(framework: str, tmp_path: P
 
 
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, and nothing is written."""
+    """Without scikit-learn, one line says what to install, and nothing is written."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(SystemExit, match=r"^scikit-learn is not installed: pip install"):
         runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -1,4 +1,4 @@
-"""Every code block of the documentation runs, or names the reason why it does not run here."""
+"""Every code block of the documentation runs, or gives the reason why it does not run here."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
 
 @dataclass(frozen=True)
 class Block:
-    """A code block; ``reason`` says why it does not run here."""
+    """A code block. ``reason`` says why it does not run here."""
 
     page: Path
     language: str
@@ -59,7 +59,7 @@ RUNNING = {
 
 
 def run(block: Block, folder: Path) -> None:
-    """Run a block as a program of its own; it must succeed."""
+    """Run a block as a program of its own. It must succeed."""
     program = ["sh", "-eu", "-c", block.text]
     if block.language == "python":
         script = folder / "block.py"
@@ -80,7 +80,7 @@ def run(block: Block, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what pages take for granted: photos and a data set of them."""
+    """A folder with the photos and the data set that the pages expect."""
     folder = tmp_path_factory.mktemp("docs")
     text = """
         dataprep sample photos --images 120
@@ -95,7 +95,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.process
 @pytest.mark.parametrize("page", [p for p in PAGES if RUNNING[p]], ids=lambda page: page.stem)
 def test_blocks_run_in_order(page: Path, workplace: Path, tmp_path: Path) -> None:
-    """A reader can paste the blocks of a page one after the other; the first page needs nothing."""
+    """The blocks of a page run one after the other. The first page needs no prepared files."""
     if page.stem != "start":
         shutil.copytree(workplace, tmp_path, dirs_exist_ok=True)
     for block in RUNNING[page]:
@@ -134,14 +134,14 @@ def test_python_examples_have_the_types_that_they_show(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", PARSERS)
 def test_blocks_are_valid(language: str) -> None:
-    """Those that do not run here are at least free of syntax errors."""
+    """Blocks that do not run here have no syntax errors."""
     for block in BLOCKS:
         if block.language == language:
             PARSERS[language](block.text)
 
 
 def test_commands_and_options_exist() -> None:
-    """In every block, also in those that only list commands."""
+    """The commands and options of every block exist, even if the block does not run."""
     for block in BLOCKS:
         text = block.text.replace("\\\n", " ")
         for program, name, rest in _COMMAND.findall(text):

@@ -1,4 +1,4 @@
-"""The package of docs/extending.md, taken from the page, installed, measured and reported."""
+"""The package of docs/extending.md is taken from the page, installed, measured and reported."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 
 
 def files_of(page: str) -> dict[str, str]:
-    """Files by the name in the paragraph before each block."""
-    actual: dict[str, str] = {}
+    """The files of a page, by the name in the paragraph before each block."""
+    text_of_file: dict[str, str] = {}
     for block in re.finditer(r"\n\n([^\n]*):\n\n(?:<!--[^\n]+\n)?```\w+\n(.*?)```", page, re.S):
         names = re.findall(r"`([\w./]+\.\w+)`", block[1])
-        actual |= {names[0]: block[2]} if names else {}
-    return actual
+        text_of_file |= {names[0]: block[2]} if names else {}
+    return text_of_file
 
 
 FILES = files_of(PAGE)
@@ -38,12 +38,12 @@ FILES = files_of(PAGE)
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Package:
-    """That of the page."""
+    """The installed package of the page."""
     return Package(tmp_path_factory.mktemp("shelf"), FILES, SHELF_TOKEN="anything")
 
 
 class Measured:
-    """The page's config, shorter and on small data."""
+    """The config of the page with shorter trials and small data."""
 
     def __init__(self, package: Package, folder: Path, data: dict[str, Any]) -> None:
         values = yaml.safe_load(FILES["shelf.yaml"])
@@ -58,24 +58,24 @@ class Measured:
         self.done = self.run("--output", self.folder)
 
     def run(self, *arguments: str | Path) -> Finished:
-        """``iobench run`` of it."""
+        """Run ``iobench run`` with this config."""
         return iobench("run", self.config, *arguments, env=self.package.env)
 
     def of(self, key: str, name: str) -> list[Trial]:
-        """Trials of a loader or client."""
+        """The trials of a loader or client."""
         return [trial for trial in read(self.folder).trials if trial.params.get(key) == name]
 
 
 @pytest.fixture(scope="module")
 def measured(package: Package, tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    """One run."""
+    """The one run that the tests examine."""
     data_folder = tmp_path_factory.mktemp("data")
     data = {"images": 40, "classes": 2, "size": 64, "shard_size": "1MB"}
     return Measured(package, tmp_path_factory.mktemp("run"), {**data, "folder": str(data_folder)})
 
 
 def test_the_page_has_them_all() -> None:
-    """Six files, each under its name; the config is one."""
+    """The page has six files, each under its name, and one of them is the config."""
     assert set(FILES) == {
         "pyproject.toml",
         "shelf_iobench/loader.py",
@@ -87,7 +87,7 @@ def test_the_page_has_them_all() -> None:
 
 
 def test_they_are_measured(measured: Measured) -> None:
-    """The plug-ins are measured in their own processes, beside those of this package."""
+    """The plug-ins are measured in their own processes, beside loaders of this package."""
     assert measured.done.code == 0, measured.done.err
     (loader,) = measured.of("loader", "one-by-one")
     assert (loader.status, loader.reason) == ("done", "")
@@ -102,7 +102,7 @@ def test_they_are_measured(measured: Measured) -> None:
 
 
 def test_the_report_names_them_and_their_package(measured: Measured) -> None:
-    """Among the figures, and where the machine is described."""
+    """The report names the plug-ins in its figures, and their package with the machine."""
     brought = read(measured.folder).environment["from other packages"]
     assert brought == {
         "loader one-by-one": "shelf-iobench 1.0",
@@ -131,7 +131,7 @@ def test_without_the_package_the_name_is_unknown(measured: Measured) -> None:
 
 
 def test_its_store_is_read_by_its_scheme(measured: Measured, tmp_path: Path) -> None:
-    """Shards lie there; the loader reads them, and S3's clients are skipped with a word."""
+    """The loader reads shards in its store by the scheme. S3 clients are skipped with a reason."""
     data_path = Path(read(measured.folder).config["data"]["folder"])
     (shards,) = data_path.glob("shards-*.complete")
     values = {
@@ -184,7 +184,7 @@ FORMATS = {
 
 
 class Sharded:
-    """Shards in a format of another package, and commands with that package."""
+    """Shards in a format of another package, and commands that can import the package."""
 
     def __init__(self, name: str, package: Package, tree: Path, folder: Path) -> None:
         self.name, self.package, self.output = name, package, folder / "out"
@@ -196,11 +196,11 @@ class Sharded:
         (self.shard,) = (self.output / name).iterdir()
 
     def run(self, *arguments: str | Path) -> Finished:
-        """``dataprep`` with these arguments."""
+        """Run ``dataprep`` with these arguments."""
         return dataprep(*arguments, env=self.package.env)
 
     def python(self, program: str) -> str:
-        """What a program prints."""
+        """The output of a Python program."""
         done = subprocess.run(
             [sys.executable, "-c", program, str(self.output)],
             env={**os.environ, **self.package.env},
@@ -218,7 +218,7 @@ def sharded(
     tree: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Sharded:
-    """The format of the page, and one with the framing of TFRecord."""
+    """Shards in the format of the page, and in a format with the framing of TFRecord."""
     folder = tmp_path_factory.mktemp("formats")
     if request.param == "mine":
         package = Package(folder / "mine", FORMATS)
@@ -230,7 +230,7 @@ class TestFormat:
 
     @pytest.mark.parametrize("depth", [(), ("--deep",)])
     def test_it_is_verified(self, sharded: Sharded, depth: tuple[str, ...]) -> None:
-        """``verify`` checks the trailer as well; one more byte behind it is a fault."""
+        """``verify`` checks the trailer too. An additional byte behind it is a fault."""
         assert sharded.run("verify", sharded.output, *depth).code == 0
         content = sharded.shard.read_bytes()
         sharded.shard.write_bytes(content + b"x")
@@ -238,7 +238,7 @@ class TestFormat:
         sharded.shard.write_bytes(content)
 
     def test_it_is_read_at_random(self, sharded: Sharded) -> None:
-        """By number, from start to end, and as batches are read; the samples are the same."""
+        """Reading by number, from start to end and in batches gives the same samples."""
         program = """
 import sys, dataprep
 from dataprep.reading.record_reader import Records
@@ -251,7 +251,7 @@ with dataprep.open(sys.argv[1]) as dataset:
         assert sharded.python(program).split() == [sharded.name, "120", "True"]
 
     def test_it_is_staged(self, sharded: Sharded, tmp_path: Path) -> None:
-        """A copy on a host has its shards, and its indexes if the format has some."""
+        """A staged copy has the shards of the format, and its indexes if it has some."""
         done = sharded.run("stage", sharded.output, tmp_path / "copy", "--format", sharded.name)
         assert done.code == 0, done.err
         copied = tmp_path / "copy" / sharded.name / sharded.shard.name
@@ -261,7 +261,10 @@ with dataprep.open(sys.argv[1]) as dataset:
 
     @pytest.mark.parametrize("scanned", [False, True])
     def test_it_is_sharded_again(self, sharded: Sharded, tmp_path: Path, scanned: bool) -> None:
-        """From an output by its tables, and from shards alone by a scan; images do not change."""
+        """An output is sharded again by its tables, and bare shards by a scan.
+
+        Images do not change.
+        """
         source = sharded.shard.parent if scanned else sharded.output
         again = ("--kind", "records", "--format", sharded.name, "--output", tmp_path / "again")
         named = ("--set", f"records.format={sharded.name}")
@@ -274,7 +277,7 @@ with dataprep.open(sys.argv[1]) as dataset:
             assert shard.stat().st_size == sharded.shard.stat().st_size
 
     def test_inspect_says_its_name(self, sharded: Sharded) -> None:
-        """Of a shard of an output, whose manifest names the format, and of the output."""
+        """``inspect`` names the format, both for an output and for a shard in an output."""
         content = json.loads(sharded.run("inspect", sharded.shard, "--json").out)
         assert (content["format"], len(content["records"])) == (sharded.name, 120)
         assert content["fault"] is None
@@ -282,7 +285,7 @@ with dataprep.open(sys.argv[1]) as dataset:
         assert f"{sharded.name}, labels from" in sharded.run("inspect", sharded.output).out
 
     def test_the_format_of_the_page_keeps_the_contract(self, package: Package) -> None:
-        """The format in the documentation passes the contract of registered formats."""
+        """The format of the documentation passes the contract of registered formats."""
         suite = ROOT / "tests" / "contracts" / "test_format_contract.py"
         options = ("-q", "-p", "no:cacheprovider", "-k", "[pictures]")
         done = subprocess.run(
@@ -296,7 +299,10 @@ with dataprep.open(sys.argv[1]) as dataset:
         assert done.returncode == 0, done.stdout
 
     def test_a_format_of_an_earlier_protocol_is_refused(self, tree: Path, tmp_path: Path) -> None:
-        """By name, with what it lacks; shards of other formats are still inspected."""
+        """The refusal names the format and the missing methods.
+
+        Other shards can still be inspected.
+        """
         env = Package(tmp_path / "mine", FORMATS).env
         done = dataprep("shard", "--source", tree, "--output", "o", "--format", "early", env=env)
         assert done.code == 2

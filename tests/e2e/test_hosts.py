@@ -1,4 +1,4 @@
-"""Three hosts in one run: three processes of one machine, which meet in a folder or in a bucket."""
+"""Three hosts measure one run: three local processes that meet in a folder or in a bucket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 HOSTS = 3
 SERVER, LINK = 9e6, 5e6
-"""Bytes/s that the server gives to all, and that the link of a host carries."""
+"""The limits of the server for all hosts, and of the link of one host, in bytes/s."""
 LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "GROUP_", "AWS_BATCH_")
 GETS: dict[str, Any] = {
     "clients": "boto3",
@@ -41,7 +41,7 @@ GETS: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _started_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No launcher has started the tests."""
+    """Remove the variables of launchers, as if no launcher had started the tests."""
     for name in [name for name in os.environ if name.startswith(LAUNCHERS)]:
         monkeypatch.delenv(name)
 
@@ -61,7 +61,7 @@ def started(
     *options: str,
     environments: Sequence[Mapping[str, str]] = ({},) * HOSTS,
 ) -> Iterator[list[Running]]:
-    """A process for each host; all of them have ended after the block.
+    """Start a process for each host. All of them have ended after the block.
 
     The command line has the number of the host, unless the environment is that of Slurm.
     """
@@ -80,7 +80,7 @@ def started(
 
 
 def finished(running: Sequence[Running]) -> list[Finished]:
-    """All of them, after they have ended."""
+    """The results of all processes after they have ended."""
     return [host.finish() for host in running]
 
 
@@ -108,7 +108,10 @@ def links(store: RunningStore) -> Iterator[list[FaultProxy]]:
 def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
     store: RunningStore, links: list[FaultProxy], tmp_path: Path
 ) -> None:
-    """The hosts meet in a bucket of the same server; both limits are known beforehand."""
+    """The sum of the hosts is the server's limit, and one host alone gets the limit of its link.
+
+    The hosts meet in a bucket of the same server. Both limits are set by the test.
+    """
     target = {"label": "s3", "uri": f"{store.uri}/probe"}
     path = config(tmp_path, object_store={**GETS, "targets": [target]})
     options = ("--host-counts", "1", "--rendezvous-set", f"endpoint_url={store.url}")
@@ -122,7 +125,7 @@ def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
     assert alone is not None
     assert together is not None
     assert len(together.parts) == HOSTS
-    # A busy machine may give less, and the last object of each connection may end later.
+    # A busy machine may be slower, and the last object of each connection may end later.
     assert alone.sums["mb_per_s"] == pytest.approx(LINK / 1e6, rel=0.25)
     assert together.sums["mb_per_s"] == pytest.approx(SERVER / 1e6, rel=0.25)
     assert together.start_spread_s is not None
@@ -132,7 +135,7 @@ def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
     assert written["summary"]["hosts"]["hosts"] == HOSTS
     assert [host["host"] for host in written["hosts"]] == [0, 1, 2]
     assert not (tmp_path / "of-1").exists()
-    # Each host has objects of its own: the first to end would remove those of the others.
+    # Each host has its own objects; otherwise the first host to end would remove all of them.
     for host, link in enumerate(links):
         prefixes = set(re.findall(r"iobench-probe/([^/?&%]+)/", " ".join(_paths(link))))
         assert len(prefixes) == 1
@@ -140,13 +143,14 @@ def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
 
 
 def _paths(link: FaultProxy) -> list[str]:
+    """The paths that were requested through a link."""
     return [request.path for request in link.requests if "list-type" not in request.path]
 
 
 def test_disks_loaders_and_accelerators_of_several_hosts(
     tmp_path: Path,
 ) -> None:
-    """Each kind of trial begins together, and has figures of each host; Slurm started them."""
+    """Each kind of trial starts on all hosts together and has figures of each host, under Slurm."""
     path = config(
         tmp_path,
         data={
@@ -203,13 +207,13 @@ def test_disks_loaders_and_accelerators_of_several_hosts(
 
 
 def waiting_loader(folder: Path, seconds: float, repeats: int, **values: Any) -> Path:
-    """A loader that takes so long a trial."""
+    """The settings of a loader whose trial takes this time."""
     loader = {"loader": "null", "workers": 0, "seconds": seconds}
     return config(folder, loaders=[loader], repeats=repeats, **values)
 
 
 def test_a_host_that_is_killed_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    """Its trial fails after the limit, and the run ends with exit code 1 on all other hosts."""
+    """The trial of a killed host fails after the limit, and all other hosts end with code 1."""
     path = waiting_loader(tmp_path, 1.0, 3, trial_timeout_s=20)
     rendezvous = tmp_path / "meeting"
     with started(path, tmp_path, str(rendezvous), "--host-timeout", "60") as running:
@@ -218,10 +222,10 @@ def test_a_host_that_is_killed_is_named_and_the_others_go_on(tmp_path: Path) -> 
         running[2].send_group(signal.SIGKILL)
         ended = [host.finish() for host in running[:2]]
     assert [host.code for host in ended] == [1, 1], ended
-    first, lost, last = sorted(result(tmp_path).trials, key=lambda trial: trial.repeat)
+    first, second, last = sorted(result(tmp_path).trials, key=lambda trial: trial.repeat)
     assert first.status == "done"
-    assert lost.status == "failed"
-    assert lost.reason.startswith("host 2: it ")
+    assert second.status == "failed"
+    assert second.reason.startswith("host 2: it ")
     assert last.status == "done"
     assert last.hosts is not None
     assert list(last.hosts.missing) == [2]
@@ -236,7 +240,7 @@ def test_a_host_that_is_killed_is_named_and_the_others_go_on(tmp_path: Path) -> 
 
 
 def test_host_0_that_is_killed_ends_the_others(tmp_path: Path) -> None:
-    """After their patience, with exit code 1."""
+    """Without host 0, the others end with exit code 1 after their time limit."""
     path = waiting_loader(tmp_path, 1.0, 2, trial_timeout_s=2)
     with started(
         path, tmp_path, str(tmp_path / "meeting"), "--host-timeout", "20", environments=({}, {})

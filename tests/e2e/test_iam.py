@@ -1,4 +1,4 @@
-"""docs/iam.md against the calls that commands really make."""
+"""The policies of docs/iam.md allow exactly the S3 calls that the commands make."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ ON_BUCKETS = {"s3:ListBucket"}
 
 Rights = set[tuple[str, str]]
 LOCKS: Rights = {("s3:DeleteObject", "OUTPUT/leases/*")}
-"""Within the right to remove anything, where a command has that."""
+"""This right is part of the right to remove any object, if a command has it."""
 CLIENT: Any = BaseClient
 
 
 def allowed() -> Mapping[str, Rights]:
-    """Command to the pairs of action and resource that the page allows it."""
+    """The pairs of action and resource that the page allows to each command."""
     text = PAGE.read_text()
-    actual: dict[str, Rights] = {}
+    rights_of_command: dict[str, Rights] = {}
     for title, policy in re.findall(r"^## (.+?)$.*?^```json\n(.*?)^```", text, re.M | re.S):
         rights = {
             (action, resource.removeprefix("arn:aws:s3:::"))
@@ -51,27 +51,27 @@ def allowed() -> Mapping[str, Rights]:
             for resource in statement["Resource"]
         }
         for command in title.split(", "):
-            actual[command] = rights
-    return actual
+            rights_of_command[command] = rights
+    return rights_of_command
 
 
 @pytest.fixture
 def used(monkeypatch: pytest.MonkeyPatch, bucket: str, s3_server: MotoServer) -> Rights:
-    """The rights that calls from now on need; the source is a bucket of its own."""
-    actual: Rights = set()
+    """The pairs of action and resource that are used from now on. The source has its own bucket."""
+    used_rights: Rights = set()
     call = CLIENT._make_api_call
 
     def recording(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
         side = "SOURCE" if arguments["Bucket"].endswith("-source") else "OUTPUT"
         right = RIGHTS[operation]
-        # Whoever may remove anything may remove locks.
+        # A right to remove any object includes the right to remove locks.
         leases = "leases/" if right == "s3:DeleteObject" and "/leases/" in arguments["Key"] else ""
-        actual.add((right, side if right in ON_BUCKETS else f"{side}/{leases}*"))
+        used_rights.add((right, side if right in ON_BUCKETS else f"{side}/{leases}*"))
         return call(client, operation, arguments)
 
     s3_server.create_bucket(f"{bucket}-source")
     monkeypatch.setattr(BaseClient, "_make_api_call", recording)
-    return actual
+    return used_rights
 
 
 Run = Callable[..., None]
@@ -79,7 +79,7 @@ Run = Callable[..., None]
 
 @pytest.fixture
 def run(s3_server: MotoServer) -> Run:
-    """A command that ends well, within this process."""
+    """A function that runs a command in this process and checks that it succeeds."""
 
     def command(*arguments: str) -> None:
         in_process(*arguments, "--endpoint-url", s3_server.url, code=0)
@@ -89,7 +89,7 @@ def run(s3_server: MotoServer) -> Run:
 
 @pytest.fixture
 def job(bucket: str, s3_server: MotoServer, tree: Path) -> list[str]:
-    """A job's options, its source on S3."""
+    """The options of a job whose source is on S3."""
     store = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
     for path in sorted(tree.rglob("*.JPEG"))[::6]:
         store.put(str(path.relative_to(tree)), path.read_bytes())
@@ -98,7 +98,7 @@ def job(bucket: str, s3_server: MotoServer, tree: Path) -> list[str]:
 
 
 def test_every_command_that_knows_s3_is_there() -> None:
-    """The page has a policy for each command with an endpoint, and nobody forgot a new one."""
+    """The page has a policy for each command that has an --endpoint-url option."""
     pages = " ".join(allowed())
     for command in app.registered_commands:
         assert command.callback is not None
@@ -109,16 +109,16 @@ def test_every_command_that_knows_s3_is_there() -> None:
 
 @pytest.mark.parametrize("command", ["plan", "shard", "part"])
 def test_with_a_source(used: Rights, run: Run, job: list[str], command: str) -> None:
-    """What plan and shard call is what their policies allow, and the other way round.
+    """The calls of plan and shard are those of their policies, without any unused right.
 
-    Where another split is there already, plan reads its labels: all rights of its policy.
+    If the output has another split, plan reads its labels, which uses all rights of its policy.
     """
     used.clear()
     part = ("--part", "0/1") if command == "part" else ()
     run("plan" if command == "plan" else "shard", *job, *part)
     page = allowed()["plan" if command == "plan" else "shard"]
     if command == "plan":
-        # An empty output has nothing that plan could read.
+        # An empty output has nothing for plan to read.
         assert used == page - {("s3:GetObject", "OUTPUT/*")}
         run("shard", *job)
         used.clear()
@@ -129,7 +129,7 @@ def test_with_a_source(used: Rights, run: Run, job: list[str], command: str) -> 
 def test_what_removes(
     used: Rights, run: Run, job: list[str], tree: Path, bucket: str, endpoint: StoreOptions
 ) -> None:
-    """Overwriting and trying again remove objects, and need that right alone in addition."""
+    """--overwrite and --retry-failed remove objects, and need only that additional right."""
     page = allowed()["shard --overwrite"]
     assert page == allowed()["shard --retry-failed"]
     run("shard", *job)
@@ -150,7 +150,7 @@ def test_what_removes(
 def test_without_a_source(
     used: Rights, run: Run, job: list[str], bucket: str, endpoint: StoreOptions, tmp_path: Path
 ) -> None:
-    """Whatever works on an output touches it alone, as its policy says; most of it only reads."""
+    """Commands on an output use only this output, as in their policies. Most of them only read."""
     output = f"s3://{bucket}/out"
     run("shard", *job, "--part", "0/1")
     for command in (
@@ -179,7 +179,7 @@ def test_a_lock_that_may_not_be_removed_is_in_nobodys_way(
     s3_server: MotoServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without that right the object stays, and the next run goes on."""
+    """Without the right to remove a lock, the lock object stays and the next run continues."""
     call = CLIENT._make_api_call
 
     def refusing(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:

@@ -1,4 +1,4 @@
-"""Looking into data on S3 over HTTP, with every request and every byte counted."""
+"""``inspect`` sends few requests to S3 and reads few bytes; a proxy counts them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ pytestmark = pytest.mark.slow
 
 
 class Remote(NamedTuple):
-    """An output on S3, and what stands between it and its readers."""
+    """An output on S3, and the proxy between it and its readers."""
 
     uri: str
     options: StoreOptions
     proxy: FaultProxy
 
     def requests_received(self) -> list[tuple[str, str, int]]:
-        """Method, key and bytes of each request since the last call; listings without a key."""
-        actual = [
+        """Method, key and bytes of each request since the last call. Listings have no key."""
+        requests = [
             (request.method, self._key(request.path), request.response_bytes)
             for request in self.proxy.requests
         ]
         self.proxy.clear()
-        return actual
+        return requests
 
     def _key(self, path: str) -> str:
+        """The key of an object in the output, from the path of a request."""
         return unquote(urlsplit(path).path).removeprefix(f"/{self.uri.removeprefix('s3://')}/")
 
     def inspect(self, target: str, *arguments: str) -> tuple[int, str]:
-        """``dataprep inspect`` by way of the proxy: exit code and stdout."""
+        """Run ``dataprep inspect`` through the proxy. Return its exit code and stdout."""
         url = str(self.options.endpoint_url)
         done = in_process("inspect", target, "--endpoint-url", url, *arguments)
         return done.code, done.out
@@ -56,7 +57,7 @@ def remote(tree: Path, bucket: str, s3_server: MotoServer) -> Iterator[Remote]:
 
 
 def test_a_summary_reads_two_objects(remote: Remote) -> None:
-    """Of a split that is named, manifest and table are read; nothing is listed."""
+    """For a named split, only the manifest and the table are read, and nothing is listed."""
     code, out = remote.inspect(remote.uri, "--split", "train")
     assert code == 0
     assert out.startswith("train: 120 of 120 samples")
@@ -66,7 +67,7 @@ def test_a_summary_reads_two_objects(remote: Remote) -> None:
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
 def test_a_record_is_one_range_request(remote: Remote, form: str, tmp_path: Path) -> None:
-    """Of the shards, one request gets exactly the record's bytes; a sheet asks once an image."""
+    """A record is read by one request of exactly its bytes, and a sheet by one for each image."""
     arguments = ("--split", "train", "--format", form, "--record", "77", "--json")
     code, out = remote.inspect(remote.uri, *arguments, "--save", str(tmp_path / "x.jpg"))
     content = json.loads(out)
@@ -86,7 +87,7 @@ def test_a_record_is_one_range_request(remote: Remote, form: str, tmp_path: Path
 
 
 def test_a_page_asks_once_an_image(remote: Remote, tmp_path: Path) -> None:
-    """Of the shards, a page reads the records of its images only."""
+    """A page reads only the records of its images from the shards."""
     page = ("--html", str(tmp_path / "x.html"), "--images", "7")
     assert remote.inspect(remote.uri, *page)[0] == 0
     assert (tmp_path / "x.html").read_text().count('src="data:image/jpeg;base64,') == 7
@@ -96,7 +97,7 @@ def test_a_page_asks_once_an_image(remote: Remote, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
 def test_a_table_reads_its_shard_once(remote: Remote, form: str) -> None:
-    """A shard is read in a few large ranges, which overlap by one record at most."""
+    """A shard is read in a few large ranges, which overlap by at most one record."""
     dataset = dataprep.open(remote.uri, format=form, options=remote.options)
     shard = dataset.shards()[0]
     remote.requests_received()
@@ -113,7 +114,7 @@ def test_a_table_reads_its_shard_once(remote: Remote, form: str) -> None:
 
 
 def test_leakage_reads_two_objects(remote: Remote) -> None:
-    """Two tables are fetched, and nothing else."""
+    """Leakage is computed from the two tables, and nothing else is read."""
     store = open_store(remote.uri, remote.options)
     store.put("test.samples.parquet", store.get("train.samples.parquet"))
     remote.proxy.clear()
@@ -127,19 +128,21 @@ def test_leakage_reads_two_objects(remote: Remote) -> None:
 
 
 def test_iteration_fetches_each_shard_once(remote: Remote) -> None:
-    """Each shard is fetched by one request, several at a time, and the samples table is not read.
-    RecordIO without checksums is read the same way but needs the table."""
+    """Each shard is fetched by one request, several at a time, without the table of samples.
+
+    RecordIO without checksums is read in the same way but needs the table.
+    """
     options: dict[str, Any] = {"format": "recordio", "check": False, "options": remote.options}
     with dataprep.open(remote.uri, **options) as dataset:
         remote.requests_received()
         assert sum(1 for _ in dataset) == 120
         ordered = sorted((method, key) for method, key, _ in remote.requests_received())
         gets = [("GET", shard.key) for shard in dataset.shards()]
-        looks = [("HEAD", "train.manifest.json")] * len(gets)  # whether it is still the one
+        looks = [("HEAD", "train.manifest.json")] * len(gets)  # checks whether it is unchanged
         assert ordered == sorted(gets + looks)
 
 
 def test_nothing_there(remote: Remote, bucket: str) -> None:
-    """A prefix without a data set, and a bucket that does not exist: exit code 2."""
+    """A prefix without a data set, and a missing bucket, give exit code 2."""
     for uri in (f"s3://{bucket}/nothing/here", f"s3://{bucket}-nope/x"):
         assert remote.inspect(uri) == (2, "")

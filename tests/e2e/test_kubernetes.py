@@ -1,4 +1,4 @@
-"""The manifests of docs/kubernetes.md: their fields, their commands, and the parts they make."""
+"""The manifests of docs/kubernetes.md have valid fields and commands, and make every part."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from tests.commandline import comparable, in_process, objects
 from tests.e2e.test_docs import APPS, BLOCKS
 
 ROOT = Path(__file__).parents[2]
-MANIFESTS = {
-    manifest["metadata"]["name"]: manifest
-    for manifest in (
-        yaml.safe_load(block.text)
-        for block in BLOCKS
-        if block.page.stem == "kubernetes" and block.language == "yaml"
-    )
-}
+YAML_BLOCKS = [
+    yaml.safe_load(block.text)
+    for block in BLOCKS
+    if block.page.stem == "kubernetes" and block.language == "yaml"
+]
+MANIFESTS = {manifest["metadata"]["name"]: manifest for manifest in YAML_BLOCKS}
 JOBS = {name: job for name, job in MANIFESTS.items() if job["kind"] == "Job"}
 CLUSTER = MANIFESTS["dataprep"]
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -35,7 +33,7 @@ QUANTITY = re.compile(r"[0-9]+(m|Ki|Mi|Gi|Ti)?")
 
 
 def pods(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The specifications of its pods."""
+    """The pod specifications of a manifest."""
     spec = manifest["spec"]
     if manifest["kind"] == "Job":
         yield spec["template"]["spec"]
@@ -44,7 +42,7 @@ def pods(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def containers(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The containers of all its pods."""
+    """The containers of all pods of a manifest."""
     return [container for pod in pods(manifest) for container in pod["containers"]]
 
 
@@ -54,7 +52,7 @@ def variables(container: Mapping[str, Any]) -> dict[str, str]:
 
 
 def test_the_page_has_an_indexed_job_and_a_cluster() -> None:
-    """The page also has a job for each command that runs before or after them."""
+    """The page has an indexed job, a cluster, and a job for each command before or after them."""
     assert set(JOBS) == {"dataprep-shard", "dataprep-finalize", "dataprep-driver"}
     assert CLUSTER["kind"] == "DaskCluster"
     assert CLUSTER["apiVersion"] == "kubernetes.dask.org/v1"
@@ -62,7 +60,7 @@ def test_the_page_has_an_indexed_job_and_a_cluster() -> None:
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_containers_have_the_fields_that_kubernetes_requires(name: str) -> None:
-    """Names, images, something to run, texts in the environment, and resources."""
+    """Containers have names, an image, a command, texts in the environment, and resources."""
     assert NAME.fullmatch(name)
     for container in containers(MANIFESTS[name]):
         assert NAME.fullmatch(container["name"])
@@ -79,7 +77,7 @@ def test_containers_have_the_fields_that_kubernetes_requires(name: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_jobs_have_the_fields_of_batch_v1(name: str) -> None:
-    """A policy for failures needs pods that are not restarted in place; 2 is not tried again."""
+    """A job with a failure policy restarts no pod in place, and does not repeat exit code 2."""
     job = JOBS[name]
     assert job["apiVersion"] == "batch/v1"
     spec = job["spec"]
@@ -103,7 +101,7 @@ def test_jobs_have_the_fields_of_batch_v1(name: str) -> None:
 
 
 def test_the_indexed_job_makes_every_part_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its variables give the numbers from 0 to its completions, which ``finalize`` expects."""
+    """The variables give the part numbers from 0 to the completions that ``finalize`` expects."""
     spec = JOBS["dataprep-shard"]["spec"]
     assert spec["completionMode"] == "Indexed"
     assert spec["parallelism"] <= spec["completions"]
@@ -122,7 +120,7 @@ def test_the_indexed_job_makes_every_part_once(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_commands_are_accepted_by_their_parsers(name: str) -> None:
-    """Those of ``dataprep`` and of Dask: every option exists and takes its value."""
+    """The parsers of ``dataprep`` and of Dask accept each command with its options and values."""
     for container in containers(MANIFESTS[name]):
         program, command, *arguments = container.get("command") or container["args"]
         if program == "dask":
@@ -133,7 +131,7 @@ def test_commands_are_accepted_by_their_parsers(name: str) -> None:
 
 
 def test_there_is_one_image_whose_name_is_that_of_the_dockerfile() -> None:
-    """The page builds it; a job refuses workers with other libraries."""
+    """The page builds the one image that all manifests use, so that all libraries are equal."""
     images = set()
     for manifest in MANIFESTS.values():
         images |= {container["image"] for container in containers(manifest)}
@@ -146,7 +144,7 @@ def test_there_is_one_image_whose_name_is_that_of_the_dockerfile() -> None:
 
 
 def test_the_driver_finds_the_scheduler() -> None:
-    """The driver uses the name of the operator's service, whose ports lead to the container's."""
+    """The driver uses the name of the operator's service, and its ports lead to the container."""
     scheduler = CLUSTER["spec"]["scheduler"]
     service, (container,) = scheduler["service"], scheduler["spec"]["containers"]
     assert service["selector"] == {
@@ -174,7 +172,7 @@ def test_the_driver_finds_the_scheduler() -> None:
 def test_without_the_number_of_parts_nothing_is_written(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 2, and the message says which variable the manifest lacks."""
+    """Without the number of parts the exit code is 2, and the error names the variable."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "3")
     done = in_process(*command, code=2)
@@ -190,15 +188,20 @@ def test_the_pods_make_the_bytes_of_one_run(
     config, output, alone = tmp_path / "job.yaml", tmp_path / "out", tmp_path / "alone"
     values = {"source": str(tree), "output": str(output), "shard_size": "1.2MB"}
     config.write_text(yaml.safe_dump({**values, "dask": {"workers": 1, "processes": False}}))
-    here = {"s3://bucket/job.yaml": str(config), "s3://bucket/imagenet": str(output), "32": "3"}
-    shard, finalize = (
-        [here.get(word, word) for word in containers(JOBS[name])[0]["command"][1:]]
-        for name in ("dataprep-shard", "dataprep-finalize")
-    )
+    replacements = {
+        "s3://bucket/job.yaml": str(config),
+        "s3://bucket/imagenet": str(output),
+        "32": "3",
+    }
+
+    def local_command(name: str) -> list[str]:
+        (_, *arguments) = containers(JOBS[name])[0]["command"]
+        return [replacements.get(argument, argument) for argument in arguments]
+
     monkeypatch.setenv("JOB_COMPLETIONS", "3")
     for index in ("2", "0", "1"):
         monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
-        in_process(*shard, code=0)
-    in_process(*finalize, code=0)
+        in_process(*local_command("dataprep-shard"), code=0)
+    in_process(*local_command("dataprep-finalize"), code=0)
     in_process("shard", str(config), "--output", str(alone), code=0)
     assert comparable(objects(output)) == comparable(objects(alone))

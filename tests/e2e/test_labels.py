@@ -1,4 +1,4 @@
-"""Classes told by files, and one label space for all splits, also of runs that begin together."""
+"""Files can give the classes, and all splits share one label space, even if they start together."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def validation(tree: Path, tmp_path: Path) -> Path:
 
 
 def job(location: Path, output: str = "out", **changes: object) -> dataprep.ShardConfig:
-    """A job over the flat images."""
+    """The config of a job over the flat images."""
     return dataprep.ShardConfig.model_validate(
         {
             "source": str(location / "val"),
@@ -58,7 +58,7 @@ def job(location: Path, output: str = "out", **changes: object) -> dataprep.Shar
 
 
 def test_flat_images_get_the_classes_of_the_devkit(validation: Path) -> None:
-    """Labels are places among the sorted synsets, not the devkit's own numbers."""
+    """Labels are positions among the sorted synsets, not the devkit's own numbers."""
     dataprep.shard(job(validation, labels={"ground_truth": str(validation / "devkit.tar.gz")}))
     dataset = dataprep.open(validation / "out", "validation")
     for sample in dataset:
@@ -71,7 +71,7 @@ def test_flat_images_get_the_classes_of_the_devkit(validation: Path) -> None:
 
 @pytest.mark.parametrize("mapped", ["77,78\n", "13,14\n"], ids=["no class", "two into one"])
 def test_numbers_stay_numbers(validation: Path, mapped: str) -> None:
-    """Class 10 comes after 9, as ground truth, in a listing and through a map."""
+    """Class 10 comes after 9, in ground truth, in a listing and with a map."""
     rows = [(f"ILSVRC2012_val_{number:08d}", number - 1) for number in range(1, 31)]
     truth, listing, names = (validation / name for name in ("truth.csv", "all.csv", "map.csv"))
     truth.write_text("".join(f"{stem},{label}\n" for stem, label in rows))
@@ -93,7 +93,7 @@ def test_numbers_stay_numbers(validation: Path, mapped: str) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "val/", "/data/imagenet/val/"])
 def test_labels_of_a_caffe_file_are_as_in_the_file(validation: Path, prefix: str) -> None:
-    """``path label`` lines give these labels, although classes between them have no samples."""
+    """``path label`` lines give these labels, even if classes between them have no samples."""
     labels = [5, 0, 3, 3, 1, 0]
     photos = sorted((validation / "val").iterdir())
     for path in photos[len(labels) :]:
@@ -107,7 +107,7 @@ def test_labels_of_a_caffe_file_are_as_in_the_file(validation: Path, prefix: str
 
 @pytest.mark.smoke
 def test_a_label_never_overwrites_the_first_of_several(validation: Path) -> None:
-    """Another order of classes is refused where a sample has several labels; nothing is written."""
+    """Another order of classes is refused for samples of several labels, and nothing is written."""
     photos = sorted(path.name for path in (validation / "val").iterdir())
     lines = [f"{number}\t{number % 3}\t0.5\t{name}\n" for number, name in enumerate(photos)]
     (validation / "all.lst").write_text("".join(lines))
@@ -125,7 +125,7 @@ def test_a_label_never_overwrites_the_first_of_several(validation: Path) -> None
 
 
 def test_an_image_that_the_ground_truth_lacks_fails(validation: Path) -> None:
-    """It is accounted for with the reason, and the limit on failures holds."""
+    """An image without ground truth fails with the reason, and counts for the limit on failures."""
     (validation / "truth.csv").write_text("ILSVRC2012_val_00000001,cat\n")
     truth = {"ground_truth": str(validation / "truth.csv")}
     with pytest.raises(TooManyFailures, match=r"truth\.csv has no class for it"):
@@ -135,7 +135,7 @@ def test_an_image_that_the_ground_truth_lacks_fails(validation: Path) -> None:
 
 
 def test_resumes_with_the_same_files_only(validation: Path) -> None:
-    """Label files that say something else are another job; the same content elsewhere is not."""
+    """Changed label files are another job. The same content at another location is the same job."""
     kit = validation / "devkit.tar.gz"
     dataprep.shard(job(validation, labels={"ground_truth": str(kit)}))
     shutil.copy(kit, validation / "moved.tgz")
@@ -148,14 +148,14 @@ def test_resumes_with_the_same_files_only(validation: Path) -> None:
 
 
 def test_nothing_says_the_classes(validation: Path) -> None:
-    """Flat images without a file about classes are refused, with what would do."""
+    """Flat images without a file of classes are refused, and the error names such files."""
     with pytest.raises(ConfigError, match=r"does not say which class .*labels\.ground_truth"):
         dataprep.shard(job(validation))
     assert not (validation / "out").exists()
 
 
 def labels_of(output: Path, split: str) -> dict[str, int]:
-    """Synset to label, from the table of samples."""
+    """The label of each synset in the table of samples."""
     table = pq.read_table(io.BytesIO((output / f"{split}.samples.parquet").read_bytes()))
     return dict(zip(table["synset"].to_pylist(), table["label"].to_pylist(), strict=True))
 
@@ -168,7 +168,7 @@ def fewer(source: Path) -> Path:
 
 
 def test_the_larger_split_second(tree: Path, fewer: Path, tmp_path: Path) -> None:
-    """A split with a class that the first one lacks is refused, the class and the way out named."""
+    """A second split with an additional class is refused, with the class and the remedy."""
     output = tmp_path / "out"
     make(fewer, output, split="validation")
     before = files(output)
@@ -181,7 +181,7 @@ def test_the_larger_split_second(tree: Path, fewer: Path, tmp_path: Path) -> Non
 
 
 def test_the_smaller_split_second(tree: Path, fewer: Path, tmp_path: Path) -> None:
-    """A split with fewer classes keeps the numbers of the first, and what it lacks is said."""
+    """A second split with fewer classes keeps the first split's labels and names missing ones."""
     output = tmp_path / "out"
     make(tree, output, split="train")
     notes: list[str] = []
@@ -200,7 +200,7 @@ def test_the_smaller_split_second(tree: Path, fewer: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("again", ["validation", "train"], ids=["a later split", "resumed"])
 def test_another_order_of_classes(tree: Path, tmp_path: Path, again: str) -> None:
-    """Labels that are not those of labels.json are refused by plan and shard; the same are not."""
+    """plan and shard refuse labels that differ from labels.json, and accept equal ones."""
     output = tmp_path / "out"
     make(tree, output, split="train")
     names = sorted(path.name for path in tree.iterdir())
@@ -219,14 +219,14 @@ def test_another_order_of_classes(tree: Path, tmp_path: Path, again: str) -> Non
 
 
 class Overtaken(LocalStore):
-    """A store in which somebody else is faster by one object."""
+    """A store in which another run creates one object first."""
 
     def __init__(self, uri: str, faster: Callable[[], None]) -> None:
         super().__init__(uri)
         self._faster: Callable[[], None] | None = faster
 
     def create(self, key: str, data: Buffer) -> bool:
-        """As its parent, after a whole other run."""
+        """Create an object as the parent class does, after another complete run."""
         if key == keys.LABELS and self._faster:
             faster, self._faster = self._faster, None
             faster()
@@ -234,7 +234,7 @@ class Overtaken(LocalStore):
 
 
 def overtaken(monkeypatch: pytest.MonkeyPatch, output: Path, faster: Callable[[], None]) -> None:
-    """Let the next run find ``faster`` done between looking at the output and writing to it."""
+    """Make the next run find ``faster`` done after it has read the output, before it writes."""
     opened = stores.open_store
 
     def open_store(uri: str, options: StoreOptions | None = None) -> object:
@@ -247,7 +247,7 @@ def overtaken(monkeypatch: pytest.MonkeyPatch, output: Path, faster: Callable[[]
 def test_two_first_runs_at_once(
     tree: Path, fewer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If two splits begin together, the second plans again with the labels of the first."""
+    """If two splits start together, the second plans again with the labels of the first."""
     output = tmp_path / "out"
     overtaken(monkeypatch, output, lambda: make(tree, output, split="train"))
     make(fewer, output, split="validation")
@@ -260,7 +260,7 @@ def test_two_first_runs_at_once(
 def test_two_first_runs_at_once_that_do_not_fit(
     tree: Path, fewer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The larger split, overtaken by the smaller, is refused by name and leaves nothing behind."""
+    """A larger split that starts after a smaller one is refused by name and leaves nothing."""
     output = tmp_path / "out"
     overtaken(monkeypatch, output, lambda: make(fewer, output, split="validation"))
     with pytest.raises(OutputConflict, match=min(path.name for path in tree.iterdir())):

@@ -1,4 +1,4 @@
-"""Two runs of one output: parts together, others in turn; nothing is left of runs that died."""
+"""Parts write one output together and other runs wait for each other; dead runs leave nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 def output(
     request: pytest.FixtureRequest, tmp_path: Path, bucket: str, s3_server: MotoServer
 ) -> str:
-    """Behind a gate, here and on S3."""
+    """An output behind a gate, in a folder and on S3."""
     return f"gated://{tmp_path}/out" if request.param == "gated" else f"gateds3://{bucket}/out"
 
 
@@ -47,7 +47,7 @@ def arguments_of_job(tree: Path, output: str, s3_server: MotoServer) -> list[str
 
 
 def comparable_output(output: str, s3_server: MotoServer) -> dict[str, object]:
-    """What can be compared with an output elsewhere: receipts hold the store's own words."""
+    """The objects that can be compared with another output. Receipts differ by their ETags."""
     options = StoreOptions(endpoint_url=s3_server.url if "s3://" in output else None)
     files = comparable(objects(open_store(plain(output), options)))
     assert not [key for key in files if "lease" in key]
@@ -55,17 +55,17 @@ def comparable_output(output: str, s3_server: MotoServer) -> dict[str, object]:
 
 
 def shards_of(contents: Mapping[str, object]) -> dict[str, object]:
-    """Shards, indexes, labels, manifests."""
+    """Shards, indexes, labels and manifests."""
     return {key: data for key, data in contents.items() if not key.startswith("receipts/")}
 
 
 def plain(output: str) -> str:
-    """The same place without the gate."""
+    """The same output without the gate."""
     return output.removeprefix("gated://").replace("gateds3://", "s3://")
 
 
 def say(running: Running, text: str) -> None:
-    """Read what a command says until ``text`` is there."""
+    """Read the messages of a command until ``text`` is there."""
     stderr = running._process.stderr
     assert stderr is not None
     for line in stderr:
@@ -81,7 +81,10 @@ def test_a_second_run_waits_for_the_first(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """It says for how long at most, changes nothing, and finds all done; a part is refused."""
+    """The second run names its waiting limit, changes nothing, and finds all done.
+
+    A part is refused.
+    """
     job = arguments_of_job(tree, output, s3_server)
     free = arguments_of_job(tree, plain(output), s3_server)
     with gate.stopping("receipts/", 1, "shard", *job) as running:
@@ -105,7 +108,7 @@ def test_who_takes_over_stops_the_other_run(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """Before its next receipt, and it leaves complete what the other has made."""
+    """The other run stops before its next receipt, and the output is complete."""
     job = arguments_of_job(tree, output, s3_server)
     with gate.stopping("receipts/", 1, "shard", *job) as running:
         finished = dataprep(
@@ -113,9 +116,9 @@ def test_who_takes_over_stops_the_other_run(
         )
         assert "waiting" not in finished.err
         gate.open()
-        lost = running.finish()
-    assert lost.code == 1
-    (line,) = lost.complaints
+        stopped_run = running.finish()
+    assert stopped_run.code == 1
+    (line,) = stopped_run.complaints
     assert "another run has taken over split 'train'" in line
     assert comparable_output(output, s3_server) == shards_of(reference)
 
@@ -123,7 +126,7 @@ def test_who_takes_over_stops_the_other_run(
 def test_a_run_that_is_told_to_end_releases_its_lock(
     tree: Path, output: str, s3_server: MotoServer, gate: Gate
 ) -> None:
-    """By SIGTERM, as Slurm and spot instances do it."""
+    """SIGTERM, as from Slurm and spot instances, makes a run release its lock."""
     job = arguments_of_job(tree, output, s3_server)
     with gate.stopping("tfrecord/", 1, "shard", *job) as running:
         running.send(signal.SIGTERM)
@@ -140,8 +143,10 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
     gate: Gate,
     reference: Mapping[str, object],
 ) -> None:
-    """Parts of one job run together. A whole run or another number of parts is refused until the
-    running part has died."""
+    """Parts of one job run together.
+
+    A whole run or another number of parts is refused until the running part has died.
+    """
     job = arguments_of_job(tree, output, s3_server)
     free = arguments_of_job(tree, plain(output), s3_server)
     with gate.stopping("receipts/", 1, "shard", *job, "--part", "0/2") as running:
@@ -156,7 +161,7 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
 
 
 def litter(output: Path) -> Path:
-    """A half-written file of two days ago, of a process on another machine."""
+    """Write a temporary file as a process of another machine left it two days ago."""
     left = output / f"{PARTIAL}-0123456789abcdef"
     left.parent.mkdir(parents=True, exist_ok=True)
     left.write_bytes(b"half")
@@ -168,7 +173,7 @@ def litter(output: Path) -> Path:
 def test_killed_between_table_and_manifest(
     tree: Path, tmp_path: Path, gate: Gate, reference: Mapping[str, object]
 ) -> None:
-    """What is swept is swept before the manifest says that all is done."""
+    """Temporary files are removed before the manifest says that the split is complete."""
     output = tmp_path / "out"
     left = litter(output)
     job = ("shard", "--source", tree, *JOB, "--workers", "2")
@@ -188,7 +193,7 @@ def test_killed_between_table_and_manifest(
 def test_a_lock_that_expired_long_ago_is_in_nobodys_way(
     tree: Path, tmp_path: Path, reference: Mapping[str, object]
 ) -> None:
-    """Its run was killed, on another machine, perhaps with an earlier version."""
+    """An expired lock of a killed run, of another machine or version, does not block a run."""
     output = tmp_path / "out"
     owner = {"said": "split 'train'", "token": "0", "machine": "0", "process": 1, "started": "1"}
     lock = output / "leases" / "train"
@@ -205,7 +210,7 @@ def test_a_lock_that_expired_long_ago_is_in_nobodys_way(
 def test_a_split_is_locked_until_its_workers_are_gone(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
-    """Nobody else may begin before, and what they leave when stopped is removed after."""
+    """A lock is held until all workers have ended, and their leftovers are removed afterwards."""
     output = tmp_path / "out"
     locked: list[str] = []
 

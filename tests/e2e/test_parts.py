@@ -1,4 +1,4 @@
-"""A job in parts, each a process of its own, gives the bytes of one run."""
+"""The parts of a job, each in its own process, make the bytes of one run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def part(tree: Path, output: str | Path, which: str, *more: str) -> list[str]:
 
 
 def side_by_side(commands: Sequence[Sequence[str]]) -> list[Finished]:
-    """Run commands that start together, and end well."""
+    """Run commands that start together, and check that all succeed."""
     with ExitStack() as stack:
         running = [stack.enter_context(Running(*command)) for command in commands]
         finished = [job.finish() for job in running]
@@ -45,9 +45,9 @@ def side_by_side(commands: Sequence[Sequence[str]]) -> list[Finished]:
 def test_three_parts_side_by_side(
     tree: Path, tmp_path: Path, reference: Mapping[str, object]
 ) -> None:
-    """Three parts that start together, then finalize: the objects of one run and no others.
+    """Three parts that start together, then finalize, make exactly the objects of one run.
 
-    A part of a complete split does nothing, and finalize leaves the manifest alone.
+    A part of a complete split does nothing, and finalize does not change the manifest.
     """
     output = tmp_path / "out"
     finished = side_by_side([part(tree, output, f"{i}/3", "--json") for i in range(3)])
@@ -69,7 +69,7 @@ def test_three_parts_side_by_side(
 def test_the_first_is_met_while_it_plans(
     tree: Path, tmp_path: Path, gate: Gate, reference: Mapping[str, object]
 ) -> None:
-    """A part that comes between the labels and the job file of another joins the same job."""
+    """A part that starts between the labels and the job file of another part joins its job."""
     output = tmp_path / "out"
     with gate.stopping("train.plan", 1, *part(tree, f"gated://{output}", "0/2")) as first:
         assert set(objects(output)) == {"labels.json", "leases/train.0-of-2"}
@@ -84,7 +84,7 @@ def test_the_first_is_met_while_it_plans(
 def test_killed_and_resumed(
     tree: Path, tmp_path: Path, gate: Gate, reference: Mapping[str, object]
 ) -> None:
-    """A killed part lacks its shards, which finalize names; run again, it makes only those."""
+    """finalize names the shards that a killed part lacks. Run again, the part makes only those."""
     output = tmp_path / "out"
     env = gate.kills_at("receipts/", 3)
     commandline.dataprep(
@@ -111,7 +111,7 @@ def test_killed_and_resumed(
 def test_one_run_completes_what_parts_began(
     tree: Path, tmp_path: Path, reference: Mapping[str, object]
 ) -> None:
-    """shard without --part finds the job of the parts and makes the rest of it."""
+    """``shard`` without --part continues the job of the parts and makes the rest."""
     output = tmp_path / "out"
     done = commandline.dataprep(*part(tree, output, "2/4"), code=0)
     assert "8 of 11 shards are missing. When all parts are done: " in done.out
@@ -121,7 +121,7 @@ def test_one_run_completes_what_parts_began(
 
 
 def test_another_job_is_refused(tree: Path, tmp_path: Path) -> None:
-    """A part that was given another seed names the difference and writes nothing."""
+    """A part with another seed is refused with the difference, and writes nothing."""
     output = tmp_path / "out"
     assert commandline.dataprep(*part(tree, output, "0/2")).code == 0
     before = objects(output)
@@ -131,7 +131,7 @@ def test_another_job_is_refused(tree: Path, tmp_path: Path) -> None:
 
 
 def test_with_a_validation_split(tree: Path, tmp_path: Path) -> None:
-    """Parts share out both splits, finalize completes both, as one run would have."""
+    """Parts share both splits, and finalize completes both, as one run would have."""
     job = ("shard", "--source", tree, "--validation", "30%", "--shard-size", "1MB")
     assert commandline.dataprep(*job, "--output", tmp_path / "one").code == 0
     output = tmp_path / "out"
@@ -143,7 +143,7 @@ def test_with_a_validation_split(tree: Path, tmp_path: Path) -> None:
 
 
 def test_finalize_names_what_each_split_lacks(tree: Path, tmp_path: Path) -> None:
-    """Every split is tried: those that are whole are completed, the others all named."""
+    """finalize completes each complete split and names what each other split lacks."""
     output = tmp_path / "out"
     job = ("--source", tree, "--output", output, "--shard-size", "1MB", "--part", "0/1")
     assert commandline.dataprep("shard", *job, "--validation", "30%").code == 0
@@ -171,9 +171,9 @@ def test_on_s3(
     reference: Mapping[str, object],
     request: pytest.FixtureRequest,
 ) -> None:
-    """Parts that start together, and a run that was killed and goes on, give the same bytes.
+    """Parts that start together, and a run that was killed and resumed, make the same bytes.
 
-    Every object is verified; only receipts differ, which hold the store's own words.
+    Every object is verified. Only receipts differ, which contain the store's own ETags.
     """
     bucket = request.getfixturevalue("bucket" if server == "moto" else "radosgw_bucket")
     options = StoreOptions(endpoint_url=request.getfixturevalue(server).url)
@@ -202,7 +202,10 @@ def test_on_s3(
 
 class TestFailures:
     def test_are_held_over_the_whole(self, broken_tree: SampleTree, tmp_path: Path) -> None:
-        """A part that alone has too many stops; where all together have, finalize says so."""
+        """A part with too many failures stops.
+
+        If all parts together have too many, finalize fails.
+        """
         output = tmp_path / "out"
         failed = list(broken_tree.defects.values()).count("failed")
         job = ("--source", broken_tree.root, "--output", output, "--shard-size", "1MB")
@@ -245,7 +248,7 @@ class TestFailures:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be(tree: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
-    """Requests that would undo each other's work are refused in one line, nothing written."""
+    """Requests that would disturb other runs are refused in one line, and nothing is written."""
     output = tmp_path / "out"
     done = in_process("shard", "--source", tree, "--output", output, *arguments, code=2)
     assert message in done.complaints[0]
@@ -253,7 +256,7 @@ def test_what_cannot_be(tree: Path, tmp_path: Path, arguments: list[str], messag
 
 
 def test_parts_of_a_new_job_where_an_old_one_was(tree: Path, tmp_path: Path) -> None:
-    """What the refusal of --overwrite says to delete is enough for parts to begin anew."""
+    """After the removals that the refusal of --overwrite names, parts can start a new job."""
     output, other = tmp_path / "out", tmp_path / "other"
     assert commandline.dataprep("shard", "--source", tree, "--output", output, *JOB).code == 0
     assert commandline.dataprep(*part(tree, other, "0/1", "--seed", "4")).code == 0
@@ -267,6 +270,6 @@ def test_parts_of_a_new_job_where_an_old_one_was(tree: Path, tmp_path: Path) -> 
     ("arguments", "message"), [([], "nothing there"), (["--split", "train"], "no train.job.json")]
 )
 def test_nothing_to_finalize(tmp_path: Path, arguments: list[str], message: str) -> None:
-    """Without any job, or without the split that is named, finalize says what it looked for."""
+    """Without a job, or without the named split, finalize says what it looked for."""
     done = in_process("finalize", tmp_path, *arguments, code=2)
     assert message in done.complaints[0]

@@ -1,4 +1,4 @@
-"""``dataprep plan`` against what ``dataprep shard`` then does."""
+"""``dataprep plan`` predicts what ``dataprep shard`` then does."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ pytestmark = pytest.mark.slow
 def run(
     command: str, source: str | Path, output: str | Path, *more: str, code: int | None = None
 ) -> Finished:
-    """A command with the job's options, within this process."""
+    """Run a command with the job's options in this process."""
     arguments = (command, "--source", source, "--output", output, "--workers", "2")
     return in_process(*arguments, *more, code=code)
 
 
 def planned(source: str | Path, output: str | Path, *more: str) -> Any:
-    """``plan --json``."""
+    """The JSON of ``plan --json``."""
     done = run("plan", source, output, *more, "--json", code=0)
     return done.one_object
 
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
-    """240 images and every defect. Read only."""
+    """A tree of 240 images and every defect. Read only."""
     dest = tmp_path_factory.mktemp("broken") / "photos"
     return draw_tree(dest, images=240, classes=4, seed=5, defects=True)
 
@@ -47,7 +47,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
     ids=["as they are", "two splits", "one shard"],
 )
 def test_samples_shards_and_bytes(tree: Path, tmp_path: Path, job: tuple[str, ...]) -> None:
-    """Samples and shards are those that are made; bytes agree within 10 % in all."""
+    """Samples and shards are exactly those of the job, and bytes agree within 10 % in total."""
     output = tmp_path / "out"
     plan = planned(tree, output, *job)
     assert not output.exists()
@@ -65,7 +65,7 @@ def test_samples_shards_and_bytes(tree: Path, tmp_path: Path, job: tuple[str, ..
 
 
 def test_bytes_where_only_some_are_converted(broken: SampleTree, tmp_path: Path) -> None:
-    """A sample of a larger tree that has defects predicts the number of bytes within 10 %."""
+    """A sample of a larger tree with defects predicts the number of bytes within 10 %."""
     job = (*JOB, "--size", "128", "--max-failures", "100%")
     plan = planned(broken.root, tmp_path / "out", *job)
     assert plan["outcome"]["trial"] == 200 < plan["outcome"]["samples"]
@@ -78,7 +78,7 @@ def test_bytes_where_only_some_are_converted(broken: SampleTree, tmp_path: Path)
 
 
 def test_what_policies_meet_is_exact_for_few(broken_tree: SampleTree, tmp_path: Path) -> None:
-    """Where all samples were converted the table is the manifest's own."""
+    """If all samples were converted, the counts are exactly those of the manifest."""
     job = ("--size", "128", "--max-failures", "100%")
     plan = planned(broken_tree.root, tmp_path / "out", *job)
     (content,) = run("shard", broken_tree.root, tmp_path / "out", *job, "--json").one_object[
@@ -97,7 +97,7 @@ def test_what_policies_meet_is_exact_for_few(broken_tree: SampleTree, tmp_path: 
 
 
 def test_in_words(tree: Path, tmp_path: Path) -> None:
-    """A person reads samples, shards, time, policies, and that nothing was written."""
+    """The text has samples, shards, time and policies, and says that nothing was written."""
     done = run("plan", tree, tmp_path / "out", *JOB, "--readers", "64", code=0)
     assert f"train: 120 photos would become 11 shards per format in {tmp_path / 'out'}" in done.out
     assert "labels from 1" in done.out
@@ -110,7 +110,7 @@ def test_in_words(tree: Path, tmp_path: Path) -> None:
 
 
 def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failures above the limit, a full disk and every note of shard are warnings of plan."""
+    """plan warns of failures above the limit, of a full disk, and of each note of shard."""
     tree = draw_tree(tmp_path / "photos", images=40, classes=4, seed=5, defects=True).root
     (tree / "n00000001").mkdir()
     job = ("--size", "64", "--set", "image.min_size=20", "--shard-size", "1MB")
@@ -139,7 +139,7 @@ def test_what_shard_will_say_and_refuse(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
-    """A source that is not there, a config that cannot be, or labels that do not fit."""
+    """plan refuses what shard refuses: a missing source, a wrong config, labels that do not fit."""
     output = tmp_path / "out"
     assert run("shard", tree, output).code == 0
     other = draw_tree(tmp_path / "other", images=40, classes=9, seed=1).root
@@ -159,19 +159,19 @@ def test_refusals_are_those_of_shard(tree: Path, tmp_path: Path) -> None:
 class TestOnS3:
     @pytest.fixture
     def counts(self, monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
-        """Requests by kind and place, from now on."""
-        actual: Counter[tuple[str, str]] = Counter()
+        """The number of requests from now on, by kind and store."""
+        requests: Counter[tuple[str, str]] = Counter()
         send = URLLib3Session.send
 
         def counting(session: URLLib3Session, request: AWSPreparedRequest) -> object:
             side = "source" if "photos" in request.url else "output"
             lists = "list-type=2" in request.url or "?uploads" in request.url
             kind = "LIST" if lists and request.method == "GET" else request.method or ""
-            actual[side, kind] += 1
+            requests[side, kind] += 1
             return send(session, request)
 
         monkeypatch.setattr(URLLib3Session, "send", counting)
-        return actual
+        return requests
 
     @pytest.mark.parametrize(
         "job", [JOB, ("--size", "64", "--validation", "20%")], ids=["one split", "two splits"]
@@ -184,7 +184,7 @@ class TestOnS3:
         counts: Counter[tuple[str, str]],
         job: tuple[str, ...],
     ) -> None:
-        """Requests to source and output are those of the estimate within a tenth and a few."""
+        """The estimated numbers of requests are correct within a tenth and a few."""
         store = S3Store(f"s3://{bucket}/photos", StoreOptions(endpoint_url=s3_server.url))
         upload(tree, store)
         arguments = (f"s3://{bucket}/photos", f"s3://{bucket}/out", *job)
@@ -204,7 +204,7 @@ class TestOnS3:
         assert plan["cost"] is None
 
     def test_cost(self, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """On Amazon's own endpoint requests, storage and the machine are priced, if known."""
+        """On Amazon's own endpoint, requests, storage and a known machine have prices."""
         monkeypatch.setattr(S3Store, "list", lambda store, prefix="": iter(()))
         arguments = (tree, "s3://bucket/out", "--set", "store.region=us-east-1")
         plan = planned(*arguments, "--set", "plan.instance=c7i.16xlarge")
@@ -224,7 +224,7 @@ class TestOnS3:
     def test_a_bucket_in_another_region(
         self, tree: Path, bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A warning says what that costs; none where it is the machine's."""
+        """A bucket in another region causes a warning with the cost; one in this region none."""
         monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.url)
         for region, warned in (("eu-west-1", True), ("us-east-1", False)):
             monkeypatch.setenv("AWS_REGION", region)

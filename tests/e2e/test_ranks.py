@@ -1,4 +1,4 @@
-"""Training on several hosts: ranks that are killed, another number that goes on, staged shares."""
+"""Training on several hosts continues after kills, with other numbers of ranks and with shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory, tree: Path) -> Path:
-    """120 samples in some shards."""
+    """An output of 120 samples in some shards."""
     folder = tmp_path_factory.mktemp("ranks") / "out"
     image = {"mode": "exact", "size": 320, "upscale": True, "quality": 97}
     config = {"source": tree, "output": folder, "image": image, "shard_size": "1.2MB"}
@@ -43,7 +43,7 @@ def output(tmp_path_factory: pytest.TempPathFactory, tree: Path) -> Path:
 def test_killed_and_gone_on_with_other_ranks(
     output: Path, tmp_path: Path, workers: list[str]
 ) -> None:
-    """Two ranks are killed, then one, then three end the epoch and read the next: all of both."""
+    """Two ranks are killed, then one, then three complete the epoch and read the next one."""
     shutil.copytree(output, tmp_path / "out")
     for world_size, steps in ((2, 3), (1, 2), (3, 99)):
         program = [sys.executable, "-m", "tests.e2e.ranks", str(tmp_path)]
@@ -55,9 +55,9 @@ def test_killed_and_gone_on_with_other_ranks(
         assert codes == ([0] if steps == 99 else [-9]) * world_size
         saved = json.loads((tmp_path / SEEN).read_text())
         if steps != 99:
-            (seen,) = saved["epochs"]
-            assert len(seen) % GLOBAL_BATCH == 0
-            assert workers or saved["state"]["samples"] == len(seen)
+            (samples_of_epoch,) = saved["epochs"]
+            assert len(samples_of_epoch) % GLOBAL_BATCH == 0
+            assert workers or saved["state"]["samples"] == len(samples_of_epoch)
     first, second = saved["epochs"]
     assert sorted(first) == sorted(second) == list(range(120))
     assert first != second
@@ -66,12 +66,12 @@ def test_killed_and_gone_on_with_other_ranks(
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
 def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even: Any) -> None:
-    """Together everything (``keep``), or as many steps on each rank, also after a resume."""
+    """Ranks together read all samples (``keep``), or have equal steps each, even after a resume."""
     number_of_image = {
         bytes(sample.image): number for number, sample in enumerate(dataprep.open(output))
     }
     lengths = {0: set[int](), 16: set[int]()}
-    actual: list[int] = []
+    numbers_read: list[int] = []
     for host in range(2):
         dest = tmp_path / str(host)
         stage(output, dest, host=dataprep.Part(host, 2))
@@ -83,20 +83,24 @@ def test_ranks_of_two_hosts_read_their_shares(output: Path, tmp_path: Path, even
                 )
                 read = [number_of_image[image] for images, _ in batches for image in images]
                 lengths[start].add(len(read))
-                actual += read if start == 0 else []
+                numbers_read += read if start == 0 else []
     if even == "keep":
-        assert sorted(actual) == list(range(120))
+        assert sorted(numbers_read) == list(range(120))
     else:
         (every,), (rest,) = lengths.values()
         assert every - rest == 4
         assert every % 4 == 0
-        assert len(set(actual)) == 120 if even == "pad" else len(set(actual)) == len(actual)
+        assert (
+            len(set(numbers_read)) == 120
+            if even == "pad"
+            else len(set(numbers_read)) == len(numbers_read)
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.process
 def test_the_example(tmp_path: Path) -> None:
-    """Shard, stage, two ranks, a kill, three ranks: one command, as README has it."""
+    """The example shards, stages, trains two ranks, kills them, and continues with three."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["sh", str(ROOT / "examples" / "several_hosts.sh"), str(tmp_path)],

@@ -1,4 +1,4 @@
-"""What is overwritten, what is repaired, and what is refused instead."""
+"""Each damage of an output is overwritten, repaired or refused."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ pytestmark = pytest.mark.slow
 
 
 def run(source: Path, output: Path | str, *, overwrite: bool = False, **more: Any) -> list[Summary]:
-    """Shard into small shards on threads."""
+    """Shard into small shards, on threads of this process."""
     values = {"source": source, "output": output, "image.size": 64, "shard_size": "1MB", **more}
     return list(dataprep.shard(load(None, values), overwrite=overwrite))
 
 
 def contents(output: Path) -> dict[str, bytes]:
-    """Everything in an output but the manifests, whose times differ."""
-    return {
-        str(path.relative_to(output)): path.read_bytes()
-        for path in sorted(output.rglob("*"))
-        if path.is_file() and not path.name.endswith(".manifest.json")
-    }
+    """All objects of an output except its manifests, whose times differ."""
+    data_of_name = {}
+    for path in sorted(output.rglob("*")):
+        if path.is_file() and not path.name.endswith(".manifest.json"):
+            data_of_name[str(path.relative_to(output))] = path.read_bytes()
+    return data_of_name
 
 
 def test_an_overwrite_that_is_refused_removes_nothing(
     tree: Path, source: Path, tmp_path: Path
 ) -> None:
-    """A source that does not fit the other splits' labels leaves the old split whole."""
+    """If the source does not fit the labels of other splits, --overwrite leaves the old split."""
     output = tmp_path / "out"
     run(tree, output)
     run(tree, output, split="test")
@@ -61,7 +61,7 @@ def test_an_overwrite_that_is_refused_removes_nothing(
 
 
 def test_an_overwrite_says_what_it_removes(tree: Path, tmp_path: Path) -> None:
-    """Each split that goes is named, above all one of samples that were held out."""
+    """Each split that --overwrite removes is named, such as a validation split."""
     output = tmp_path / "out"
     job = ("shard", "--source", str(tree), "--output", str(output), "--size", "64")
     assert "removes" not in commandline.dataprep(*job, "--overwrite", "--validation", "10%").err
@@ -73,7 +73,7 @@ def test_an_overwrite_says_what_it_removes(tree: Path, tmp_path: Path) -> None:
 
 
 def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path) -> None:
-    """labels.json is held against the job before anything is made with it."""
+    """labels.json is compared with the job before anything is made with it."""
     run(tree, tmp_path)
     labels = tmp_path / "labels.json"
     content = json.loads(labels.read_bytes())
@@ -86,9 +86,9 @@ def test_resuming_with_other_labels_is_refused(tree: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("lost", ["labels.json", "train.plan.parquet"])
 def test_lost_labels_and_plans_are_refused(tree: Path, tmp_path: Path, lost: str) -> None:
-    """The file that is missing is named; when it is back, the job is resumed.
+    """The refusal names the missing file, and with the file the job can be resumed.
 
-    Another split is not begun without labels: its own could differ from those of the first.
+    Another split is not started without labels, because its labels could differ from the first.
     """
     run(tree, tmp_path)
     (tmp_path / lost).rename(tmp_path / "kept")
@@ -113,7 +113,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("key", FOREIGN)
 def test_somebody_elses_files_are_refused(tree: Path, tmp_path: Path, key: str) -> None:
-    """Files in the split's places without its job file are named, and stay as they are."""
+    """Files under the keys of a split without a job file are named, and stay as they are."""
     (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / key).write_bytes(b"mine")
     (tmp_path / "notes.txt").write_bytes(b"mine")
@@ -127,7 +127,7 @@ def test_somebody_elses_files_are_refused(tree: Path, tmp_path: Path, key: str) 
 
 
 def test_a_lost_job_file(tree: Path, source: Path, tmp_path: Path) -> None:
-    """Its split is refused, and its labels stay under it when another split is made."""
+    """A split without its job file is refused, and its labels still count for another split."""
     run(tree, tmp_path)
     (tmp_path / "train.job.json").unlink()
     before = contents(tmp_path)
@@ -140,7 +140,7 @@ def test_a_lost_job_file(tree: Path, source: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"schema": 1}'])
 def test_a_damaged_job_file(tree: Path, tmp_path: Path, content: bytes) -> None:
-    """It is refused with what to do, and overwriting is one way."""
+    """A damaged job file is refused with a remedy, and --overwrite is one."""
     run(tree, tmp_path)
     before = contents(tmp_path)
     (tmp_path / "train.job.json").write_bytes(content)
@@ -151,7 +151,7 @@ def test_a_damaged_job_file(tree: Path, tmp_path: Path, content: bytes) -> None:
 
 
 def cut(path: Path) -> None:
-    """Leave the first half."""
+    """Remove the second half of a file."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
@@ -165,7 +165,7 @@ def cut(path: Path) -> None:
 def test_a_damaged_file_is_made_again(
     tree: Path, tmp_path: Path, kind: str, finished: bool, damage: Callable[[Path], None]
 ) -> None:
-    """A shard of which a file is gone, or has another size, is never taken for complete."""
+    """A shard is made again if one of its files is missing or has another size."""
     run(tree, tmp_path)
     before = contents(tmp_path)
     if not finished:
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_made_again(
 def test_a_damaged_table_is_written_again(
     tree: Path, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
-    """The table of samples and the manifest come back from the receipts, and no shard is made."""
+    """The table of samples and the manifest are written again from receipts, without conversion."""
     run(tree, tmp_path)
     before = contents(tmp_path)
     damage(tmp_path / name)
@@ -195,7 +195,7 @@ def test_a_damaged_table_is_written_again(
 
 
 def test_another_etag_is_another_shard(tree: Path, bucket: str, s3_server: MotoServer) -> None:
-    """A shard on S3 with another ETag than in its receipt is made again."""
+    """A shard on S3 whose ETag differs from its receipt is made again."""
     options = StoreOptions(endpoint_url=s3_server.url)
     output = f"s3://{bucket}/out"
     run(tree, output, store=options)
@@ -218,7 +218,7 @@ def test_refused_links_count_before_any_work(source: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("small", [False, True], ids=["broken", "small"])
 def test_nothing_written_is_no_result(tree: Path, tmp_path: Path, small: bool) -> None:
-    """A job of which no sample could be written, or large enough, fails with the reason."""
+    """A job without any written sample fails with the reason."""
     source = tree
     options: dict[str, Any] = {"image": {"min_size": 60_000}}
     message = r"none of .* samples could be written: .*small: \d+"
@@ -233,7 +233,7 @@ def test_nothing_written_is_no_result(tree: Path, tmp_path: Path, small: bool) -
 
 
 def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path) -> None:
-    """A validation split that would be empty is a wrong request: nothing is written."""
+    """A validation split that would be empty is refused, and nothing is written."""
     (tmp_path / "source" / "a").mkdir(parents=True)
     shutil.copy(next(tree.rglob("*.JPEG")), tmp_path / "source" / "a")
     with pytest.raises(
@@ -244,7 +244,7 @@ def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path
 
 
 def test_an_output_that_is_a_file(tree: Path, tmp_path: Path) -> None:
-    """It is refused as what it is, by plan too, and left alone."""
+    """An output that is a file is refused as a file, by plan too, and is left as it is."""
     (tmp_path / "labels.csv").write_text("a,b")
     job = dataprep.ShardConfig(source=str(tree), output=str(tmp_path / "labels.csv"))
     for call in (dataprep.shard, plan):

@@ -1,4 +1,4 @@
-"""Files with many samples that are replaced between an interrupted job and its resume."""
+"""A job is not resumed if source files with many samples were replaced by others of equal size."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Photos = Sequence[bytes]
 
 
 def photos(end: bytes) -> Photos:
-    """Eight photos, with bytes behind the image that do not change it."""
+    """Eight photos with trailing bytes, which do not change the images."""
     return [jpeg(number) + end for number in range(8)]
 
 
 FIRST, SECOND = photos(b"first"), photos(b"other")
-"""Two times the same photos: bytes differ, sizes do not."""
+"""The same photos twice. Their bytes differ, and their sizes do not."""
 
 
 def parquet(content: Photos) -> bytes:
-    """A Parquet file of photos, of a size that depends on theirs alone."""
+    """A Parquet file whose size depends only on the sizes of its photos."""
     columns = {"image": images(*content), "label": [number % 2 for number in range(8)]}
     return parquet_of(columns, compression="none", use_dictionary=False)
 
@@ -54,7 +54,7 @@ def class_tar(content: Photos) -> bytes:
 
 
 def tfrecord(content: Photos) -> bytes:
-    """A shard of another program."""
+    """A TFRecord shard of another program."""
     shard = bytearray()
 
     class Sink:
@@ -71,7 +71,7 @@ def tfrecord(content: Photos) -> bytes:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of source, and the files ``keys`` that it reads, each made of photos."""
+    """A kind of source, and the files ``keys`` that it reads. Each file is made of photos."""
 
     name: str
     keys: Sequence[str]
@@ -104,7 +104,7 @@ SAME_SIZE = ["parquet", "webdataset", "tar", "records"]
 
 @pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.s3)])
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty place for a source, on a disk and on S3."""
+    """An empty store for a source, on a disk and on S3."""
     if request.param == "disk":
         return open_store(tmp_path / "source")
     server: MotoServer = request.getfixturevalue("s3_server")
@@ -122,7 +122,7 @@ def shard(kind: Kind, source: Store, output: Path, *more: str, code: int) -> Fin
 
 
 def interrupted(kind: Kind, source: Store, output: Path) -> Mapping[str, bytes]:
-    """An output of which the last shard is not finished; what it holds."""
+    """An output without the receipt of its last shard, and its content."""
     shard(kind, source, output, code=0)
     (output / "train.manifest.json").unlink()
     next((output / "receipts").iterdir()).unlink()
@@ -133,7 +133,7 @@ def interrupted(kind: Kind, source: Store, output: Path) -> Mapping[str, bytes]:
 def test_a_replaced_file_of_the_same_size_is_refused(
     source: Store, tmp_path: Path, name: str
 ) -> None:
-    """The resumed job names the file, exits with 2 and changes nothing."""
+    """The resumed job names the replaced file, exits with 2 and changes nothing."""
     kind, output = KINDS[name], tmp_path / "out"
     kind.fill(source)
     before = interrupted(kind, source, output)
@@ -150,7 +150,7 @@ def test_a_replaced_file_of_the_same_size_is_refused(
 
 @pytest.mark.parametrize("name", [*KINDS])
 def test_unchanged_files_are_resumed(source: Store, tmp_path: Path, name: str) -> None:
-    """The job that was interrupted goes on to its end."""
+    """An interrupted job with unchanged files is completed."""
     kind, output = KINDS[name], tmp_path / "out"
     kind.fill(source)
     interrupted(kind, source, output)
@@ -165,14 +165,14 @@ def test_a_replaced_file_of_compressed_data_is_refused(tmp_path: Path) -> None:
     kind.fill(source)
     interrupted(kind, source, output)
     data = bytearray(kind.content(FIRST))
-    data[4:8] = b"\1\2\3\4"  # the time in the header
+    data[4:8] = b"\1\2\3\4"  # this is the time in the header
     source.put(kind.victim, bytes(data))
     assert "replaced since" in shard(kind, source, output, code=2).complaints[0]
 
 
 @pytest.mark.parametrize("name", [*KINDS])
 def test_a_job_of_an_earlier_version_is_resumed(tmp_path: Path, name: str) -> None:
-    """Its job file has no versions of files, so that none is compared."""
+    """The job file of an earlier version has no versions of files, so that none is compared."""
     source, output, kind = open_store(tmp_path / "source"), tmp_path / "out", KINDS[name]
     kind.fill(source)
     interrupted(kind, source, output)
@@ -184,7 +184,7 @@ def test_a_job_of_an_earlier_version_is_resumed(tmp_path: Path, name: str) -> No
 
 
 def test_a_replaced_output_is_refused_and_the_same_one_is_not(tmp_path: Path) -> None:
-    """Shards of this program are known by their SHA-256, wherever and whenever they were made."""
+    """Shards of this program are identified by their SHA-256, not by location or time."""
     first, output = tmp_path / "first", tmp_path / "out"
     kind, again = KINDS["webdataset"], Kind("records", (), tfrecord)
     for folder, content in (("a", FIRST), ("b", SECOND)):
@@ -202,7 +202,7 @@ def test_a_replaced_output_is_refused_and_the_same_one_is_not(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", SAME_SIZE)
 def test_a_mended_file_is_taken_in(tmp_path: Path, name: str) -> None:
-    """--retry-failed takes a file of which a sample failed, and later runs accept it.
+    """--retry-failed accepts a changed file of which a sample failed, and so do later runs.
 
     Another file that was replaced meanwhile is refused.
     """
@@ -230,7 +230,7 @@ def test_a_mended_file_is_taken_in(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["parquet", "records"])
 def test_a_retry_that_was_killed_takes_the_file_in(tmp_path: Path, name: str) -> None:
-    """It has removed the receipts that said which samples failed."""
+    """A killed retry has removed the receipts with the failed samples, and its file is accepted."""
     source, output, kind = open_store(tmp_path / "source"), tmp_path / "out", KINDS[name]
     kind.fill(source)
     interrupted(kind, source, output)

@@ -1,4 +1,4 @@
-"""Run again: go on, do nothing, or refuse and say what differs."""
+"""The same command completes a job, does nothing, or is refused with the difference."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.slow
 
 
 def table(output: Path, split: str = "train") -> pd.DataFrame:
-    """A split's table of samples."""
+    """The table of samples of a split."""
     data = (output / f"{split}.samples.parquet").read_bytes()
     frame: pd.DataFrame = pq.read_table(io.BytesIO(data)).to_pandas()
     return frame
 
 
 def only_split(finished: Finished) -> dict[str, Any]:
-    """What ``--json`` says of the one split."""
+    """The only split in the JSON of ``--json``."""
     (split,) = finished.one_object["splits"]
     assert isinstance(split, dict)
     return split
@@ -55,7 +55,7 @@ def shard(*arguments: str | Path, code: int | None = None) -> Finished:
 
 class TestComplete:
     def test_again_does_nothing(self, tree: Path, output: Path) -> None:
-        """A complete job run again writes nothing, whatever does not determine its bytes."""
+        """A complete job that is run again writes nothing, also with other harmless settings."""
         before = {name: (output / name).stat() for name in files(output)}
         done = shard(
             *("--source", tree, "--output", output, *JOB, "--json", "--max-failures", "7"),
@@ -65,12 +65,13 @@ class TestComplete:
         assert "nothing to do" in done.err
         assert only_split(done)["made_shards"] == 0
         after = {name: (output / name).stat() for name in files(output)}
-        assert {n: (s.st_ino, s.st_mtime_ns) for n, s in after.items()} == {
-            n: (s.st_ino, s.st_mtime_ns) for n, s in before.items()
-        }
+        assert after.keys() == before.keys()
+        for name, state in after.items():
+            assert state.st_ino == before[name].st_ino, name
+            assert state.st_mtime_ns == before[name].st_mtime_ns, name
 
     def test_as_a_command(self, tree: Path, output: Path) -> None:
-        """The same through the real command: exit code 0, results on stdout, notes on stderr."""
+        """The real command ends with exit code 0, with results on stdout and messages on stderr."""
         done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB, code=0)
         assert done.out.splitlines()[1].startswith("train: 120 photos written, 0 failed")
         assert "nothing to do" in done.err
@@ -85,7 +86,7 @@ class TestComplete:
         reference: Mapping[str, object],
         missing: list[int],
     ) -> None:
-        """Only shards without a receipt are made again; equal bytes are not written again."""
+        """Only shards without a receipt are made again, and equal bytes are not written again."""
         receipts = {f"receipts/train-{i:05}-of-00011.json" for i in missing}
         before = {name: (output / name).stat().st_mtime_ns for name in files(output)}
         for receipt in receipts:
@@ -127,7 +128,7 @@ class TestRefused:
     @pytest.mark.parametrize("complete", [True, False], ids=["complete", "half"])
     @pytest.mark.parametrize("kind", ["new", "gone", "of another size", "renamed class"])
     def test_another_source(self, source: Path, output: Path, kind: str, complete: bool) -> None:
-        """A source to which a file was added, or that lost or changed one, is refused by name."""
+        """A source with an added, removed or changed file is refused with the name."""
         if not complete:
             (output / "train.manifest.json").unlink()
             (output / "receipts/train-00002-of-00011.json").unlink()
@@ -151,14 +152,14 @@ class TestRefused:
         assert objects(output) == before
 
     def test_a_plan_changed_by_hand(self, tree: Path, output: Path) -> None:
-        """A plan that is not the one the job was written with is refused."""
+        """A plan that differs from that of the job file is refused."""
         plan = output / "train.plan.parquet"
         plan.write_bytes(plan.read_bytes()[:-1] + b"x")
         done = shard("--source", tree, "--output", output, *JOB, code=2)
         assert "train.plan.parquet" in done.complaints[0]
 
     def test_other_libraries(self, tree: Path, output: Path) -> None:
-        """A job planned with another version of a codec is refused with both versions."""
+        """A job that was planned with another version of a codec is refused with both versions."""
         from dataprep.job.job_file import JobFile
 
         path = output / "train.job.json"
@@ -195,7 +196,7 @@ class TestOverwrite:
     def test_killed_while_it_removes(
         self, tree: Path, output: Path, tmp_path: Path, gate: Gate, location: str
     ) -> None:
-        """A removal that was killed is gone on with, and never taken for an empty output."""
+        """A killed removal is continued, and the output is never treated as empty."""
         change = ("--source", tree, "--format", "tfrecord", "--size", "200", "--shard-size", "1MB")
         prefix, _, count = location.partition("=")
         commandline.dataprep(
@@ -211,19 +212,19 @@ class TestOverwrite:
 
 
 def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
-    """Both splits are made in one run: disjoint, complete, and one in ten a class, by the seed.
+    """One run makes two disjoint, complete splits with a tenth of each class, chosen by the seed.
 
-    Run again, both are complete; with one receipt less, that shard alone is made.
+    Run again, both are complete. Without one receipt, only that shard is made.
     """
     job = ("--source", tree, "--size", "64", "--validation", "10%", "--json", "--output")
     output = tmp_path / "a"
     done = shard(*job, output, code=0)
     assert [split["split"] for split in done.one_object["splits"]] == ["train", "validation"]
-    train, held = table(output), table(output, "validation")
+    train, validation = table(output), table(output, "validation")
     names = {str(path.relative_to(tree)) for path in tree.rglob("*.JPEG")}
-    assert set(train["source"]) | set(held["source"]) == names
-    assert set(train["source"]).isdisjoint(held["source"])
-    assert held["label"].value_counts().to_dict() == dict.fromkeys(range(6), 2)
+    assert set(train["source"]) | set(validation["source"]) == names
+    assert set(train["source"]).isdisjoint(validation["source"])
+    assert validation["label"].value_counts().to_dict() == dict.fromkeys(range(6), 2)
     assert train["label"].value_counts().to_dict() == dict.fromkeys(range(6), 18)
     before = comparable(objects(output))
     assert shard(*job, output).err.count("nothing to do") == 2
@@ -232,7 +233,7 @@ def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
     assert [split["made_shards"] for split in done.one_object["splits"]] == [0, 1]
     assert comparable(objects(output)) == before
     assert shard(*job, tmp_path / "b", "--seed", "1").code == 0
-    assert set(table(tmp_path / "b", "validation")["source"]) != set(held["source"])
+    assert set(table(tmp_path / "b", "validation")["source"]) != set(validation["source"])
 
 
 class TestFailures:
@@ -242,7 +243,7 @@ class TestFailures:
     def test_too_many_then_more_allowed(
         self, broken_tree: SampleTree, tmp_path: Path, limit: str, enough: str
     ) -> None:
-        """More failures than allowed give exit 1 and no manifest; a higher limit completes it."""
+        """Too many failures give exit code 1 and no manifest. A higher limit completes the job."""
         job = ("--source", broken_tree.root, "--output", tmp_path / "out", "--size", "64")
         done = shard(*job, "--max-failures", limit, code=1)
         assert done.out == ""
@@ -257,7 +258,7 @@ class TestFailures:
     def test_the_source_changes_while_the_job_runs(
         self, source: Path, tmp_path: Path, gate: Gate
     ) -> None:
-        """A file that changes after it was listed ends the job with 1, by name, unfinished."""
+        """A file that changes after it was listed ends the job with 1, by name and incomplete."""
         output = tmp_path / "out"
         with gate.stopping(
             "receipts/",
@@ -267,7 +268,7 @@ class TestFailures:
         ) as running:
             plan = pq.read_table(io.BytesIO((output / "train.plan.parquet").read_bytes()))
             rows = zip(plan["shard"].to_pylist(), plan["source"].to_pylist(), strict=True)
-            victim = source / max(rows)[1]  # of the last shard, which has not begun
+            victim = source / max(rows)[1]  # it belongs to the last shard, which has not started
             victim.write_bytes(victim.read_bytes() + b"\0")
             gate.open()
             finished = running.finish()

@@ -1,4 +1,4 @@
-"""Shards that lack samples are made again, and only those."""
+"""``--retry-failed`` makes only the shards that lack samples again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.slow
 
 
 def shard(source: Path, output: str | Path, *more: str, code: int | None = None) -> Finished:
-    """``dataprep shard``, within this process."""
+    """Run ``dataprep shard`` in this process."""
     location = ("shard", "--source", source, "--output", output, "--workers", "2")
     return in_process(*location, *JOB, "--max-failures", "9", *more, code=code)
 
 
 def column(output: Path, table: str, name: str) -> dict[str, Any]:
-    """Source name to a column of a stored table."""
+    """A column of a stored table, by source name."""
     samples_table = pq.read_table(io.BytesIO((output / f"train.{table}.parquet").read_bytes()))
     return dict(
         zip(samples_table["source"].to_pylist(), samples_table[name].to_pylist(), strict=True)
@@ -35,32 +35,32 @@ def column(output: Path, table: str, name: str) -> dict[str, Any]:
 
 
 def shards_of(output: Path) -> dict[str, int]:
-    """Source name to shard, as planned."""
+    """The planned shard of each source name."""
     return column(output, "plan", "shard")
 
 
 def statuses(output: Path) -> dict[str, str]:
-    """Source name to status."""
+    """The status of each source name."""
     return column(output, "samples", "status")
 
 
 def break_some(source: Path, names: list[str], *, resize: bool) -> dict[str, bytes]:
-    """Overwrite files so that they fail; what they held."""
-    held = {name: (source / name).read_bytes() for name in names}
-    for name, data in held.items():
+    """Overwrite files so that they fail. Return their content."""
+    contents = {name: (source / name).read_bytes() for name in names}
+    for name, data in contents.items():
         (source / name).write_bytes(data[:2_000] if resize else bytes(len(data)))
-    return held
+    return contents
 
 
-def mend(source: Path, held: Mapping[str, bytes]) -> None:
-    """Put back what files held."""
-    for name, data in held.items():
+def mend(source: Path, contents: Mapping[str, bytes]) -> None:
+    """Restore the content of files."""
+    for name, data in contents.items():
         (source / name).write_bytes(data)
 
 
 @pytest.fixture
 def victims(tree: Path, reference_folder: Path) -> list[str]:
-    """Two samples of one shard and one of another, that calibration does not look at."""
+    """Two samples of one shard and one of another, which are not used for calibration."""
     by_size = sorted(shards_of(reference_folder), key=lambda name: (tree / name).stat().st_size)
     looked_at = {by_size[(2 * i + 1) * 120 // 64] for i in range(32)}
     groups: dict[int, list[str]] = {}
@@ -73,20 +73,20 @@ def victims(tree: Path, reference_folder: Path) -> list[str]:
 def test_a_mended_file_of_the_same_size(
     source: Path, tmp_path: Path, victims: list[str], reference: Mapping[str, object]
 ) -> None:
-    """Where no size changed the result is that of an undisturbed run."""
+    """If no size changed, the result has the bytes of an undisturbed run."""
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=False)
+    contents = break_some(source, victims, resize=False)
     done = shard(source, output, "--json")
     assert done.one_object["splits"][0]["samples"]["failed"] == 3, done.err
     inodes = {name: (output / name).stat().st_ino for name in files(output)}
-    mend(source, held)
+    mend(source, contents)
     retried = shard(source, output, "--retry-failed", "--json", code=0)
     (content,) = retried.one_object["splits"]
     assert (content["made_shards"], content["kept_shards"]) == (2, 9)
     assert "3 samples to try again in 2 shards" in retried.err
     content_by_key = objects(output)
     assert content_by_key.keys() == reference.keys()
-    # Sizes are the digest's, content is not: only what failed was planned otherwise.
+    # The digest covers sizes, not content: only the failed samples were planned differently.
     assert comparable(content_by_key) == reference
     changed = {n for n in inodes if (output / n).stat().st_ino != inodes[n]}
     assert {n for n in changed if n.startswith("tfrecord/")} == {
@@ -97,12 +97,12 @@ def test_a_mended_file_of_the_same_size(
 def test_a_mended_file_of_another_size(
     source: Path, tmp_path: Path, victims: list[str], tree: Path
 ) -> None:
-    """The stored plan stays, other shards are not touched, and every sample is there after all."""
+    """The stored plan stays, other shards do not change, and every sample is written."""
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     assert shard(source, output).code == 0
     before = objects(output)
-    mend(source, held)
+    mend(source, contents)
     refused = shard(source, output, code=2)
     assert "source: 3 files of another size" in refused.complaints[0]
     assert "if these files failed before, --retry-failed accepts them" in refused.complaints[0]
@@ -117,17 +117,17 @@ def test_a_mended_file_of_another_size(
         ), key
     assert all(verification.ok for verification in dataprep.verify(output, depth="deep"))
     images = {sample.filename.decode(): sample.image for sample in dataprep.open(output)}
-    assert all(images[Path(name).name] == held[name] for name in victims)
+    assert all(images[Path(name).name] == contents[name] for name in victims)
     assert "nothing to do" in shard(source, output).err
 
 
 def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str]) -> None:
-    """What still fails is counted as before, and can be tried any number of times.
+    """Samples that still fail are counted as before, and can be tried any number of times.
 
-    A sound file that changed, or a limit that failures are above, is refused: nothing is removed.
+    A changed sound file, or a limit below the failures, is refused and nothing is removed.
     """
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     assert shard(source, output, "--max-failures", "3").code == 0
     before = objects(output)
     refused = shard(source, output, "--retry-failed", "--max-failures", "1%", code=2)
@@ -139,28 +139,28 @@ def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str])
     refused = shard(source, output, "--retry-failed", code=2)
     assert f"1 file of another size, such as {sound!r}" in refused.complaints[0]
     assert objects(output) == before
-    mend(source, {victims[0]: held[victims[0]], sound: content})
+    mend(source, {victims[0]: contents[victims[0]], sound: content})
     for _ in range(2):
         done = shard(source, output, "--retry-failed", "--json", code=0)
         assert done.one_object["splits"][0]["samples"]["failed"] == 2
-    mend(source, held)
+    mend(source, contents)
     assert shard(source, output, "--retry-failed").code == 0
     assert set(statuses(output).values()) == {"written"}
 
 
 def test_an_unfinished_job(source: Path, tmp_path: Path, victims: list[str]) -> None:
-    """A job that stopped over its failures is completed from where it stopped."""
+    """A job that stopped because of failures is completed from where it stopped."""
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     stopped = shard(source, output, "--max-failures", "2", code=1)
     assert "--retry-failed" in stopped.complaints[0]
-    mend(source, held)
+    mend(source, contents)
     shard(source, output, "--retry-failed", "--max-failures", "0", code=0)
     assert set(statuses(output).values()) == {"written"}
 
 
 def test_nothing_to_retry(tree: Path, reference_folder: Path, tmp_path: Path) -> None:
-    """A split without failures is left as it is; without a job the request is refused."""
+    """A split without failures is left as it is. Without a job the request is refused."""
     output = Path(shutil.copytree(reference_folder, tmp_path / "out"))
     before = objects(output)
     for location, code in ((output, 0), (tmp_path / "none", 2)):
@@ -171,7 +171,7 @@ def test_nothing_to_retry(tree: Path, reference_folder: Path, tmp_path: Path) ->
 
 
 def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
-    """A link that was refused when the job was planned stays out, and what to do is said."""
+    """A link that was refused when the job was planned stays out, and the message has a remedy."""
     output = tmp_path / "out"
     link = source / "n01440764/link.JPEG"
     link.symlink_to("nowhere")
@@ -197,15 +197,15 @@ def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
 def test_killed_while_it_retries(
     source: Path, tmp_path: Path, victims: list[str], gate: Gate, location: str, plain: int
 ) -> None:
-    """Killed at any place, the split is never complete and half replaced.
+    """A retry that is killed at any object never leaves a complete split with old shards.
 
-    The same command goes on. Without ``--retry-failed``, mended files are still refused, by name,
+    The same command continues. Without ``--retry-failed``, mended files are still refused by name,
     until all of them are in a shard.
     """
     output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
+    contents = break_some(source, victims, resize=True)
     assert shard(source, output).code == 0
-    mend(source, held)
+    mend(source, contents)
     commandline.dataprep(
         *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
         *("--workers", "1", "--max-failures", "9", *commandline.IN_ONE_PROCESS),

@@ -1,4 +1,4 @@
-"""The same bytes, whoever makes them, wherever they lie, and however often they are killed."""
+"""Any workers, stores and restarts make the same bytes."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class TestWhoeverMakesThem:
         workers: int,
         processes: bool,
     ) -> None:
-        """Any number of threads or worker processes makes the bytes that one thread makes."""
+        """Any number of threads or worker processes makes the bytes of one thread."""
         make(tree, tmp_path / "out", dask={"workers": workers, "processes": processes})
         assert comparable(objects(tmp_path / "out")) == reference
 
     def test_another_seed_makes_other_bytes(
         self, tree: Path, tmp_path: Path, reference: Mapping[str, object]
     ) -> None:
-        """Equality means something: another order of samples shows in every shard."""
+        """Another order of samples changes every shard, so that equal bytes prove something."""
         make(tree, tmp_path / "out", seed=1)
         other = comparable(objects(tmp_path / "out"))
         same = [key for key in other if other[key] == reference.get(key)]
@@ -83,7 +83,10 @@ class TestWhereverTheyLie:
     def test_on_s3(
         self, tree: Path, bucket: str, endpoint: StoreOptions, reference: Mapping[str, object]
     ) -> None:
-        """S3 holds the objects of a local output; receipts add its ETags, which are theirs."""
+        """S3 has the objects of a local output.
+
+        Only receipts differ, because they have its ETags.
+        """
         uri = f"s3://{bucket}/deep/er"
         make(tree, uri, store=endpoint, dask={"workers": 4, "processes": False})
         content_by_key = objects(S3Store(uri, endpoint))
@@ -105,7 +108,7 @@ class TestWhereverTheyLie:
         tmp_path: Path,
         reference: Mapping[str, object],
     ) -> None:
-        """A source on S3 gives the bytes of local files, also from worker processes to S3."""
+        """A source on S3 gives the bytes of local files, also by processes and with S3 output."""
         photos = S3Store(f"s3://{bucket}/photos", endpoint)
         upload(tree, photos)
         make(photos.uri, tmp_path / "out", store=endpoint)
@@ -149,7 +152,7 @@ class TestKilled:
         prefix: str,
         count: int,
     ) -> None:
-        """Killed with SIGKILL anywhere and run again, a job gives the bytes of a straight run."""
+        """A job that is killed with SIGKILL at any point and run again makes the same bytes."""
         output = tmp_path / "out"
         arguments = ("shard", "--source", tree, *JOB, "--workers", "2")
         commandline.dataprep(
@@ -195,7 +198,7 @@ class TestKilled:
     def test_worker_killed(
         self, tree: Path, tmp_path: Path, gate: Gate, reference: Mapping[str, object]
     ) -> None:
-        """A job one of whose worker processes is killed goes on by itself to the same bytes."""
+        """A job of which a worker process is killed continues by itself to the same bytes."""
         output = tmp_path / "out"
         with gate.stopping(
             "receipts/",
@@ -227,7 +230,7 @@ class TestInterrupted:
         number: signal.Signals,
         processes: bool,
     ) -> None:
-        """SIGTERM and Ctrl-C end a job with 130 and one line; the same command completes it."""
+        """SIGTERM and Ctrl-C end a job with 130 and one line, and the same command completes it."""
         output = tmp_path / "out"
         arguments: list[str | Path] = [
             *("shard", "--source", tree, *JOB, "--workers", "2"),
@@ -251,7 +254,7 @@ class TestInterrupted:
         assert comparable(objects(output)) == reference
 
     def test_an_impatient_second_signal(self, tree: Path, tmp_path: Path, gate: Gate) -> None:
-        """Ctrl-C pressed again while the job ends: it ends at once with 130, without orphans."""
+        """A second Ctrl-C while the job ends makes it exit at once with 130, without orphans."""
         output = tmp_path / "out"
         with gate.stopping(
             "receipts/",
@@ -297,18 +300,18 @@ print(digest.hexdigest())
     ],
 )
 def test_vector_instructions_change_no_byte(tree: Path, environment: dict[str, str]) -> None:
-    """Codecs that may not use a processor's instructions give the bytes of those that may."""
+    """Codecs without vector instructions give the same bytes as codecs with them."""
     if "AVX" in environment.get("OPENCV_CPU_DISABLE", ""):
         assert "AVX2" in cv2.getBuildInformation()
     digest = hashlib.sha256()
     for path in sorted(tree.rglob("*.JPEG")):
         for policy in _POLICIES:
             digest.update(convert(path.read_bytes(), policy).data)
-    elsewhere = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", _CONVERT_ALL, str(tree), *(p.model_dump_json() for p in _POLICIES)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert elsewhere.stdout.strip() == digest.hexdigest()
+    assert done.stdout.strip() == digest.hexdigest()

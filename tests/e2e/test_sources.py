@@ -1,4 +1,4 @@
-"""The same shards from folders, listings, archives and records, here and on S3."""
+"""Folders, listings, archives and records of the same images give the same shards, also on S3."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MADE = ("tfrecord/", "recordio/", "webdataset/", "index/", "labels.json")
 
 
 def data_files(store: Store) -> dict[str, bytes]:
-    """Shards, indexes and labels: what does not tell where they came from."""
+    """Shards, indexes and labels, which do not depend on the kind of source."""
     return {key: data for key, data in objects(store).items() if key.startswith(MADE)}
 
 
@@ -55,17 +55,16 @@ def at(folder: Path) -> dict[str, bytes]:
 
 
 def listing_of(tree: Path, form: str, prefix: str = "") -> bytes:
-    """All images of ``tree``, in another order than that of their names."""
+    """A listing of all images of ``tree``, in another order than that of their names."""
     names = sorted(files(tree), key=lambda name: name[::-1])
     if form == "csv":
         rows = [f'"{prefix}{name}",{name.split("/")[0]}\n' for name in names]
         return ("path,label\n" + "".join(rows)).encode()
     groups = sorted({name.split("/")[0] for name in names})
-    numbers = [groups.index(name.split("/")[0]) for name in names]
-    rows = [
-        f"{i}\t{number:f}\t{escape(prefix + name)}\n"
-        for i, (name, number) in enumerate(zip(names, numbers, strict=True))
-    ]
+    rows = []
+    for row, name in enumerate(names):
+        label = groups.index(name.split("/")[0])
+        rows.append(f"{row}\t{label:f}\t{escape(prefix + name)}\n")
     return "".join(rows).encode()
 
 
@@ -75,7 +74,7 @@ class TestFromListings:
     ) -> None:
         """A CSV of paths and classes gives the shards of the class folders.
 
-        So does a .lst, which has numbers alone, with the names of the classes.
+        A .lst with numbers and the names of the classes gives them too.
         """
         for number, prefix in enumerate(("", f"{tree}/")):
             (tmp_path / "list.csv").write_bytes(listing_of(tree, "csv", prefix))
@@ -103,7 +102,7 @@ class TestFromListings:
             assert data_files(output) == at(reference_folder)
 
     def test_the_index_of_an_output_is_a_listing(self, tree: Path, tmp_path: Path) -> None:
-        """The .lst that this program writes beside a shard lists what is in it, odd names too."""
+        """The .lst beside a shard is a listing of its samples, including odd names."""
         source = tmp_path / "odd"
         names = sorted(files(tree))[:6]
         odd = ["a\tb.jpg", "a\nb.jpg", "a\\x09b.jpg", "\udcff.jpg", "é b.jpg", "c.jpg"]
@@ -131,7 +130,7 @@ class TestFromListings:
     def test_the_command_line_tells_what_is_wrong(
         self, tmp_path: Path, text: str, message: str
     ) -> None:
-        """A faulty line, an address on the web, a missing column: exit code 2 and one sentence."""
+        """A faulty line, a web address and a missing column give exit code 2 and one sentence."""
         listing = tmp_path / "list.csv"
         listing.write_text(text)
         job = ("shard", "--source", listing, "--kind", "listing", "--output", tmp_path / "out")
@@ -170,9 +169,9 @@ class TestFromRecords:
         where: str,
         section: dict[str, str],
     ) -> None:
-        """Shards made of an output's records are those that were made of the images themselves.
+        """Shards of an output's records equal the shards of the images themselves.
 
-        RecordIO files alone hold no names, and so no order: of them the images are the same.
+        RecordIO files alone have no names, and thus no order: only their images are the same.
         """
         if "class_names" in section:
             section = {"class_names": str(reference_folder / section["class_names"])}
@@ -191,7 +190,7 @@ class TestFromRecords:
     def test_records_on_s3(
         self, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
-        """An output on S3, its bare shards and tars can each be the source of an output on S3."""
+        """An output on S3, its bare shards and its tars can each be the source of an S3 output."""
         source = S3Store(f"s3://{bucket}/first", endpoint)
         upload(reference_folder, source)
         folders = (source.uri, f"{source.uri}/tfrecord", f"{source.uri}/webdataset")
@@ -201,7 +200,7 @@ class TestFromRecords:
             assert data_files(output) == at(reference_folder)
 
     def test_resized_again(self, tmp_path: Path, reference_folder: Path) -> None:
-        """Another size, one format of two, fewer shards: what the command line is for."""
+        """An output can be sharded again with another size, one format and fewer shards."""
         in_process(
             *("shard", "--kind", "records", "--source", reference_folder),
             *("--output", tmp_path / "small", "--format", "recordio", "--size", "40"),
@@ -218,7 +217,7 @@ class TestFromRecords:
     def test_a_damaged_record_fails_and_the_rest_goes_on(
         self, tmp_path: Path, reference_folder: Path
     ) -> None:
-        """The reason names shard and byte; every other sample is written."""
+        """The reason names shard and byte, and every other sample is written."""
         source = tmp_path / "damaged"
         shutil.copytree(reference_folder, source)
         shard = source / "tfrecord" / sorted(files(source / "tfrecord"))[0]
@@ -256,19 +255,24 @@ class TestFromRecords:
     def test_what_tensorflow_and_mxnet_wrote(
         self, name: str, labels: list[list[float]] | None, classes: list[str]
     ) -> None:
-        """Files that TensorFlow and MXNet wrote are read with each image's bytes and class."""
+        """Files of TensorFlow and MXNet are read with the bytes and class of each image."""
         source = open_source(str(Path(expected.__file__).parent / name), "records")
         listing = source.list()
         assert listing.order is not None
         rows = [row for row in listing.order.tolist() if row not in listing.problems]
         images = [source.read(listing.located(row)) for row in rows]
-        actual = [number for number in range(3) if expected.image(number) in images]
-        assert actual
-        assert [listing.classes[row] for row in rows] == [classes[number] for number in actual]
+        numbers_read = [number for number in range(3) if expected.image(number) in images]
+        assert numbers_read
+        assert [listing.classes[row] for row in rows] == [
+            classes[number] for number in numbers_read
+        ]
 
 
 def webdataset_of(tree: Path, store: Store, parts: int) -> None:
-    """The images of ``tree`` in tars, each with its class in a ``.cls``, the first compressed."""
+    """The images of ``tree`` in tars, each with its class in a ``.cls``.
+
+    The first is compressed.
+    """
     members: dict[str, bytes] = {}
     for name in sorted(files(tree)):
         group, _, base = name.partition("/")
@@ -283,21 +287,21 @@ def webdataset_of(tree: Path, store: Store, parts: int) -> None:
 
 
 def nameless(output: dict[str, bytes]) -> dict[str, bytes]:
-    """An output without MXNet's lists and tars, which have the names of samples in their source."""
+    """An output without MXNet's lists and tars, which contain the names of its source."""
     return {key: data for key, data in output.items() if not key.endswith((".lst", ".tar"))}
 
 
 class TestFromWebDataset:
     @pytest.fixture
     def in_order(self, tree: Path, tmp_path: Path) -> dict[str, bytes]:
-        """Shards of the class folders in the order of their names."""
+        """The shards of the class folders in the order of their names."""
         make(tree, tmp_path / "folders", shuffle=False)
         return nameless(at(tmp_path / "folders"))
 
     def test_tars_make_what_their_images_make(
         self, tree: Path, tmp_path: Path, in_order: dict[str, bytes]
     ) -> None:
-        """Tars in the order of class folders give the shards of these; verify finds no fault."""
+        """Tars in the order of class folders give the shards of the folders, without a fault."""
         webdataset_of(tree, open_store(tmp_path / "tars"), 3)
         make(tmp_path / "tars", tmp_path / "out", kind="webdataset", shuffle=False)
         assert nameless(at(tmp_path / "out")) == in_order
@@ -317,7 +321,7 @@ class TestFromWebDataset:
     def test_tars_in_parts_and_resumed(
         self, tree: Path, tmp_path: Path, in_order: dict[str, bytes]
     ) -> None:
-        """Two parts and finalize give the same shards; a job that lost a receipt resumes."""
+        """Two parts and finalize make the same shards, and a job without one receipt is resumed."""
         webdataset_of(tree, open_store(tmp_path / "tars"), 2)
         job = ("shard", "--kind", "webdataset", "--source", tmp_path / "tars", *JOB)
         options = ("--output", tmp_path / "out", "--set", "shuffle=false", "--workers", "1")
@@ -348,7 +352,7 @@ def parquet_files_of(tree: Path, store: Store, group: int = 7) -> None:
 class TestFromParquet:
     @pytest.fixture
     def made_here(self, tree: Path, tmp_path: Path) -> dict[str, bytes]:
-        """Shards of two Parquet files, made by threads of this process."""
+        """The shards of two Parquet files, made by threads of this process."""
         parquet_files_of(tree, open_store(tmp_path / "tables"))
         make(tmp_path / "tables", tmp_path / "here", kind="parquet")
         return at(tmp_path / "here")
@@ -356,7 +360,7 @@ class TestFromParquet:
     def test_they_hold_the_images_in_order(
         self, tree: Path, tmp_path: Path, made_here: dict[str, bytes]
     ) -> None:
-        """The samples are those of class folders in the order of names; verify finds no fault."""
+        """The samples are those of the class folders in the order of names, without a fault."""
         make(tree, tmp_path / "folders", shuffle=False)
         in_folders = library.open(str(tmp_path / "folders")).samples
         here = library.open(str(tmp_path / "here")).samples
@@ -387,13 +391,13 @@ class TestFromParquet:
     def test_with_any_number_of_workers(
         self, tmp_path: Path, made_here: dict[str, bytes], workers: int
     ) -> None:
-        """Worker processes make the same shards, whole or in chunks."""
+        """Worker processes make the same shards, in whole or in chunks."""
         job = ("shard", "--kind", "parquet", "--source", tmp_path / "tables", *JOB)
         in_process(*job, "--output", tmp_path / "out", "--workers", str(workers), code=0)
         assert at(tmp_path / "out") == made_here
 
     def test_in_parts_and_resumed(self, tmp_path: Path, made_here: dict[str, bytes]) -> None:
-        """Two parts and finalize give the same shards; a job that lost receipts resumes."""
+        """Two parts and finalize make the same shards, and a job without receipts is resumed."""
         job = ("shard", "--kind", "parquet", "--source", tmp_path / "tables", *JOB)
         options = ("--output", tmp_path / "out", "--workers", "1")
         for part in ("0/2", "1/2"):
@@ -420,7 +424,7 @@ class TestFromParquet:
 
 
 def test_the_example_configs_run(tree: Path, tmp_path: Path) -> None:
-    """configs/shard/listing.yaml and reshard.yaml are runnable as they are, but for places."""
+    """configs/shard/listing.yaml and reshard.yaml run as they are, except for their paths."""
     configs = Path(__file__).parents[2] / "configs/shard"
     (tmp_path / "list.csv").write_bytes(listing_of(tree, "csv"))
     in_process(
@@ -439,13 +443,13 @@ def test_the_example_configs_run(tree: Path, tmp_path: Path) -> None:
 
 
 class Meeting:
-    """Where requests wait for each other: none goes on before ``count`` of them are there."""
+    """A point where requests wait until ``count`` of them have arrived."""
 
     def __init__(self, count: int) -> None:
         self._barrier = threading.Barrier(count)
 
     def wait(self, _: float) -> None:
-        """In place of a delay."""
+        """Wait for the others. It replaces the delay of a rule."""
         if not self._barrier.broken:
             try:
                 self._barrier.wait(30)
@@ -454,7 +458,7 @@ class Meeting:
 
     @property
     def all_met(self) -> bool:
-        """Whether all came that had to."""
+        """Whether all expected requests have arrived."""
         return not self._barrier.broken
 
 
@@ -471,10 +475,10 @@ class TestRequestsInFlight:
         kind: str,
         configured: int | None,
     ) -> None:
-        """One worker has 32 requests in flight, or as many as told, so that latency costs little.
+        """One worker has 32 requests in flight, or the configured number.
 
-        Every read waits on the way until all of its fellows are on theirs: were there fewer, the
-        first of them would wait in vain.
+        Every read waits until all expected reads are in flight, so that with fewer reads the first
+        one would wait until the time limit.
         """
         store = S3Store(f"s3://{bucket}/source", endpoint)
         upload(reference_folder if kind == "records" else tree, store)
@@ -501,7 +505,7 @@ class TestRequestsInFlight:
     def test_a_config_says_how_many(
         self, tree: Path, tmp_path: Path, configured: int | None, reads: int
     ) -> None:
-        """``source_concurrency`` reaches the source that workers are given, from a disk too."""
+        """The source of a worker has the configured ``source_concurrency``, on a disk too."""
         config = library.ShardConfig(
             source=str(tree), output=str(tmp_path / "out"), source_concurrency=configured
         )
@@ -512,7 +516,7 @@ class TestRequestsInFlight:
 
 
 def test_a_listed_file_that_is_no_image_fails(tree: Path, tmp_path: Path) -> None:
-    """A folder skips a text without an image extension; a listing that names it fails."""
+    """A folder skips a text without an image extension, and a listing that names it fails it."""
     (tmp_path / "notes").write_text("no image")
     rows = [f"{tree / name},{name.split('/')[0]}\n" for name in sorted(files(tree))]
     (tmp_path / "list.csv").write_text("path,label\nnotes,x\n" + "".join(rows))
@@ -528,9 +532,9 @@ def images(tree: Path) -> dict[str, bytes]:
 
 
 def made_of(samples: Mapping[str, object]) -> dict[str, object]:
-    """What does not tell where it came from, and the table of samples."""
-    kept = (*MADE, "train.samples.parquet")
-    return {key: data for key, data in samples.items() if key.startswith(kept)}
+    """The parts of the output that do not depend on the source, and the table of samples."""
+    prefixes = (*MADE, "train.samples.parquet")
+    return {key: data for key, data in samples.items() if key.startswith(prefixes)}
 
 
 @pytest.mark.parametrize("shape", ["tars", "gzipped", "tree", "tree by GNU tar"])
@@ -541,7 +545,7 @@ def test_the_bytes_of_class_folders(
     tmp_path: Path,
     reference: Mapping[str, object],
 ) -> None:
-    """However the same images are packed, shards, indexes and tables are those of folders."""
+    """Shards, indexes and tables of packed images equal those of folders."""
     backwards = dict(reversed(images.items()))
     data = {
         "tars": lambda: nested(backwards),
@@ -563,7 +567,7 @@ def test_worker_processes_from_s3(
     endpoint: StoreOptions,
     reference: Mapping[str, object],
 ) -> None:
-    """Worker processes that read an archive on S3 by ranges give the bytes of local folders."""
+    """Worker processes that read ranges of an archive on S3 make the bytes of local folders."""
     data = nested(images)
     S3Store(f"s3://{bucket}", endpoint).put("data/train", zipped(data) if packed else data)
     dask = {"workers": 2, "processes": True}
@@ -597,7 +601,7 @@ def test_ilsvrc_as_downloaded(tmp_path: Path) -> None:
 
 
 def test_resumed_after_the_archive_changed(images: dict[str, bytes], tmp_path: Path) -> None:
-    """An archive that was packed anew in another order is another source, and refused."""
+    """An archive that was packed again in another order is refused as another source."""
     path = tmp_path / "archive"
     path.write_bytes(nested(images))
     make(path, tmp_path / "out", kind="ilsvrc")
@@ -609,16 +613,16 @@ def test_resumed_after_the_archive_changed(images: dict[str, bytes], tmp_path: P
 def test_what_a_person_hears(
     images: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compressed archive's cost is told before it is paid; damage is one line, and code 2."""
+    """A message names the cost of a compressed archive first. Damage gives one line and code 2."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    some = dict(list(images.items())[:30])
+    some_images = dict(list(images.items())[:30])
     path = tmp_path / "archive"
-    path.write_bytes(zipped(nested(some)))
+    path.write_bytes(zipped(nested(some_images)))
     arguments = ("shard", "--source", path, "--kind", "ilsvrc", "--output", tmp_path / "out")
     first = in_process(*arguments, code=0)
     assert "decompressed once" in first.err
     assert "decompressed once" not in in_process(*arguments).err
-    path.write_bytes(nested(some)[:300_000])
+    path.write_bytes(nested(some_images)[:300_000])
     cut = in_process(*arguments, code=2)
     (complaint,) = cut.complaints
     assert f"{path}: ends at byte 300,000" in complaint

@@ -1,4 +1,4 @@
-"""What a job says about its validation split, and about photos whose pixels were not turned."""
+"""A job reports problems of its validation split, and photos that were not turned."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ def rare(tree: Path, tmp_path: Path) -> Path:
 def test_a_class_with_one_image_keeps_it_for_training(
     rare: Path, tmp_path: Path, share: str
 ) -> None:
-    """The summary names it as missing from validation, and says what became of the share."""
+    """The summary names the class that validation lacks, and the share that was reached."""
     job = ("--source", rare, "--output", tmp_path / "out", "--validation", share, *HERE)
     done = in_process("shard", *job, code=0)
     labels = dataprep.open(tmp_path / "out").label_space.index
     assert labels["rare"] in dataprep.open(tmp_path / "out").labels
-    held = {"50%": 10, "90%": 18}[share]
-    assert f"{100 * held / 21:.3g}% of the 21 photos instead of the requested {share}" in done.out
+    held_out = {"50%": 10, "90%": 18}[share]
+    assert (
+        f"{100 * held_out / 21:.3g}% of the 21 photos instead of the requested {share}" in done.out
+    )
     assert "1 class without a photo in this split: 'rare'" in done.out
 
 
 def test_json_and_finalize_say_the_same(rare: Path, tmp_path: Path) -> None:
-    """``--json`` has the facts, of a run and of parts that are finalized."""
+    """``--json`` has these facts, for a run and for parts that are finalized."""
     job = ("--source", rare, "--validation", "50%", *HERE)
     all_splits = in_process("shard", *job, "--output", tmp_path / "whole", "--json", code=0)
     in_process("shard", *job, "--output", tmp_path / "parts", "--part", "0/1", code=0)
@@ -60,7 +62,7 @@ def test_plan_warns_of_missing_classes(rare: Path, tmp_path: Path) -> None:
 
 
 def test_a_class_whose_photos_all_fail_is_named(rare: Path, tmp_path: Path) -> None:
-    """It is missing from the split, although it has a label."""
+    """A class whose photos all fail is reported as missing, although it has a label."""
     (path,) = (rare / "rare").iterdir()
     path.write_bytes(b"no image")
     arguments = ("--source", rare, "--output", tmp_path / "out", "--max-failures", "1", *HERE)
@@ -72,7 +74,7 @@ def test_a_class_whose_photos_all_fail_is_named(rare: Path, tmp_path: Path) -> N
 def test_photos_that_were_not_turned_name_the_key(
     tmp_path: Path, tree: Path, changes: tuple[str, ...]
 ) -> None:
-    """Where the EXIF orientation was removed the summary says which setting turns the pixels."""
+    """If the EXIF orientation was removed, the summary names the setting that turns the pixels."""
     from PIL import Image
 
     (tmp_path / "photos" / "cat").mkdir(parents=True)

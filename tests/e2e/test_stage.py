@@ -1,4 +1,4 @@
-"""``dataprep stage`` as people run it."""
+"""``dataprep stage`` copies an output, and continues after a kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_copy_that_is_killed_goes_on(reference_folder: Path, tmp_path: Path, g
 
 
 def test_the_command(reference_folder: Path, tmp_path: Path) -> None:
-    """It says what came and how fast; a wrong request is one line and exit code 2."""
+    """The output has the number of files and the speed. A wrong request is one line and code 2."""
     folder = tmp_path / "host"
     done = commandline.dataprep("stage", str(reference_folder), folder, "--host", "1/2", code=0)
     assert done.out.startswith("train: share 1/2, ")

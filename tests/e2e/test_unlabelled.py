@@ -1,4 +1,4 @@
-"""Images without classes: made, resumed, verified, inspected and read."""
+"""Images without classes can be sharded, resumed, verified, inspected and read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLASS_FEATURES = {
 
 @pytest.fixture(scope="module")
 def contest(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve images in one folder, as a contest's ``test/``."""
+    """Twelve images in one folder, like the ``test/`` folder of a contest."""
     folder = tmp_path_factory.mktemp("contest") / "test"
     folder.mkdir()
     for number, path in enumerate(sorted(tree.rglob("*.JPEG"))[:12]):
@@ -38,7 +38,7 @@ def contest(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(source: Path, output: Path, **changes: Any) -> dataprep.ShardConfig:
-    """An unlabelled job in both formats, in this process."""
+    """The config of an unlabelled job in both formats, in this process."""
     settings = {
         "source": source,
         "output": output,
@@ -54,14 +54,14 @@ def config(source: Path, output: Path, **changes: Any) -> dataprep.ShardConfig:
 
 @pytest.fixture(scope="module")
 def output(contest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its shards. Read only."""
+    """The output of the unlabelled job. Read only."""
     folder = tmp_path_factory.mktemp("unlabelled") / "out"
     dataprep.shard(config(contest, folder))
     return folder
 
 
 def test_the_table_has_the_label_minus_one(output: Path) -> None:
-    """Each sample has -1, not null, and no class."""
+    """Each sample has the label -1, not null, and no class."""
     table = pq.read_table(output / "test.samples.parquet")
     assert table["label"].to_pylist() == [-1] * 12
     assert table["synset"].null_count == 12
@@ -69,7 +69,7 @@ def test_the_table_has_the_label_minus_one(output: Path) -> None:
 
 
 def test_examples_have_no_class_fields(output: Path) -> None:
-    """All other features of the layout are there."""
+    """Examples have all features of the layout except those of the class."""
     store = open_store(output)
     (info,) = store.list("tfrecord/")
     for record in ShardReader(store, info):
@@ -78,7 +78,7 @@ def test_examples_have_no_class_fields(output: Path) -> None:
 
 
 def test_image_records_have_minus_one(output: Path) -> None:
-    """So has the list beside them."""
+    """Image records and the list beside them have the label -1."""
     store = open_store(output)
     (info,) = store.list("recordio/")
     assert [record.features["label"].values for record in ShardReader(store, info)] == [
@@ -90,7 +90,7 @@ def test_image_records_have_minus_one(output: Path) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_readers_give_minus_one(output: Path, name: str) -> None:
-    """By number, in order, and as an array, in all formats."""
+    """Samples have the label -1 by number, in order and as an array, in all formats."""
     dataset = dataprep.open(output, "test", format=name)
     assert [sample.label for sample in dataset] == [-1] * 12
     assert dataset[3].label == -1
@@ -99,7 +99,7 @@ def test_readers_give_minus_one(output: Path, name: str) -> None:
 
 
 def test_verify_finds_nothing(output: Path) -> None:
-    """Every record, index and row is as it should be, at every depth."""
+    """verify finds no fault at any depth."""
     for depth in ("--quick", "--deep"):
         in_process("verify", output, depth, code=0)
 
@@ -107,8 +107,8 @@ def test_verify_finds_nothing(output: Path) -> None:
 def test_inspect_shows_it(output: Path, tmp_path: Path) -> None:
     """An overview, one record, a contact sheet and a page say that there are no classes."""
     assert "no labels" in in_process("inspect", output, code=0).out
-    one = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
-    assert one.one_object["known"]["label"] == -1
+    record = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
+    assert record.one_object["known"]["label"] == -1
     sheet = tmp_path / "sheet.png"
     in_process("inspect", output, "--split", "test", "--contact-sheet", sheet, code=0)
     in_process("inspect", output, "--html", tmp_path / "page.html", code=0)
@@ -116,7 +116,7 @@ def test_inspect_shows_it(output: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_line_has_the_option(contest: Path, tmp_path: Path) -> None:
-    """``--kind flat --unlabelled`` is all that it takes; plan shows that there are no labels."""
+    """``--kind flat --unlabelled`` is enough, and plan shows that there are no labels."""
     job = ("--source", contest, "--output", tmp_path / "out", "--kind", "flat", "--unlabelled")
     assert "no labels" in in_process("plan", *job, code=0).out
     in_process("shard", *job, "--set", "dask.processes=false", code=0)
@@ -124,7 +124,7 @@ def test_the_command_line_has_the_option(contest: Path, tmp_path: Path) -> None:
 
 
 def test_it_resumes_and_parts_make_the_same(contest: Path, output: Path, tmp_path: Path) -> None:
-    """A second run keeps every shard; two parts and finalize give the same files."""
+    """A second run keeps every shard, and two parts and finalize make the same files."""
     (again,) = dataprep.shard(config(contest, output))
     assert again.made_shards == 0
     job = ("--source", contest, "--output", tmp_path / "parts", "--kind", "flat", "--unlabelled")
@@ -142,7 +142,7 @@ def test_it_resumes_and_parts_make_the_same(contest: Path, output: Path, tmp_pat
 
 
 def test_a_labelled_job_is_not_resumed_as_unlabelled(contest: Path, output: Path) -> None:
-    """The setting is part of the job, and the refusal names it."""
+    """The setting belongs to the job, and the refusal names it."""
     truth = output.parent / "truth.csv"
     truth.write_text("".join(f"{number:03}.jpg,cat\n" for number in range(12)))
     labelled = {"unlabelled": False, "labels": {"ground_truth": str(truth)}}
@@ -168,7 +168,7 @@ def test_it_joins_an_output_with_classes(tree: Path, contest: Path, tmp_path: Pa
 
 
 def test_classes_that_are_listed_are_no_labels(contest: Path, tmp_path: Path) -> None:
-    """``labels.classes`` is for a later split; the first line and the JSON say so."""
+    """``labels.classes`` counts for a later split, and the first line and the JSON say so."""
     (tmp_path / "classes.txt").write_text("10\n9\n")
     job = ("--source", contest, "--output", tmp_path / "out", "--kind", "flat", "--unlabelled")
     listed = ("--set", f"labels.classes={tmp_path / 'classes.txt'}")
@@ -183,7 +183,7 @@ def test_classes_that_are_listed_are_no_labels(contest: Path, tmp_path: Path) ->
 def test_a_split_with_classes_cannot_come_after_it(
     tree: Path, contest: Path, output: Path, tmp_path: Path
 ) -> None:
-    """Its labels.json has no classes; the refusal says in which order to make them."""
+    """An unlabelled output has no classes, and the refusal names the right order of splits."""
     shutil.copytree(output, tmp_path / "out")
     train = config(tree, tmp_path / "out", kind="imagefolder", split="train", unlabelled=False)
     with pytest.raises(OutputConflict, match="make the split with classes first"):
@@ -191,7 +191,7 @@ def test_a_split_with_classes_cannot_come_after_it(
 
 
 def test_it_has_a_validation_split(contest: Path, tmp_path: Path) -> None:
-    """The share is that of all images, as of one class."""
+    """The validation share is a share of all images, as if they had one class."""
     splits = dataprep.shard(config(contest, tmp_path / "out", split="all", validation="25%"))
     assert [summary.manifest.samples.written for summary in splits] == [9, 3]
 
@@ -220,7 +220,7 @@ def test_other_kinds_of_source_without_classes(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"kind": "imagefolder"}, r"gives its images classes, such as 'n\d+'.*--kind flat"),
         ({"labels": {"ground_truth": "truth.csv"}}, "excludes labels.ground_truth"),
@@ -230,12 +230,16 @@ def test_other_kinds_of_source_without_classes(
     ],
 )
 def test_classes_are_refused(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
+    tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    message: str,
 ) -> None:
-    """What has or gives classes all the same is refused, and nothing is written."""
+    """A source or setting with classes is refused, and nothing is written."""
     (tmp_path / "truth.csv").write_text("a,b\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         dataprep.shard(config(tree, tmp_path / "out", **changes))
     assert not (tmp_path / "out").exists()
 

@@ -1,4 +1,4 @@
-"""An output of WebDataset tars: made, checked, read, sharded again, and read by the library."""
+"""WebDataset shards are made, verified, read, sharded again, and read by the webdataset library."""
 
 from __future__ import annotations
 
@@ -53,15 +53,14 @@ def test_tars_are_read_as_other_shards_are(output: Path) -> None:
     with dataprep.open(output) as other, dataprep.open(output, format="webdataset") as dataset:
         expected = images(other)
         assert images(dataset) == expected
-        assert [(dataset[i].image, dataset[i].label) for i in (0, 7, -1)] == [
-            expected[i] for i in (0, 7, -1)
-        ]
+        for number in (0, 7, -1):
+            assert (dataset[number].image, dataset[number].label) == expected[number]
         samples = dataprep.to_torch(dataset, iterable=True, shuffle=False)
         assert [(bytes(image), int(label)) for image, label in samples] == expected
 
 
 def test_sizes_are_within_bounds(output: Path) -> None:
-    """Each shard ends with 1,024 zero bytes, which count."""
+    """Shards with their final 1,024 zero bytes are within the bounds."""
     with dataprep.open(output, format="webdataset") as dataset:
         shards = dataset.shards()
         assert len(shards) >= 3
@@ -72,7 +71,7 @@ def test_sizes_are_within_bounds(output: Path) -> None:
 
 
 def test_one_request_reads_a_sample(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the range of the record."""
+    """One request reads exactly the range of the record."""
     with dataprep.open(output, format="webdataset") as dataset:
         location, requests = dataset.place(5), []
         read = dataset.snapshot.get_range
@@ -87,7 +86,7 @@ def test_one_request_reads_a_sample(output: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_bytes_repeat(tree: Path, output: Path, tmp_path: Path) -> None:
-    """For another number of workers, which share shards among them."""
+    """Any number of workers makes the same bytes."""
     shard(tree, tmp_path / "again", dask={"workers": 4, "processes": False})
     for path in (output / "webdataset").iterdir():
         assert (tmp_path / "again" / "webdataset" / path.name).read_bytes() == path.read_bytes()
@@ -103,7 +102,7 @@ def test_verify_finds_no_fault(output: Path, depth: tuple[str, ...]) -> None:
     ("at", "problem"), [(600, "checksum does not match"), (-1, "bytes follow the records")]
 )
 def test_damage_is_found(tree: Path, tmp_path: Path, at: int, problem: str) -> None:
-    """Readers find a damaged image by its checksum, and ``verify`` finds a damaged trailer."""
+    """Readers detect a damaged image by its checksum, and ``verify`` finds a damaged trailer."""
     shard(tree, tmp_path / "out")
     path = min((tmp_path / "out" / "webdataset").iterdir())
     data = bytearray(path.read_bytes())
@@ -119,7 +118,7 @@ def test_damage_is_found(tree: Path, tmp_path: Path, at: int, problem: str) -> N
 
 
 def inspected(*arguments: str | Path) -> Any:
-    """What ``inspect --json`` says."""
+    """The JSON of ``inspect --json``."""
     done = in_process("inspect", *arguments, "--json")
     return json.loads(done.out)
 
@@ -161,7 +160,7 @@ def test_tars_are_sharded_again(output: Path, tmp_path: Path, folder: str, kind:
 
 @pytest.mark.s3
 def test_on_s3(tree: Path, output: Path, bucket: str, endpoint: StoreOptions) -> None:
-    """Tars in a bucket are those of a disk; they are verified, read and sharded again there."""
+    """Tars in a bucket equal those of a disk, and are verified, read and sharded again there."""
     first, again = f"s3://{bucket}/first", f"s3://{bucket}/again"
     shard(tree, first, store=endpoint)
     local, remote = open_store(output), open_store(first, endpoint)
@@ -188,7 +187,7 @@ def test_on_s3(tree: Path, output: Path, bucket: str, endpoint: StoreOptions) ->
 
 
 def test_stage_copies_the_tars_alone(output: Path, tmp_path: Path) -> None:
-    """``--format`` names them."""
+    """``--format webdataset`` copies only the tars."""
     done = in_process("stage", output, tmp_path / "copy", "--format", "webdataset")
     assert done.code == 0, done.err
     folders = {key.split("/")[0] for key in files(tmp_path / "copy") if "/" in key}
@@ -198,7 +197,7 @@ def test_stage_copies_the_tars_alone(output: Path, tmp_path: Path) -> None:
 
 
 def test_without_classes_there_is_no_cls(tree: Path, tmp_path: Path) -> None:
-    """An unlabelled output has images and facts only."""
+    """An unlabelled output has only images and facts in its tars."""
     shard(tree, tmp_path / "out", kind="flat", unlabelled=True)
     names = set()
     for path in (tmp_path / "out" / "webdataset").iterdir():
@@ -210,7 +209,7 @@ def test_without_classes_there_is_no_cls(tree: Path, tmp_path: Path) -> None:
 
 
 def test_mxnet_needs_its_own_framing(output: Path) -> None:
-    """It is refused before MXNet is imported."""
+    """``to_mxnet`` is refused before MXNet is imported."""
     with (
         dataprep.open(output, format="webdataset") as dataset,
         pytest.raises((ConfigError, TypeError), match="recordio"),
@@ -220,7 +219,7 @@ def test_mxnet_needs_its_own_framing(output: Path) -> None:
 
 @pytest.mark.parametrize("name", ["torch-map", "torch-iterable", "raw"])
 def test_loaders_of_iobench_read_them(tree: Path, tmp_path: Path, name: str) -> None:
-    """Where the output has no other format, each label comes as often as it is stored."""
+    """If the output has no other format, each label comes as often as it is stored."""
     shard(tree, tmp_path / "out")
     settings = LoaderSettings(batch_size=16, image_size=64)
     loader = LOADERS.load(name)(Location(str(tmp_path / "out"), "shards"), settings, SystemClock())

@@ -1,7 +1,7 @@
-"""Loaders that read real data and take known times for it, on whatever clock they are given.
+"""Loaders that read real data and take known times on the clock that they are given.
 
-A file takes a while to open, a byte a while to decode: so that what resizing and packing bring is
-known. Workers are events on the clock, as in ``iobench.loaders.mock``.
+A file takes a time to open and a byte a time to decode, so that the gains of resizing and of shards
+are known. Workers are events on the clock, as in ``iobench.loaders.mock``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ S_PER_BYTE = 50e-9
 
 
 class Timed:
-    """Batches that come when their workers would have made them."""
+    """Batches arrive at the times at which their workers would have made them."""
 
     framework = "none"
     reads: str | None = "tfrecord"
@@ -33,7 +33,7 @@ class Timed:
         self._takes_s = [self.opens_s + S_PER_BYTE * size for size in self.sizes(location)]
 
     def sizes(self, location: Location) -> list[int]:
-        """Bytes of each encoded image."""
+        """The size of each encoded image, in bytes."""
         with open_dataset(location.uri, location.split) as dataset:
             return [len(sample.image) for sample in dataset]
 
@@ -58,17 +58,17 @@ class Timed:
             yield Batch(None, None, len(takes_s))
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there are no resources."""
 
 
 class TimedFolder(Timed):
-    """A file an image."""
+    """Reads one image from each file."""
 
     reads = "files"
     opens_s = OPEN_S
 
     def sizes(self, location: Location) -> list[int]:
-        """As they lie in class folders."""
+        """The sizes of the files in class folders."""
         return [int(size) for size in image_files(ImageFolder(location.uri).list()).sizes]
 
 

@@ -1,4 +1,4 @@
-"""The S3 store behind a network that damages, loses and refuses."""
+"""The S3 store keeps its guarantees on a network that damages, loses and refuses requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Server = MotoServer | RadosGateway
 
 @pytest.fixture(scope="session")
 def s3_server(each_s3_server: Server) -> Server:
-    """One that takes what it is given, and one that checks it."""
+    """A server that accepts any body, and a server that checks bodies."""
     return each_s3_server
 
 
@@ -55,7 +55,7 @@ def proxy(s3_server: Server) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def through(proxy: FaultProxy, bucket: str, monkeypatch: pytest.MonkeyPatch) -> S3Store:
-    """The bucket as seen through the proxy, without waiting between attempts."""
+    """The bucket behind the proxy, without pauses between attempts."""
     proxy.clear()
     monkeypatch.setattr("time.sleep", lambda duration_s: None)
     return S3Store(
@@ -65,23 +65,26 @@ def through(proxy: FaultProxy, bucket: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def direct(s3_server: Server, bucket: str) -> S3Store:
-    """The same bucket without the proxy: what is truly stored."""
+    """The same bucket without the proxy, which shows what is stored."""
     return S3Store(f"s3://{bucket}/p", StoreOptions(endpoint_url=s3_server.url))
 
 
 def use(proxy: FaultProxy, *rules: Rule) -> None:
-    """Disturb requests by these rules, and forget those so far."""
+    """Disturb requests by these rules, and forget earlier requests."""
     proxy.clear()
     proxy.replace_rules(rules)
 
 
 def calls(proxy: FaultProxy, method: str | None = None) -> list[tuple[str, int | None]]:
-    """The method and status of each request, or of those by one method."""
+    """The method and status of each request, or only of requests with one method."""
     return [(r.method, r.status) for r in proxy.requests if method in (None, r.method)]
 
 
 def checks(server: Server) -> bool:
-    """Whether it refuses a body that is not what Content-MD5 says; it keeps no checksums then."""
+    """Whether the server refuses a body that does not match Content-MD5.
+
+    It keeps no checksums then.
+    """
     return isinstance(server, RadosGateway)
 
 
@@ -95,7 +98,7 @@ def test_an_upload_damaged_once_is_stored_again(
     method: str,
     offset: int,
 ) -> None:
-    """A byte flipped on the way up is noticed, also where the server took it, and put right."""
+    """A flipped byte of an upload is detected, even if it was accepted, and sent again."""
     use(proxy, Rule(Match("PUT", times=1), FlipByte(offset, "upload")))
     assert getattr(through, method)("key", DATA)
     assert calls(proxy, "PUT") == [("PUT", 400 if checks(s3_server) else 200), ("PUT", 200)]
@@ -111,7 +114,7 @@ def test_an_upload_damaged_always_is_never_reported_as_stored(
     s3_server: Server,
     method: str,
 ) -> None:
-    """It ends with an error that names the object; nothing damaged is left."""
+    """An upload that is always damaged raises an error with the key, and leaves no object."""
     use(proxy, Rule(Match("PUT"), FlipByte(7, "upload")))
     if checks(s3_server):
         with pytest.raises(
@@ -131,7 +134,7 @@ def test_an_upload_damaged_always_is_never_reported_as_stored(
 def test_damage_is_noticed_where_etag_and_checksum_hide_it(
     through: S3Store, proxy: FaultProxy, s3_server: Server
 ) -> None:
-    """With ETags of the server's own kind and no checksums, reading back finds the damage."""
+    """If ETags are no MD5 and there are no checksums, reading the object back detects damage."""
     use(
         proxy,
         Rule(Match("PUT"), FlipByte(7, "upload")),
@@ -147,7 +150,7 @@ def test_damage_is_noticed_where_etag_and_checksum_hide_it(
 def test_servers_with_their_own_etags_are_read_back(
     through: S3Store, direct: S3Store, proxy: FaultProxy, etag: str | None
 ) -> None:
-    """An ETag that is no MD5 of the bytes is settled by one reading, and accepted."""
+    """An object whose ETag is no MD5 is read back once and accepted."""
     use(proxy, Rule(Match(), SetHeader("ETag", etag)))
     assert through.put("key", DATA).bytes == len(DATA)
     assert calls(proxy) == [("PUT", 200), ("HEAD", 200), ("GET", 200)]
@@ -157,9 +160,9 @@ def test_servers_with_their_own_etags_are_read_back(
 def test_a_body_that_was_cut_by_the_server_is_stored_again(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """An object that came out shorter than it was sent is noticed by its size."""
+    """An object that the server has stored too short is detected by its size."""
     direct.put("key", DATA[:-1])
-    # The first PUT is answered as a success without being stored: the old object remains.
+    # The first PUT is answered as a success but not stored: the old object remains.
     use(proxy, Rule(Match("PUT", times=1), Status(200, "OK")))
     assert through.put("key", DATA).bytes == len(DATA)
     assert direct.get("key") == DATA
@@ -169,7 +172,7 @@ def test_a_body_that_was_cut_by_the_server_is_stored_again(
 def test_a_lost_update_of_the_same_size_is_noticed(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """A PUT that was answered but not stored is noticed although the size is the same."""
+    """A PUT that was answered but not stored is detected although the size is the same."""
     direct.put("key", DATA[::-1])
     use(proxy, Rule(Match("PUT", times=1), Status(200, "OK")))
     through.put("key", DATA)
@@ -181,7 +184,7 @@ def test_a_lost_update_of_the_same_size_is_noticed(
 def test_an_upload_refused_for_a_while_succeeds(
     through: S3Store, direct: S3Store, proxy: FaultProxy, method: str, fault: Fault
 ) -> None:
-    """Refusals and resets that pass are repeated until the object is stored."""
+    """Temporary refusals and resets are repeated until the object is stored."""
     use(proxy, Rule(Match("PUT", times=2), fault))
     assert getattr(through, method)("key", DATA)
     status = fault.code if isinstance(fault, Status) else None
@@ -196,7 +199,7 @@ def test_an_upload_refused_for_a_while_succeeds(
 def test_damage_that_the_server_notices_is_sent_again(
     through: S3Store, direct: S3Store, proxy: FaultProxy, method: str, code: str
 ) -> None:
-    """A server that finds a wrong digest or a short body gets the object again."""
+    """If the server reports a wrong digest or a short body, the object is sent again."""
     use(proxy, Rule(Match("PUT", times=1), Status(400, code)))
     assert getattr(through, method)("key", DATA)
     assert direct.get("key") == DATA
@@ -205,7 +208,7 @@ def test_damage_that_the_server_notices_is_sent_again(
 def test_a_put_whose_answer_is_lost_is_repeated(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """A reset after the server has stored ends as stored."""
+    """A reset after the server has stored the object ends as a success."""
     use(proxy, Rule(Match("PUT", times=1), Reset("response")))
     assert through.put("key", DATA)
     assert direct.get("key") == DATA
@@ -214,7 +217,7 @@ def test_a_put_whose_answer_is_lost_is_repeated(
 def test_a_lock_whose_answer_is_lost_is_taken(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """The repeated request finds a lock there: that of this run."""
+    """The repeated request finds the lock of this run and takes it."""
     use(proxy, Rule(Match("PUT", times=1), Reset("response")))
     with Locks(through, None, pytest.fail) as locks:
         locks.take(["train"])
@@ -226,7 +229,7 @@ def test_a_lock_whose_answer_is_lost_is_taken(
 def test_a_job_file_whose_answer_is_lost_is_created(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """The repeated request finds the bytes that this run created."""
+    """The repeated request finds the bytes that this run has created."""
     use(proxy, Rule(Match("PUT", "job.json", times=1), Reset("response")))
     create_job(through, b"labels", {"train": b"plan"}, {"train": b"job"}, wait_s=0)
     assert direct.get("train.job.json") == b"job"
@@ -235,7 +238,7 @@ def test_a_job_file_whose_answer_is_lost_is_created(
 def test_a_lost_answer_does_not_claim_another_ones_object(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """Create, repeated after a reset, is not first where other bytes lie under the key."""
+    """A repeated create does not claim success if other bytes are stored under the key."""
     direct.put("key", b"another one's")
     use(proxy, Rule(Match("PUT", times=1), Reset("request")))
     assert through.create("key", DATA) is False
@@ -245,7 +248,7 @@ def test_a_lost_answer_does_not_claim_another_ones_object(
 def test_a_server_that_always_refuses_is_an_error(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """After all attempts the server's own words are the error, and nothing is stored."""
+    """After all attempts, the server's own words are the error, and nothing is stored."""
     use(proxy, Rule(Match("PUT"), INTERNAL))
     with pytest.raises(StoreError, match=f"{INTERNAL.s3_code}: {INTERNAL.message}"):
         through.put("key", DATA)
@@ -257,7 +260,7 @@ def test_a_server_that_always_refuses_is_an_error(
 def test_a_connection_that_is_always_reset_is_unreachable(
     through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
 ) -> None:
-    """Nothing but resets ends as StoreUnreachable."""
+    """If every connection is reset, the error is StoreUnreachable."""
     if method not in ("put", "create"):
         direct.put("key", DATA)
     use(proxy, Rule(Match(), Reset()))
@@ -267,7 +270,7 @@ def test_a_connection_that_is_always_reset_is_unreachable(
 
 
 def to_a_file(store: S3Store, key: str) -> bytes:
-    """What comes of it behind something that stands in the file already."""
+    """The bytes that ``get_to`` appends to a file that already has content."""
     file = io.BytesIO(b"before")
     file.seek(0, io.SEEK_END)
     store.get_to(key, file)
@@ -285,7 +288,7 @@ Read = Callable[[S3Store, str], bytes]
 def test_a_download_damaged_once_is_read_again(
     through: S3Store, proxy: FaultProxy, offset: int, checksum: bool, read: Read
 ) -> None:
-    """A byte flipped on the way down is noticed by checksum or ETag, and read again."""
+    """A flipped byte of a download is detected by checksum or ETag, and the read is repeated."""
     through.put("key", DATA)
     rules = [Rule(Match("GET", times=1), FlipByte(offset))]
     if not checksum:
@@ -299,9 +302,9 @@ def test_a_download_damaged_once_is_read_again(
 def test_a_download_damaged_always_is_never_returned(
     through: S3Store, proxy: FaultProxy, read: Read
 ) -> None:
-    """Where every reading is damaged in the same place, the ETag still tells.
+    """If every reading has the same damage, the ETag still detects it.
 
-    It does where another one was the MD5 of its object: here what ``put`` has confirmed.
+    This holds if the ETag was the MD5 of the object that ``put`` has confirmed.
     """
     through.put("key", DATA)
     use(proxy, Rule(Match("GET"), FlipByte(3)))
@@ -314,7 +317,7 @@ def test_a_download_damaged_always_is_never_returned(
 def test_readings_that_all_differ_are_never_returned(
     through: S3Store, proxy: FaultProxy, read: Read
 ) -> None:
-    """Without a checksum, readings of which no two agree and none fits the ETag are refused."""
+    """Without a checksum, readings that all differ and do not match the ETag are refused."""
     through.put("key", DATA)
     flips = [Rule(Match("GET", skip=n, times=1), FlipByte(n)) for n in range(3 * READINGS)]
     use(proxy, *flips, Rule(Match(), SetHeader("x-amz-checksum-sha256", None)))
@@ -331,7 +334,7 @@ def test_readings_that_all_differ_are_never_returned(
 def test_a_download_that_breaks_off_is_read_again(
     through: S3Store, proxy: FaultProxy, fault: Fault, complete: bool
 ) -> None:
-    """A cut, stalled, refused or reset download is repeated, whole or in part."""
+    """A cut, stalled, refused or reset download is repeated, in full or in part."""
     through.put("key", DATA)
     use(proxy, Rule(Match("GET", times=1), fault))
     if complete:
@@ -345,7 +348,7 @@ def test_a_download_that_breaks_off_is_read_again(
 def test_a_download_that_always_breaks_off_is_unreachable(
     through: S3Store, proxy: FaultProxy, complete: bool
 ) -> None:
-    """A download cut every time raises StoreUnreachable, and never gives part of the object."""
+    """A download that is cut every time raises StoreUnreachable and returns no part of the data."""
     through.put("key", DATA)
     use(proxy, Rule(Match("GET"), Truncate(1000)))
     with pytest.raises(StoreUnreachable, match="no complete answer"):
@@ -357,7 +360,7 @@ def test_a_download_that_always_breaks_off_is_unreachable(
 def test_a_file_holds_what_a_second_reading_brought(
     through: S3Store, proxy: FaultProxy, fault: Fault
 ) -> None:
-    """Nothing of one that broke off stays in it."""
+    """After an interrupted download, the file has only the bytes of the second reading."""
     through.put("key", DATA)
     use(proxy, Rule(Match("GET", times=1), fault))
     assert to_a_file(through, "key") == DATA
@@ -369,7 +372,7 @@ def test_a_file_holds_what_a_second_reading_brought(
 def test_a_lost_answer_does_not_replace_another_ones_object(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """Replace, repeated after a reset, leaves bytes of another version."""
+    """A repeated replace leaves the bytes of another version."""
     direct.put("key", b"before")
     use(proxy, Rule(Match("PUT", times=1), Reset("request")))
     before = direct.version("key")
@@ -382,7 +385,7 @@ def test_a_lost_answer_does_not_replace_another_ones_object(
 def test_a_confirmation_that_breaks_off_is_repeated(
     through: S3Store, direct: S3Store, proxy: FaultProxy, method: str
 ) -> None:
-    """A reset or cut confirmation leaves the object in doubt, and it is settled."""
+    """A reset or cut confirmation is repeated until it is known what is stored."""
     rules = [Rule(Match(), SetHeader("ETag", '"opaque-1"'))]
     fault: Fault = Reset() if method == "HEAD" else Truncate(1000)
     use(proxy, *rules, Rule(Match(method, times=1), fault))
@@ -393,7 +396,7 @@ def test_a_confirmation_that_breaks_off_is_repeated(
 def test_a_server_that_asks_to_slow_down_is_obeyed(
     through: S3Store, direct: S3Store, proxy: FaultProxy
 ) -> None:
-    """503 SlowDown, for a put and then for a get, is repeated until it succeeds."""
+    """503 SlowDown for a put and a get is repeated until the request succeeds."""
     slow = [Rule(Match(method, times=1), SLOW_DOWN) for method in ("PUT", "GET")]
     use(proxy, *slow)
     through.put("key", DATA)
@@ -432,7 +435,7 @@ def test_listing_and_deleting_outlast_a_refusal(
 def test_an_answer_that_stays_says_what_to_do(
     through: S3Store, proxy: FaultProxy, fault: Status, message: str
 ) -> None:
-    """The error has the server's words, and what to do about it."""
+    """A permanent error has the server's own words and advice."""
     use(proxy, Rule(Match(), fault))
     for ask in (lambda: through.get("key"), lambda: through.put("key", DATA)):
         with pytest.raises(StoreError, match=message):
@@ -440,7 +443,7 @@ def test_an_answer_that_stays_says_what_to_do(
 
 
 def test_attempts_are_counted_with_the_first(through: S3Store, proxy: FaultProxy) -> None:
-    """``max_attempts`` is how often a request is made in all."""
+    """``max_attempts`` is the total number of attempts for a request."""
     use(proxy, Rule(Match(), INTERNAL))
     with pytest.raises(StoreError):
         through.head("key")

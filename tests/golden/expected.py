@@ -1,4 +1,4 @@
-"""What the record files of this folder hold, by record; the images are the files beside them."""
+"""The expected content of the record files in this folder. The images are files beside them."""
 
 from __future__ import annotations
 

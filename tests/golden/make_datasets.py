@@ -35,7 +35,7 @@ CONFIGS = {
 
 
 def image(number: int, kind: str = "JPEG", mode: str = "RGB") -> bytes:
-    """A small one of three stripes."""
+    """A small image of three stripes."""
     rng = np.random.default_rng(number)
     pixels = np.repeat(rng.integers(0, 256, (3, 1, 3), dtype=np.uint8), (5, 6, 7), axis=0)
     pixels = np.repeat(pixels, 24 - number % 3, axis=1)
@@ -45,21 +45,21 @@ def image(number: int, kind: str = "JPEG", mode: str = "RGB") -> bytes:
 
 
 def files() -> dict[bytes, bytes]:
-    """Name to content: 12 images, one broken, one that is none, names of all kinds."""
-    actual = {}
+    """Name to content of 15 images, a broken one and a text; the names are of all kinds."""
+    content_of_name = {}
     for number in range(12):
         folder = CLASSES[number % 3]
-        actual[f"{folder}/{folder}_{number}.JPEG".encode()] = image(number)
-    actual[b"n01440764/tab\there.JPEG"] = image(20)
-    actual[b"n01443537/caf\xe9.png"] = image(21, "PNG")
-    actual[b"n01484850/grey.JPEG"] = image(22, mode="L")
-    actual[b"n01440764/broken.JPEG"] = image(23)[:200]
-    actual[b"n01440764/notes.txt"] = b"no image\n"
-    return actual
+        content_of_name[f"{folder}/{folder}_{number}.JPEG".encode()] = image(number)
+    content_of_name[b"n01440764/tab\there.JPEG"] = image(20)
+    content_of_name[b"n01443537/caf\xe9.png"] = image(21, "PNG")
+    content_of_name[b"n01484850/grey.JPEG"] = image(22, mode="L")
+    content_of_name[b"n01440764/broken.JPEG"] = image(23)[:200]
+    content_of_name[b"n01440764/notes.txt"] = b"no image\n"
+    return content_of_name
 
 
 def tar_of(members: dict[bytes, bytes]) -> bytes:
-    """As bytes that repeat."""
+    """A tar of these members with reproducible bytes."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name, content in members.items():
@@ -70,25 +70,24 @@ def tar_of(members: dict[bytes, bytes]) -> bytes:
 
 
 def source(name: str) -> dict[bytes, bytes]:
-    """What a data set is made of: files of a folder."""
+    """The files from which a data set is made, by name."""
     if name == "folders":
         return files()
     images = {key: content for key, content in files().items() if b"_" in key}
     if name == "listing":
         rows = [f"{key.decode()},{number % 3},0.5,-{number}" for number, key in enumerate(images)]
         return {**images, b"list.csv": "\n".join(["path,class,x,y", *rows, ""]).encode()}
-    inner = {
-        f"{folder}.tar".encode(): tar_of(
-            {key.partition(b"/")[2]: data for key, data in images.items() if folder in key.decode()}
-        )
-        for folder in CLASSES
-    }
+    inner = {}
+    for folder in CLASSES:
+        of_class = {key: data for key, data in images.items() if folder in key.decode()}
+        members = {key.partition(b"/")[2]: data for key, data in of_class.items()}
+        inner[f"{folder}.tar".encode()] = tar_of(members)
     lines = [f"{Path(key.decode()).name},1,2,{9 + n % 5},8" for n, key in enumerate(images)]
     return {b"train.tar": tar_of(inner), b"boxes.csv": "\n".join([*lines[:9], ""]).encode()}
 
 
 def unpack(content: dict[bytes, bytes], folder: Path) -> None:
-    """Lay the files of a source out."""
+    """Write the files of a source below a folder."""
     for name, data in content.items():
         path = folder / os.fsdecode(name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +95,7 @@ def unpack(content: dict[bytes, bytes], folder: Path) -> None:
 
 
 def main(location: Path, names: list[str]) -> None:
-    """Write each data set."""
+    """Write each of the data sets."""
     paths = {"folders": ".", "listing": "list.csv", "tars": "train.tar"}
     for name in names or list(CONFIGS):
         images = location / name / "source"

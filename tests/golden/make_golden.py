@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 
 def images() -> list[bytes]:
-    """Three JPEGs of 16 x 12 pixels; the third holds the magic where RecordIO must split."""
+    """Three JPEGs of 16 x 12 pixels. RecordIO has to split the third one at the magic."""
     jpegs = []
     for number in range(3):
         pixels = np.full((12, 16, 3), (90 * number, 60, 200), dtype=np.uint8)
@@ -37,7 +37,7 @@ def images() -> list[bytes]:
 
 
 def example(number: int, image: bytes) -> bytes:
-    """The customary ImageNet keys, an empty list and a negative number among them."""
+    """An Example of the customary ImageNet keys, with an empty list and a negative number."""
     synset, text = CLASSES[number]
     boxes = BOXES[number]
     feature = {
@@ -59,17 +59,17 @@ def example(number: int, image: bytes) -> bytes:
 
 
 def ints(values: list[int]) -> tf.train.Feature:
-    """An int64 list."""
+    """A Feature of int64 values."""
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 
 def strings(values: list[bytes]) -> tf.train.Feature:
-    """A bytes list."""
+    """A Feature of bytes values."""
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
 
 
 def main() -> None:
-    """Write every file anew."""
+    """Write every file again."""
     mx = import_mxnet()
     jpegs = images()
     for number, jpeg in enumerate(jpegs):

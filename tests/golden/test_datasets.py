@@ -1,4 +1,4 @@
-"""Data sets that earlier versions wrote are opened, verified, resumed, finalised and read."""
+"""Data sets of earlier versions are opened, verified, resumed, finalised and read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDS = {"folders": 12, "listing": 12, "tars": 12}
 
 @pytest.fixture(params=SETS)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of one: ``output``, and the images that it was made of in ``source``."""
+    """A copy of a data set in ``output``, and of its images in ``source``."""
     name: str = request.param
     folder = tmp_path / name
     shutil.copytree(DATASETS / name, folder)
@@ -34,19 +34,19 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def content(folder: Path) -> dict[Path, bytes]:
-    """Every file below it."""
+    """The content of every file below a folder, by path."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_there_are_some_of_each_kind() -> None:
-    """Of the first version, of one before manifests knew their table, and of this one."""
+    """There are data sets of the first version, of one without a table digest, and of this one."""
     assert {"pipeline-1/folders", "pipeline-2/tars", "pipeline-4/listing"} <= {*SETS}
     assert {name.partition("/")[2] for name in SETS} == {*CONFIGS}
 
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
 def test_it_is_read(golden: Path, form: str) -> None:
-    """Every sample under its label, with the image that its source has."""
+    """Every sample has its label and the image of its source."""
     files = {name.rpartition(b"/")[2]: name for name in source("folders")}
     with dataprep.open(golden / "output", format=form) as dataset:
         assert len(dataset) == RECORDS[golden.name]
@@ -59,13 +59,13 @@ def test_it_is_read(golden: Path, form: str) -> None:
             folder = files[base].partition(b"/")[0].decode()
             numbered = golden.name == "listing"
             names = ["0", "1", "2"] if numbered else sorted(CLASSES)
-            kept = dataset.label_space.labels[sample.label].synset
-            assert kept == names[sample.label]
-            assert numbered or kept == folder
+            synset = dataset.label_space.labels[sample.label].synset
+            assert synset == names[sample.label]
+            assert numbered or synset == folder
 
 
 def test_several_labels_and_boxes_are_kept() -> None:
-    """Those of the listing, and those of the table of boxes."""
+    """The labels of the listing and the boxes of the table are read back."""
     with dataprep.open(DATASETS / "pipeline-4/listing/output") as dataset:
         values = np.array([sample.values for sample in dataset])
         assert values.shape == (12, 3)
@@ -76,7 +76,7 @@ def test_several_labels_and_boxes_are_kept() -> None:
 
 
 def test_it_is_verified_and_inspected(golden: Path) -> None:
-    """--deep finds nothing wrong in any split, a record is shown, and nothing is written."""
+    """--deep finds no fault in any split, a record is shown, and nothing is written."""
     before = content(golden)
     verification = verify(golden / "output", depth="deep")
     assert [entry.faults for entry in verification] == [()] * len(verification)
@@ -86,7 +86,7 @@ def test_it_is_verified_and_inspected(golden: Path) -> None:
 
 
 def test_it_is_finalised(golden: Path) -> None:
-    """A complete split is left as it is; without its manifest it becomes the same again."""
+    """A complete split stays as it is. Without its manifest, an equal one is written."""
     output = golden / "output"
     before = json.loads((output / "train.manifest.json").read_bytes())
     lines: list[str] = []
@@ -94,16 +94,16 @@ def test_it_is_finalised(golden: Path) -> None:
     assert "complete already" in lines[0]
     (output / "train.manifest.json").unlink()
     finalize(output, "train", max_failures="50%")
-    now = json.loads((output / "train.manifest.json").read_bytes())
+    rebuilt = json.loads((output / "train.manifest.json").read_bytes())
     keys = ("split", "fingerprint", "config", "formats", "samples")
-    assert {key: now[key] for key in keys} == {key: before[key] for key in keys}
+    assert {key: rebuilt[key] for key in keys} == {key: before[key] for key in keys}
     assert all(not verification.faults for verification in verify(output))
 
 
 def test_a_later_version_says_why_it_does_not_resume(
     golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other bytes would come of the same images: the difference is named, nothing is written."""
+    """Other libraries would make other bytes: the refusal names them, and nothing is written."""
     before = content(golden)
     monkeypatch.chdir(golden / "source")
     versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
@@ -116,22 +116,22 @@ def test_a_later_version_says_why_it_does_not_resume(
 
 
 def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the libraries of then there is nothing to do, and nothing changes in any case."""
+    """With the libraries of that time, a resumed job has nothing to do and changes nothing."""
     before = content(golden)
     monkeypatch.chdir(golden / "source")
     versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
 
-    def then(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
+    def versions_of_then(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
         assert same_everywhere
         return tuple(versions.items())
 
     for module in ("resume", "prepare"):
         monkeypatch.setattr(
-            f"dataprep.job.{module}.versions_that_determine_bytes", then, raising=False
+            f"dataprep.job.{module}.versions_that_determine_bytes", versions_of_then, raising=False
         )
     filters = json.loads((golden / "output/train.job.json").read_bytes())["config"]["image"]
     if filters.get("filter", "bicubic") != "bicubic":
-        # Nobody has that filter any more: what was planned with it stays as it is.
+        # That filter is not installed any more, and the plan that was made with it does not change.
         with pytest.raises(OutputConflict, match=r'image\.filter: "gaussian" before'):
             resume(golden.name)
     else:
@@ -140,7 +140,7 @@ def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.Mo
 
 
 def resume(name: str) -> None:
-    """``dataprep shard`` as the data set was made."""
+    """Run ``dataprep shard`` with the config of the data set."""
     from dataprep.config.shard_config import load
 
     config = CONFIGS[name]
@@ -169,14 +169,14 @@ KINDS: dict[str, Callable[[Path], object]] = {
 
 
 def without_manifest(output: Path) -> None:
-    """Built again from the receipts."""
+    """An output without its manifest, which can be built again from the receipts."""
     (output / "train.manifest.json").unlink()
     finalize(output, "train", max_failures="50%")
 
 
 @pytest.mark.parametrize("key", KINDS)
 def test_a_newer_schema_is_refused_by_name(tmp_path: Path, key: str) -> None:
-    """Of every kind of file that has one: with the file, both numbers and what to do."""
+    """The refusal of each kind of file names the file, both schema numbers and what to do."""
     output = tmp_path / "output"
     shutil.copytree(DATASETS / "pipeline-4/folders/output", output)
     path = output / key
@@ -192,7 +192,7 @@ def test_a_newer_schema_is_refused_by_name(tmp_path: Path, key: str) -> None:
 
 @pytest.mark.parametrize("schema", [0, -1, 1.5, True, "1", None, [1], 10**400])
 def test_what_is_no_number_of_a_schema_is_refused(tmp_path: Path, schema: object) -> None:
-    """Not as newer, but for a number that is one."""
+    """A schema that is no number is refused as a damaged file, not as a newer one."""
     output = tmp_path / "output"
     shutil.copytree(DATASETS / "pipeline-4/folders/output", output)
     path = output / "train.manifest.json"

@@ -1,4 +1,4 @@
-"""Which sample goes where, held against what was decided once and for all."""
+"""A plan assigns each sample to the same place as when the plan format was fixed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LISTINGS = [
 
 
 def listing(*, archives: bool) -> Listing:
-    """5,000 samples in 20 classes, odd names and entries that are no samples among them."""
+    """5,000 samples in 20 classes, with odd names and some entries that are not samples."""
     names, classes = [], []
     for i in range(5_000):
         group = f"n{i % 20:08d}"
@@ -52,7 +52,7 @@ def listing(*, archives: bool) -> Listing:
 
 
 def digests(data: bytes) -> str:
-    """Of the values of a stored plan: Parquet's own bytes are Arrow's affair."""
+    """Digests of the values of a stored plan. The bytes of Parquet files are up to Arrow."""
     table = pq.read_table(io.BytesIO(data))
     digest = hashlib.sha256()
     for name in table.column_names:
@@ -62,7 +62,7 @@ def digests(data: bytes) -> str:
 
 @pytest.mark.parametrize("case", EXPECTED)
 def test_the_plan_is_what_it_always_was(case: str) -> None:
-    """Order, splits, cuts and names of a stored plan never change for the same listing."""
+    """Order, splits, cuts and names of a plan never change for the same listing."""
     config = ShardConfig(
         source="in", output="out", seed=3, validation="7%" if case == "held out" else None
     )
@@ -72,5 +72,5 @@ def test_the_plan_is_what_it_always_was(case: str) -> None:
 
 
 def test_the_listing_is_what_it_always_was() -> None:
-    """The digest by which a resumed job knows its source again never changes."""
+    """The digest by which a resumed job recognises its source never changes."""
     assert [listing(archives=a).digest() for a in (False, True)] == LISTINGS

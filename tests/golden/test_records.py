@@ -1,4 +1,4 @@
-"""Files that TensorFlow and MXNet wrote are read, and written again to the same bytes."""
+"""Files that TensorFlow and MXNet wrote are read, and written again with the same bytes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ INDEX = HERE / "mxnet-1.9.1.idx"
 
 
 def index() -> list[tuple[int, int]]:
-    """Key and offset of each record, as MXNet's index has them."""
+    """Key and offset of each record in MXNet's index."""
     rows = [line.split("\t") for line in INDEX.read_text().splitlines()]
     return [(int(key), int(offset)) for key, offset in rows]
 
 
 def features(number: int) -> dict[str, Feature]:
-    """The features of one example."""
+    """The features of one Example."""
     boxes = BOXES[number]
     synset, text = CLASSES[number]
     return {
@@ -59,7 +59,7 @@ def features(number: int) -> dict[str, Feature]:
 
 
 def test_tensorflows_file_is_read_and_written_again() -> None:
-    """Each example has the features it was made of, which make the same file, byte for byte."""
+    """Each Example has its features, and encoding these gives the same file byte for byte."""
     sink = io.BytesIO()
     writer = TFRecordWriter(sink)
     for number, record in enumerate(read_tfrecords(TFRECORD.read_bytes())):
@@ -73,11 +73,11 @@ def test_mxnets_file_is_read() -> None:
     records = list(read_recordio(RECORDIO.read_bytes()))
     offsets = [(number, record.offset) for number, record in enumerate(records)]
     assert index() == offsets
-    actual = [unpack_image_record(record.payload) for record in records]
-    assert [list(record.labels) for record in actual] == LABELS
-    assert [record.flag for record in actual] == [0, 3, 0]
-    assert [(record.id, record.id2) for record in actual] == [(0, 0), (1, 0), (2, 0)]
-    assert [record.image for record in actual] == [image(number) for number in range(3)]
+    image_records = [unpack_image_record(record.payload) for record in records]
+    assert [list(record.labels) for record in image_records] == LABELS
+    assert [record.flag for record in image_records] == [0, 3, 0]
+    assert [(record.id, record.id2) for record in image_records] == [(0, 0), (1, 0), (2, 0)]
+    assert [record.image for record in image_records] == [image(number) for number in range(3)]
 
 
 def test_mxnets_file_is_written_again() -> None:
@@ -94,7 +94,7 @@ def test_mxnets_file_is_written_again() -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_the_third_image_alone_is_split(number: int) -> None:
-    """Two magics of the third image are aligned and left out of the file; its third is not."""
+    """The file leaves out two aligned magics of the third image, and keeps its unaligned one."""
     assert image(number).count(MAGIC) == (0, 0, 3)[number]
     offsets = [*dict(index()).values(), None]
     record = RECORDIO.read_bytes()[offsets[number] : offsets[number + 1]]

@@ -1,4 +1,4 @@
-"""Runs of earlier versions are read, summed up, drawn, exported, compared and gone on with."""
+"""Runs of earlier versions are read, summarised, drawn, exported, compared and continued."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ GOLDEN = Path(__file__).parent / "run-schema-1"
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the run of an earlier version."""
     folder = tmp_path / "old"
     shutil.copytree(GOLDEN, folder)
     return folder
 
 
 def test_it_is_as_it_was_written() -> None:
-    """Every value, whatever was added to the schema since."""
+    """Every value is read as it was written, whatever was added to the schema since then."""
     content = json.loads((GOLDEN / "result.json").read_text())
     text = json.loads(read(GOLDEN).to_json())
     assert content["schema"] == 1
-    for before, now in zip(content["findings"], text.pop("findings"), strict=True):
-        assert {key: now[key] for key in before if key in now} == {
-            key: before[key] for key in before if key in now
+    for before, after in zip(content["findings"], text.pop("findings"), strict=True):
+        assert {key: after[key] for key in before if key in after} == {
+            key: before[key] for key in before if key in after
         }
     assert {key: text.get(key) for key in content} == {**content, "findings": None}
     kinds = {trial["kind"] for trial in content["trials"]}
@@ -47,9 +47,9 @@ def test_it_is_as_it_was_written() -> None:
 
 
 def test_it_is_summed_up() -> None:
-    """With a verdict, and supplies of all that it measured.
+    """The run is summarised with a verdict and with every rate that it measured.
 
-    Its loops are ladders of three rungs, as far as they were measured: there were no others.
+    Its training loops have three rungs, because there were no others at that time.
     """
     summary = summarised(read(GOLDEN)).summary
     assert summary["verdict"]
@@ -63,7 +63,7 @@ def test_it_is_summed_up() -> None:
 
 
 def test_its_report_is_drawn(old: Path) -> None:
-    """From the result and the series; exported, each trial has a row."""
+    """The report is drawn from the result and the series. The export has a row for each trial."""
     page = redraw(old).read_text()
     for word in ("tf-data", "mxnet-record", "AMD EPYC", "torch is not installed", "SIGKILL"):
         assert word in page
@@ -73,7 +73,7 @@ def test_its_report_is_drawn(old: Path) -> None:
 
 
 def test_rates_of_the_former_rule_are_not_continued(old: Path) -> None:
-    """Its config still names the same trials, but new rates would mean something else."""
+    """The config still names the same trials, but new rates would have another meaning."""
     result = read(old)
     config = BenchConfig.model_validate(result.config)
     ids = {trial.id for trial in trials(config)}
@@ -83,7 +83,7 @@ def test_rates_of_the_former_rule_are_not_continued(old: Path) -> None:
 
 
 def test_a_run_without_rates_is_continued(old: Path) -> None:
-    """Trials of probes mean the same in every version: none is done again."""
+    """Trials of probes mean the same in every version, so that none is repeated."""
     result = read(old)
     probes = [trial for trial in result.trials if trial.kind in ("disk", "object", "layout")]
     begin_log(old, replace(result, trials=probes))
@@ -98,7 +98,7 @@ def test_a_run_without_rates_is_continued(old: Path) -> None:
 
 
 def test_a_later_schema_is_refused_by_its_number(old: Path) -> None:
-    """Not as something broken, and nothing is written."""
+    """A later schema is refused by its number, not as a damaged file, and nothing is written."""
     path = old / "result.json"
     content = {**json.loads(path.read_text()), "schema": 2}
     path.write_text(json.dumps(content))
@@ -115,13 +115,13 @@ RUNS = {name: COMPARED / f"{name}.json" for name in ("base", "new", "later")}
 
 
 def printed(*arguments: str, code: int) -> str:
-    """What the command prints of the saved runs, and how it ends."""
+    """What the command prints about the saved runs, and its exit code."""
     done = iobench("compare", *(RUNS.get(argument, argument) for argument in arguments), code=code)
     return done.out
 
 
 def test_two_runs_are_said_as_before() -> None:
-    """To the letter, and so on the page of comparisons, which leaves lines out."""
+    """The text of the comparison has not changed, and the documentation shows some of its lines."""
     text = printed("base", "new", "--force", code=0)
     assert text == (COMPARED / "two-runs.txt").read_text()
     page = (COMPARED.parents[2] / "docs" / "compare.md").read_text()
@@ -130,7 +130,7 @@ def test_two_runs_are_said_as_before() -> None:
 
 
 def test_the_newest_decides_whatever_the_order() -> None:
-    """Runs are put in order of time."""
+    """Runs are sorted by time, so that the newest one decides."""
     first, second = (
         printed(*order, "--force", code=0)
         for order in (("base", "new", "later"), ("base", "later", "new"))
@@ -140,7 +140,7 @@ def test_the_newest_decides_whatever_the_order() -> None:
 
 @pytest.mark.parametrize("path", RUNS.values(), ids=RUNS)
 def test_a_result_of_schema_1_is_read_and_written_as_it_was(path: Path) -> None:
-    """Nothing in it is lost, and its trials are the same; parts that came later are empty."""
+    """No value and no trial of the file is lost. Parts that were added later are empty."""
     content = json.loads(path.read_bytes())
     written = json.loads(Result.from_json(path.read_bytes(), path.name).to_json())
     assert {key: written[key] for key in content} == content

@@ -1,4 +1,4 @@
-"""The frameworks, imported once; what they warn of on import is theirs, and is not an error."""
+"""The frameworks, imported once. Warnings during their import are not errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tensorflow() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def mxnet() -> ModuleType:
-    """MXNet, with the NumPy names it misses."""
+    """MXNet, with the NumPy names that it needs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_mxnet()

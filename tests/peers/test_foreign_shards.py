@@ -1,4 +1,4 @@
-"""Shards that TensorFlow and MXNet write are sources, image for image and label for label."""
+"""Shards that TensorFlow and MXNet write are sources with the same images and labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def class_by_image(source: str | Path, **options: Any) -> dict[bytes, str]:
 
 
 def example(tf: ModuleType, **features: Any) -> bytes:
-    """An Example as TensorFlow serialises it."""
+    """A serialised Example of TensorFlow."""
     results = {}
     for key, value in features.items():
         if isinstance(value, bytes):
@@ -49,7 +49,7 @@ def example(tf: ModuleType, **features: Any) -> bytes:
 
 
 def test_customary_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
-    """Two shards of build_imagenet_data.py's keys."""
+    """Two shards with the keys of build_imagenet_data.py are read."""
     for shard in range(2):
         path = tmp_path / f"train-{shard:05}-of-00002"
         with tensorflow.io.TFRecordWriter(str(path)) as writer:
@@ -68,7 +68,7 @@ def test_customary_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
 
 
 def test_tfds_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
-    """A shard as TFDS names and fills it, and its prefix as the source."""
+    """A shard with the names and keys of TFDS is read, with its prefix as the source."""
     path = tmp_path / "imagenet2012-train.tfrecord-00000-of-00001"
     with tensorflow.io.TFRecordWriter(str(path)) as writer:
         for number, data in enumerate(IMAGES):
@@ -85,7 +85,7 @@ def test_tfds_keys(tensorflow: ModuleType, tmp_path: Path) -> None:
 def test_compressed_shards_are_refused(
     tensorflow: ModuleType, tmp_path: Path, compression: str
 ) -> None:
-    """As TensorFlow compresses them, whatever they are called."""
+    """Shards that TensorFlow has compressed are refused under any name."""
     path = tmp_path / "train-00000-of-00001"
     with tensorflow.io.TFRecordWriter(str(path), compression) as writer:
         writer.write(example(tensorflow, image=IMAGES[0], label=0))
@@ -96,7 +96,7 @@ def test_compressed_shards_are_refused(
 @pytest.mark.parametrize("label_width", [False, True])
 @pytest.mark.parametrize("indexed", [False, True])
 def test_recordio(mxnet: ModuleType, tmp_path: Path, indexed: bool, label_width: bool) -> None:
-    """With .idx or without, one label or several, split at the magic where it is aligned."""
+    """RecordIO is read with .idx or without, with one label or several, and split at magics."""
     recordio = mxnet.recordio
     path = str(tmp_path / "train.rec")
     writer = (

@@ -1,4 +1,4 @@
-"""Images with each trait as other programs write them: ImageMagick, cjpeg, exiftool, cwebp."""
+"""Images with each trait are read as ImageMagick, cjpeg, exiftool and cwebp write them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[..., bytes]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Call a program on a file of the picture; ``IN`` and ``OUT`` stand for the files' names."""
+    """A function that calls a program on the picture's file; ``IN`` and ``OUT`` are file names."""
 
     def call(
         program: str, *arguments: str, source: bytes | None = None, kind: str = "ppm"
@@ -53,20 +53,20 @@ def run(tmp_path: Path) -> Run:
 
 
 def pillow_image(data: bytes) -> Image.Image:
-    """Decoded by Pillow."""
+    """The pixels as Pillow decodes them."""
     image = Image.open(io.BytesIO(data))
     image.load()
     return image
 
 
 def psnr(left: object, right: object) -> float:
-    """Of 8-bit images, in dB."""
+    """The peak signal-to-noise ratio of 8-bit images, in dB."""
     error = np.mean((np.asarray(left, float) - np.asarray(right, float)) ** 2)
     return float(10 * np.log10(255**2 / error)) if error else float("inf")
 
 
 def converted(data: bytes, **keys: Any) -> Converted:
-    """By a policy of these keys; what is stored decodes to the size that is told."""
+    """Convert by a policy of these keys, and check that the result decodes to the reported size."""
     converted_image = convert(data, ImagePolicy.model_validate(keys))
     assert check(converted_image.data) == (
         converted_image.width,
@@ -98,7 +98,7 @@ def converted(data: bytes, **keys: Any) -> Converted:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_imagemagick(run: Run, arguments: list[str], notes: tuple[str, ...], least_db: int) -> None:
-    """What ImageMagick writes is the picture, with the note of its trait and no other."""
+    """An image of ImageMagick is the same picture, with only the note of its trait."""
     converted_image = converted(run(MAGICK, "IN", *arguments), quality=98, subsampling="444")
     assert converted_image.notes == notes
     assert psnr(pillow_image(converted_image.data), PICTURE) >= least_db
@@ -118,16 +118,16 @@ def test_transparency_by_imagemagick(run: Run, kind: str) -> None:
     assert "alpha_flattened" in flat.notes
     corner = np.asarray(pillow_image(flat.data), int)[8:52, 8:52]
     assert np.abs(corner - [0, 0, 255]).max() < 12
-    kept = converted(data, encoding="png", alpha="keep")
-    assert "alpha_kept" in kept.notes
-    alpha = np.asarray(pillow_image(kept.data).getchannel("A"))
+    with_alpha = converted(data, encoding="png", alpha="keep")
+    assert "alpha_kept" in with_alpha.notes
+    alpha = np.asarray(pillow_image(with_alpha.data).getchannel("A"))
     assert (alpha[:60, :60] == 0).all()
     assert (alpha[60:] == 255).all()
 
 
 @pytest.mark.parametrize("kind", ["gif", "webp", "tiff"])
 def test_frames_by_imagemagick(run: Run, kind: str) -> None:
-    """Of several frames the first is taken, and counted."""
+    """The first of several frames is taken, and a note counts it."""
     data = run(MAGICK, "IN", "(", "-clone", "0", "-negate", ")", "-dither", "None", f"{kind}:OUT")
     converted_image = converted(data)
     assert "first_frame_kept" in converted_image.notes
@@ -136,7 +136,7 @@ def test_frames_by_imagemagick(run: Run, kind: str) -> None:
 
 @pytest.mark.parametrize("depth", ["1", "2", "4", "8", "16"])
 def test_grey_of_every_depth(run: Run, depth: str) -> None:
-    """Greyscale PNGs of every depth are one channel, and what ImageMagick shows of them."""
+    """Greyscale PNGs of every depth become one channel with the values that ImageMagick shows."""
     data = run(
         MAGICK, "IN", "-colorspace", "Gray", "-depth", depth, "-type", "Grayscale", "png:OUT"
     )
@@ -167,7 +167,7 @@ def test_grey_of_every_depth(run: Run, depth: str) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_cjpeg(run: Run, arguments: list[str], colorspace: str, channels: int) -> None:
-    """JPEGs of every coding pass through, and resized are close to Pillow's resize."""
+    """JPEGs of every coding pass through, and resized ones are close to Pillow's resize."""
     data = run("cjpeg", *arguments, "-outfile", "OUT", "IN")
     converted_image = converted(data)
     assert (converted_image.data, converted_image.action) == (data, "passthrough")
@@ -180,7 +180,7 @@ def test_cjpeg(run: Run, arguments: list[str], colorspace: str, channels: int) -
 
 @pytest.mark.parametrize(("name", "least"), [("lanczos", 90), ("bicubic", 45), ("bilinear", 45)])
 def test_named_filters_against_pillow(run: Run, name: str, least: float) -> None:
-    """From the same pixels Lanczos is Pillow's to the bit, the others nearly so."""
+    """From the same pixels, Lanczos equals Pillow's to the bit, and other filters are close."""
     data = run("cjpeg", "-quality", "95", "-sample", "1x1", "-outfile", "OUT", "IN")
     converted_image = converted(data, size=101, filter=name, encoding="png")
     expected = pillow_image(data).resize(
@@ -190,7 +190,7 @@ def test_named_filters_against_pillow(run: Run, name: str, least: float) -> None
 
 
 def test_a_profile_by_cjpeg(run: Run, tmp_path: Path) -> None:
-    """A profile that cjpeg embeds in several segments is applied, or kept to the byte."""
+    """A profile that cjpeg embeds in several segments is applied, or kept byte for byte."""
     profile = profiles.rgb_profile(1.0, padding=100_000)
     (tmp_path / "linear.icc").write_bytes(profile)
     data = run("cjpeg", "-icc", str(tmp_path / "linear.icc"), "-outfile", "OUT", "IN")
@@ -207,20 +207,20 @@ def test_a_profile_by_cjpeg(run: Run, tmp_path: Path) -> None:
 def test_truncated_files_that_were_kept_are_sound(
     run: Run, share: float, progressive: bool
 ) -> None:
-    """jpegtran reads without a complaint what was made of a file that was cut."""
+    """jpegtran reads a repaired file without a complaint."""
     data = run("cjpeg", *(["-progressive"] if progressive else []), "-outfile", "OUT", "IN")
     cut = data[: int(len(data) * share)]
     with pytest.raises(CorruptImage):
         convert(cut)
-    kept = converted(cut, truncated="keep")
-    assert kept.notes == ("truncated_kept",)
-    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=kept.data, kind="jpg")
+    repaired = converted(cut, truncated="keep")
+    assert repaired.notes == ("truncated_kept",)
+    run("jpegtran", "-strict", "-outfile", "OUT", "IN", source=repaired.data, kind="jpg")
 
 
 @pytest.mark.parametrize("progressive", [False, True])
 @pytest.mark.parametrize("icc", ["drop", "keep"])
 def test_what_is_stored_is_strictly_a_jpeg(run: Run, progressive: bool, icc: str) -> None:
-    """jpegtran reads what is stored without a complaint."""
+    """jpegtran reads a stored file without a complaint."""
     source = io.BytesIO()
     Image.fromarray(PICTURE).save(source, "JPEG", icc_profile=profiles.rgb_profile(padding=80_000))
     converted_image = converted(source.getvalue(), size=100, progressive=progressive, icc=icc)
@@ -230,7 +230,7 @@ def test_what_is_stored_is_strictly_a_jpeg(run: Run, progressive: bool, icc: str
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
 @pytest.mark.parametrize("orientation", [1, 3, 6, 8])
 def test_orientations_by_exiftool(run: Run, kind: str, orientation: int) -> None:
-    """A tag that exiftool writes is found, applied as exif_transpose does it, and not stored."""
+    """An orientation of exiftool is read, applied like exif_transpose, and not stored."""
     sink = io.BytesIO()
     Image.fromarray(PICTURE).save(sink, kind, **({"lossless": True} if kind == "WEBP" else {}))
     tag = f"-Orientation#={orientation}"
@@ -250,7 +250,7 @@ def test_orientations_by_exiftool(run: Run, kind: str, orientation: int) -> None
 
 @pytest.mark.parametrize("arguments", [["-q", "90"], ["-lossless"]], ids=["lossy", "lossless"])
 def test_cwebp(run: Run, arguments: list[str]) -> None:
-    """What cwebp writes passes through as WebP, and shows the picture as a JPEG."""
+    """An image of cwebp passes through as WebP, and shows the same picture as a JPEG."""
     data = run("cwebp", "-quiet", *arguments, "IN", "-o", "OUT")
     assert converted(data, encoding="webp").data == data
     converted_image = converted(data, quality=98, subsampling="444")

@@ -1,4 +1,4 @@
-"""``inspect`` on shards that TensorFlow and MXNet wrote."""
+"""``inspect`` shows shards that TensorFlow and MXNet wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNT = 20
 
 
 def image(number: int) -> bytes:
-    """Noise, so that it is some 20 kB; its width tells its number."""
+    """An image of noise of about 20 kB. Its width gives its number."""
     pixels = np.random.default_rng(number).integers(0, 256, (120, 160 + number, 3), np.uint8)
     sink = io.BytesIO()
     Image.fromarray(pixels).save(sink, "PNG" if number % 5 == 4 else "JPEG", quality=95)
@@ -31,7 +31,7 @@ def image(number: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def tfrecord(tensorflow: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Customary keys in whatever order protobuf gives them."""
+    """A shard with the customary keys, in the order in which protobuf writes them."""
     path = tmp_path_factory.mktemp("theirs") / "train-00000-of-00001"
     train = tensorflow.train
 
@@ -58,7 +58,7 @@ def tfrecord(tensorflow: ModuleType, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def recordio(mxnet: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Image records, every third with two labels, packed by MXNet."""
+    """Image records of MXNet. Every third one has two labels."""
     path = tmp_path_factory.mktemp("theirs") / "x.rec"
     writer = mxnet.recordio.MXRecordIO(str(path), "w")
     for i in range(COUNT):
@@ -70,7 +70,7 @@ def recordio(mxnet: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_tensorflows_table(tensorflow: ModuleType, tfrecord: Path) -> None:
-    """Every record that TensorFlow reads is in the table, with what stands in it."""
+    """The table has every record that TensorFlow reads, with its values."""
     lengths = [len(r.numpy()) + 16 for r in tensorflow.data.TFRecordDataset(str(tfrecord))]
     content = inspect(tfrecord).content
     assert content["fault"] is None
@@ -84,7 +84,7 @@ def test_tensorflows_table(tensorflow: ModuleType, tfrecord: Path) -> None:
 
 
 def test_tensorflows_record(tfrecord: Path, tmp_path: Path) -> None:
-    """One record's features by name and type, and its image byte for byte."""
+    """A record is shown with the names and types of its features, and its image byte for byte."""
     content = inspect(tfrecord, record=9, save=tmp_path / "x.png").content
     assert (tmp_path / "x.png").read_bytes() == image(9)
     assert {(field["name"], field["type"], field["count"]) for field in content["fields"]} == {
@@ -99,7 +99,7 @@ def test_tensorflows_record(tfrecord: Path, tmp_path: Path) -> None:
 
 
 def test_mxnets_table(recordio: Path) -> None:
-    """Every record that MXNet wrote, one label or two, its size out of its image."""
+    """The table has every record of MXNet, with one label or two, and the size of its image."""
     content = inspect(recordio).content
     assert content["fault"] is None
     for i, record in enumerate(content["records"]):
@@ -109,7 +109,7 @@ def test_mxnets_table(recordio: Path) -> None:
 
 
 def test_mxnets_record(recordio: Path, tmp_path: Path) -> None:
-    """One record's header, and its image byte for byte."""
+    """A record is shown with its header, and its image byte for byte."""
     content = inspect(recordio, record=6, save=tmp_path / "x.jpg").content
     fields = {field["name"]: field["shown"] for field in content["fields"]}
     assert (fields["flag"], fields["label"], fields["id"]) == ("2", "6, 0.5", "6")
@@ -117,7 +117,7 @@ def test_mxnets_record(recordio: Path, tmp_path: Path) -> None:
 
 
 def test_a_sheet_of_both(tfrecord: Path, recordio: Path, tmp_path: Path) -> None:
-    """A picture of either is drawn."""
+    """A contact sheet shows an image of each format."""
     for path in (tfrecord, recordio):
         sheet = tmp_path / f"{path.stem}.png"
         assert inspect(path, contact_sheet=sheet, images=20).ok

@@ -1,4 +1,4 @@
-"""RecordIO and image records against MXNet's own readers and writers."""
+"""RecordIO and image records agree with MXNet's own readers and writers."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ PAYLOADS = [
 
 
 def write_ours(path: Path, payloads: list[bytes]) -> list[int]:
-    """A file by our writer; the offset of each record."""
+    """Write a file with our writer. Return the offset of each record."""
     with path.open("wb") as file:
         writer = RecordIOWriter(file)
         return [writer.write_parts([payload[:8], payload[8:]])[0] for payload in payloads]
 
 
 def test_mxnet_reads_our_file(mxnet: ModuleType, tmp_path: Path) -> None:
-    """MXRecordIO yields the payloads we wrote, magics at every alignment among them."""
+    """MXRecordIO reads our payloads, including magics at every alignment."""
     path = tmp_path / "ours.rec"
     write_ours(path, PAYLOADS)
     reader = mxnet.recordio.MXRecordIO(str(path), "r")
@@ -56,7 +56,7 @@ def test_mxnet_reads_our_file(mxnet: ModuleType, tmp_path: Path) -> None:
 
 
 def test_we_read_mxnets_file(mxnet: ModuleType, tmp_path: Path) -> None:
-    """Payloads that MXRecordIO wrote come back, and we write the same bytes."""
+    """We read the payloads of MXRecordIO, and write the same bytes."""
     theirs, ours = tmp_path / "theirs.rec", tmp_path / "ours.rec"
     writer = mxnet.recordio.MXRecordIO(str(theirs), "w")
     for payload in PAYLOADS:
@@ -80,7 +80,7 @@ def test_mxnet_finds_records_by_our_index(mxnet: ModuleType, tmp_path: Path) -> 
 
 
 def test_we_read_mxnets_index(mxnet: ModuleType, tmp_path: Path) -> None:
-    """Its index has the offsets at which we find its records."""
+    """The offsets in MXNet's index are those of the records that we read."""
     rec, idx = tmp_path / "theirs.rec", tmp_path / "theirs.idx"
     writer = mxnet.recordio.MXIndexedRecordIO(str(idx), str(rec), "w")
     for key, payload in enumerate(PAYLOADS):
@@ -92,7 +92,7 @@ def test_we_read_mxnets_index(mxnet: ModuleType, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("labels", [[7.0], [1.0, 0.25, -3.5]], ids=["one label", "three labels"])
 def test_mxnet_unpacks_our_image_record(mxnet: ModuleType, labels: list[float]) -> None:
-    """recordio.unpack finds the labels, ids and image that we packed."""
+    """recordio.unpack returns the labels, ids and image that we have packed."""
     header, values = mxnet.recordio.unpack(pack_image_header(labels, 5, 6) + b"image")
     assert values == b"image"
     assert (header.id, header.id2) == (5, 6)
@@ -102,18 +102,18 @@ def test_mxnet_unpacks_our_image_record(mxnet: ModuleType, labels: list[float]) 
 
 @pytest.mark.parametrize("label", [7.0, [7.0], [1.0, 0.25, -3.5]], ids=str)
 def test_we_unpack_mxnets_image_record(mxnet: ModuleType, label: float | list[float]) -> None:
-    """We read what recordio.pack made, and make the same header."""
+    """We read an image record of recordio.pack, and write the same header."""
     labels = label if isinstance(label, list) else [label]
     packed = mxnet.recordio.pack(mxnet.recordio.IRHeader(0, label, 5, 6), b"image")
     record = unpack_image_record(packed)
     assert (list(record.labels), record.id, record.id2) == (labels, 5, 6)
     assert bytes(record.image) == b"image"
-    if label != [7.0]:  # MXNet lists one label where it is given a list; we never do
+    if label != [7.0]:  # given a list, MXNet writes even one label as a list, and we never do
         assert packed == pack_image_header(labels, 5, 6) + b"image"
 
 
 def test_labels_are_read_by_flag_as_mxnet_does(mxnet: ModuleType) -> None:
-    """Where labels follow the header, MXNet ignores the header's own, and so do we."""
+    """If labels follow the header, both MXNet and we ignore the label in the header."""
     packed = struct.pack("<IfQQ2f", 2, 99.0, 5, 0, 1.0, 2.0) + b"image"
     assert mxnet.recordio.unpack(packed)[0].label.tolist() == [1.0, 2.0]
     assert unpack_image_record(packed).labels == (1.0, 2.0)
@@ -123,7 +123,7 @@ def test_labels_are_read_by_flag_as_mxnet_does(mxnet: ModuleType) -> None:
 def test_the_image_iterator_reads_our_records(
     mxnet: ModuleType, tmp_path: Path, width: int
 ) -> None:
-    """ImageRecordIter, MXNet's C++ reader, decodes our images and finds their labels."""
+    """ImageRecordIter, MXNet's C++ reader, decodes our images and returns their labels."""
     rec, idx = tmp_path / "ours.rec", tmp_path / "ours.idx"
     labels = [[10.0 * number + position for position in range(width)] for number in range(6)]
     with rec.open("wb") as file:
@@ -142,8 +142,8 @@ def test_the_image_iterator_reads_our_records(
         preprocess_threads=1,
     )
     batches = list(iterator)
-    actual = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
-    assert [row.tolist() for row in actual] == labels
+    labels_read = [row for batch in batches for row in batch.label[0].asnumpy().reshape(2, width)]
+    assert [row.tolist() for row in labels_read] == labels
     reds = [pixels[0].mean() for batch in batches for pixels in batch.data[0].asnumpy()]
     assert reds == pytest.approx([0, 90, 180] * 2, abs=6)
 

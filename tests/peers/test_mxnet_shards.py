@@ -1,4 +1,4 @@
-"""MXNet's own readers over the shards of a job."""
+"""MXNet's own readers read the shards of a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default"), pyt
 
 @pytest.fixture(scope="module")
 def mx() -> Any:
-    """MXNet, if it is there."""
+    """MXNet. The tests are skipped if it is not installed."""
     try:
         return import_mxnet()
     except ImportError as error:
@@ -27,7 +27,7 @@ def mx() -> Any:
 
 @pytest.fixture(scope="module")
 def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The drawn tree as RecordIO, in several shards; images of one size, in quality 100."""
+    """The drawn tree as RecordIO in several shards, with images of one size and quality 100."""
     folder = tmp_path_factory.mktemp("mxnet") / "out"
     config = dataprep.ShardConfig.model_validate(
         {
@@ -43,14 +43,14 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shards(output: Path) -> list[tuple[Path, Path]]:
-    """Each shard and its index."""
+    """Each shard with its index."""
     count = sorted((output / "recordio").iterdir())
     assert len(count) >= 3
     return [(path, output / "index/recordio" / f"{path.stem}.idx") for path in count]
 
 
 def test_indexed_records(mx: Any, output: Path) -> None:
-    """MXIndexedRecordIO finds every record by its key, with header, label and image."""
+    """MXIndexedRecordIO reads every record by its key, with header, label and image."""
     dataset = dataprep.open(str(output))
     keys: list[int] = []
     for path, index in shards(output):
@@ -77,7 +77,7 @@ def test_sequential_records(mx: Any, output: Path) -> None:
 
 
 def test_image_iterator(mx: Any, output: Path) -> None:
-    """ImageRecordIter gives the images and labels of each shard, in order."""
+    """ImageRecordIter returns the images and labels of each shard, in order."""
     dataset = dataprep.open(str(output))
     start = 0
     for path, index in shards(output):
@@ -106,7 +106,7 @@ def test_image_iterator(mx: Any, output: Path) -> None:
 
 
 def test_list_file(output: Path, tree: Path) -> None:
-    """The .lst beside each shard is im2rec's: index, label, path."""
+    """The .lst beside each shard has the form of im2rec: index, label, path."""
     dataset = dataprep.open(str(output))
     lines = [
         line.split("\t")

@@ -1,4 +1,4 @@
-"""The probes beside fio and s5cmd: the same work. How fast each does it, ``make bench`` tells."""
+"""The probes do the same work as fio and s5cmd. ``make bench`` compares their speed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.programs import find_program
 FILE_BYTES = 2**23
 
 
-def on_disk(folder: Path, **told: Any) -> Outcome:
-    """A trial that ends with its file, not with its time."""
+def on_disk(folder: Path, **settings: Any) -> Outcome:
+    """Run a disk trial that ends with its file, and not with its time."""
     params = {
         "target": "here",
         "file_bytes": FILE_BYTES,
         "seconds": 600.0,
         "parallelism": 2,
-        **told,
+        **settings,
     }
     context = Context(
         {"disk/here": Location(os.fspath(folder), "empty")}, SystemClock(), lambda done, unit: None
@@ -48,9 +48,9 @@ def on_disk(folder: Path, **told: Any) -> Outcome:
 def test_fio_moves_the_same_blocks(
     tmp_path: Path, operation: str, cache: str, pattern: str, block_bytes: int
 ) -> None:
-    """As many operations of the same size, from storage itself by both or by neither."""
+    """fio and the probe do as many operations of one size, either both from storage or neither."""
     if file_system(tmp_path) in IN_MEMORY:
-        pytest.skip("temporary files lie in memory")
+        pytest.skip("the temporary folder is in memory")
     reported = {
         "operation": operation,
         "cache": cache,
@@ -67,7 +67,7 @@ def test_fio_moves_the_same_blocks(
 
 
 def test_s5cmd_reads_the_same_objects(bucket: str, s3_server: MotoServer) -> None:
-    """As many bytes, of as many objects, through the same proxy."""
+    """s5cmd and the probe read as many bytes of as many objects, through the same proxy."""
     if processes.find_program("s5cmd") is None:
         pytest.skip("s5cmd is not installed")
     with FaultProxy(s3_server.url) as proxy:

@@ -1,4 +1,4 @@
-"""TensorFlow's own image decoders over what conversions store."""
+"""TensorFlow's own image decoders read the images of conversions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def tf() -> Any:
-    """TensorFlow, quiet."""
+    """TensorFlow, on the CPU and without its log."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     return pytest.importorskip("tensorflow")
 
@@ -52,7 +52,10 @@ def tf() -> Any:
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_tensorflow_sees_what_pillow_sees(tf: Any, source: str, policy: str) -> None:
-    """Shape and channels as told; JPEGs within 3 of 255 on average of Pillow, PNG to the bit."""
+    """TensorFlow decodes shape and channels as reported, and pixels like Pillow.
+
+    JPEGs differ by 3 of 255 at most on average, and PNGs not at all.
+    """
     keys = {"truncated": "keep", **POLICIES[policy]}
     converted_image = convert(SOURCES[source], ImagePolicy.model_validate(keys))
     with Image.open(io.BytesIO(converted_image.data)) as image:
@@ -62,8 +65,12 @@ def test_tensorflow_sees_what_pillow_sees(tf: Any, source: str, policy: str) -> 
     if converted_image.encoding == "PNG":
         assert np.array_equal(tf.io.decode_png(converted_image.data).numpy(), expected)
         return
-    seen = tf.io.decode_jpeg(converted_image.data, dct_method="INTEGER_ACCURATE").numpy()
-    assert seen.shape == (converted_image.height, converted_image.width, converted_image.channels)
-    # TensorFlow's decoder interpolates the colours of 4:2:0 otherwise.
-    assert np.abs(seen.astype(int) - expected).mean() <= 3
-    assert tf.io.extract_jpeg_shape(converted_image.data).numpy().tolist() == list(seen.shape)
+    decoded = tf.io.decode_jpeg(converted_image.data, dct_method="INTEGER_ACCURATE").numpy()
+    assert decoded.shape == (
+        converted_image.height,
+        converted_image.width,
+        converted_image.channels,
+    )
+    # TensorFlow's decoder interpolates the chroma of 4:2:0 differently.
+    assert np.abs(decoded.astype(int) - expected).mean() <= 3
+    assert tf.io.extract_jpeg_shape(converted_image.data).numpy().tolist() == list(decoded.shape)

@@ -1,4 +1,4 @@
-"""TensorFlow's parser, and protobuf's bytes, of Examples in every layout."""
+"""Examples in every layout have protobuf's own bytes, and TensorFlow parses them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LAYOUTS = {
 
 
 def payload(layout: Layout, sample: Sample = SAMPLE) -> bytes:
-    """One serialised Example, labels from 1."""
+    """One serialised Example. Its labels count from 1."""
     sink = io.BytesIO()
     form = get_format("tfrecord")
     form.writer(sink, RecordOptions(1, layout)).write(sample)
@@ -48,7 +48,7 @@ def payload(layout: Layout, sample: Sample = SAMPLE) -> bytes:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_the_bytes_are_protobufs_own(tensorflow: ModuleType, name: str) -> None:
-    """Parsed and serialised again by TensorFlow's message they are the same."""
+    """An Example that TensorFlow has parsed and serialised again has the same bytes."""
     message: Any = tensorflow.train.Example()
     data = payload(LAYOUTS[name])
     message.ParseFromString(data)
@@ -56,7 +56,7 @@ def test_the_bytes_are_protobufs_own(tensorflow: ModuleType, name: str) -> None:
 
 
 def test_tfds(tensorflow: ModuleType) -> None:
-    """``parse_single_example`` with the features of TensorFlow Datasets' ``imagenet2012``."""
+    """``parse_single_example`` reads it with the features of TFDS' ``imagenet2012``."""
     tf = tensorflow
     features = {
         "image": tf.io.FixedLenFeature([], tf.string),
@@ -73,7 +73,7 @@ def test_tfds(tensorflow: ModuleType) -> None:
     ("name", "prefix"), [("imagenet", "image/object/bbox/"), ("own", "é bbox/")]
 )
 def test_boxes(tensorflow: ModuleType, name: str, prefix: str) -> None:
-    """Four lists of float32 and one of int64; an image without boxes has them empty."""
+    """Boxes are four lists of float32 and one of int64, which are empty without boxes."""
     tf = tensorflow
     sides = ("xmin", "ymin", "xmax", "ymax")
     features = {prefix + side: tf.io.VarLenFeature(tf.float32) for side in sides}
@@ -89,11 +89,13 @@ def test_boxes(tensorflow: ModuleType, name: str, prefix: str) -> None:
 
 
 def test_every_field(tensorflow: ModuleType) -> None:
-    """A mapping of one's own, each field in its type."""
+    """A custom mapping has each field in its type."""
     message: Any = tensorflow.train.Example()
     message.ParseFromString(payload(LAYOUTS["own"]))
-    actual = {key.removeprefix("é "): feature for key, feature in message.features.feature.items()}
-    assert actual.keys() == set(FIELDS)
+    features = {
+        key.removeprefix("é "): feature for key, feature in message.features.feature.items()
+    }
+    assert features.keys() == set(FIELDS)
     for field, value in {
         "number": SAMPLE.number,
         "width": 4,
@@ -101,7 +103,7 @@ def test_every_field(tensorflow: ModuleType) -> None:
         "channels": 1,
         "label": 4,
     }.items():
-        assert list(actual[field].int64_list.value) == [value], field
+        assert list(features[field].int64_list.value) == [value], field
     for field, data in {
         "source": SAMPLE.source,
         "synset": SAMPLE.synset,
@@ -109,5 +111,5 @@ def test_every_field(tensorflow: ModuleType) -> None:
         "format": b"PNG",
         "colorspace": b"Grayscale",
     }.items():
-        assert list(actual[field].bytes_list.value) == [data], field
-    assert list(actual["values"].float_list.value) == [3.0, np.float32(0.1), -7.5]
+        assert list(features[field].bytes_list.value) == [data], field
+    assert list(features["values"].float_list.value) == [3.0, np.float32(0.1), -7.5]

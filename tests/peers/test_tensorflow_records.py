@@ -1,4 +1,4 @@
-"""TFRecord and tf.train.Example against TensorFlow's own readers and writers."""
+"""TFRecord and tf.train.Example agree with TensorFlow's own readers and writers."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def message(tf: ModuleType, features: dict[str, Feature]) -> Any:
 
 
 def features_of(parsed: Any) -> dict[str, Feature]:
-    """The features of TensorFlow's message, one without a list left out."""
-    actual: dict[str, Feature] = {}
+    """The features of TensorFlow's message, without features that have no list."""
+    features: dict[str, Feature] = {}
     for key, feature in parsed.features.feature.items():
         kind = feature.WhichOneof("kind")
         if kind:
-            actual[key] = KINDS[kind](list(getattr(feature, kind).value))
-    return actual
+            features[key] = KINDS[kind](list(getattr(feature, kind).value))
+    return features
 
 
 def test_tensorflow_reads_our_file(tensorflow: ModuleType, tmp_path: Path) -> None:
-    """TFRecordDataset, which checks both checksums, yields the payloads we wrote."""
+    """TFRecordDataset, which checks both checksums, reads our payloads."""
     path = tmp_path / "ours.tfrecord"
     with path.open("wb") as file:
         writer = TFRecordWriter(file)
@@ -83,7 +83,7 @@ def test_tensorflow_reads_our_file(tensorflow: ModuleType, tmp_path: Path) -> No
 
 
 def test_we_read_tensorflows_file(tensorflow: ModuleType, tmp_path: Path) -> None:
-    """Payloads that TFRecordWriter wrote come back, and we write the same bytes."""
+    """We read the payloads of TFRecordWriter, and write the same bytes."""
     theirs, ours = tmp_path / "theirs.tfrecord", tmp_path / "ours.tfrecord"
     with tensorflow.io.TFRecordWriter(str(theirs)) as writer:
         for payload in PAYLOADS:
@@ -98,7 +98,7 @@ def test_we_read_tensorflows_file(tensorflow: ModuleType, tmp_path: Path) -> Non
 
 
 def test_tensorflow_parses_our_example(tensorflow: ModuleType) -> None:
-    """Both of TensorFlow's parsers, protobuf's and its own fast one, find our values."""
+    """Both parsers of TensorFlow, protobuf's and its own fast one, read our values."""
     data = encode_example(FEATURES)
     assert features_of(tensorflow.train.Example.FromString(data)) == FEATURES
     io = tensorflow.io
@@ -120,7 +120,7 @@ def test_tensorflow_parses_our_example(tensorflow: ModuleType) -> None:
 
 
 def test_an_example_without_features_is_tensorflows(tensorflow: ModuleType) -> None:
-    """No features at all are serialised as TensorFlow serialises an empty map."""
+    """An Example without features is serialised as TensorFlow serialises an empty map."""
     assert message(tensorflow, {}).SerializeToString(deterministic=True) == encode_example({})
 
 
@@ -129,10 +129,10 @@ def test_an_example_without_features_is_tensorflows(tensorflow: ModuleType) -> N
 def test_examples_equal_tensorflows_byte_for_byte(
     tensorflow: ModuleType, features: dict[str, Feature]
 ) -> None:
-    """We serialise as TensorFlow does, and read what it serialised.
+    """We serialise Examples as TensorFlow does, and read what it serialised.
 
-    Where a key begins another, protobuf for Python puts the longer first: there we compare by
-    its order.
+    If a key begins with another key, protobuf for Python writes the longer one first. We then
+    compare in its order.
     """
     data = message(tensorflow, features).SerializeToString(deterministic=True)
     decoded = decode_example(data)
@@ -146,7 +146,7 @@ def test_examples_equal_tensorflows_byte_for_byte(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=mutated(examples.map(encode_example)))
 def test_what_tensorflow_parses_we_parse_alike(tensorflow: ModuleType, data: bytes) -> None:
-    """Of damaged examples we accept what protobuf accepts, with the same values.
+    """Of damaged Examples, we accept those that protobuf accepts, with the same values.
 
     Groups, which no writer of Examples uses, are the exception: we refuse them.
     """
@@ -165,11 +165,12 @@ def test_what_tensorflow_parses_we_parse_alike(tensorflow: ModuleType, data: byt
 
 
 def _plain(features: dict[str, Feature]) -> list[tuple[str, str, list[Any]]]:
-    """Features in an order and a form that compare, NaN included."""
+    """Features in an order and a form that can be compared, even with NaN."""
     return [(key, type(features[key]).__name__, _values(features[key])) for key in sorted(features)]
 
 
 def _values(feature: Feature) -> list[Any]:
+    """The values of a feature in a form that can be compared."""
     if isinstance(feature, BytesList):
         return [bytes(value) for value in feature.values]
     return list(feature.values)
@@ -183,7 +184,7 @@ def test_tensorflow_finds_the_same_damage(
     contents: list[bytes],
     data: st.DataObject,
 ) -> None:
-    """A changed byte ends TensorFlow's reading after the same record as ours."""
+    """After a changed byte, TensorFlow and we stop reading after the same record."""
     path = tmp_path_factory.mktemp("damage") / "damaged.tfrecord"
     with path.open("wb") as file:
         writer = TFRecordWriter(file)

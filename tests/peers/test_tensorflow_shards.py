@@ -1,4 +1,4 @@
-"""TensorFlow's own readers over the shards of a job."""
+"""TensorFlow's own readers read the shards of a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default"), pyt
 
 @pytest.fixture(scope="module")
 def tf() -> Any:
-    """TensorFlow, quiet."""
+    """TensorFlow, on the CPU and without its log."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     return pytest.importorskip("tensorflow")
 
@@ -40,23 +40,17 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parsed(tf: Any, output: Path) -> list[dict[str, Any]]:
-    """Every Example, as ``tf.io.parse_single_example`` gives it, in the order of the files."""
+    """Every Example as ``tf.io.parse_single_example`` returns it, in the order of the files."""
+    texts = (
+        *("image/encoded", "image/colorspace", "image/format", "image/filename"),
+        *("image/class/synset", "image/class/text"),
+    )
+    numbers = ("image/height", "image/width", "image/channels", "image/class/label")
+    sides = [f"image/object/bbox/{side}" for side in ("xmin", "xmax", "ymin", "ymax")]
     keys = {
-        **dict.fromkeys(
-            (
-                *("image/encoded", "image/colorspace", "image/format", "image/filename"),
-                *("image/class/synset", "image/class/text"),
-            ),
-            tf.io.FixedLenFeature([], tf.string),
-        ),
-        **dict.fromkeys(
-            ("image/height", "image/width", "image/channels", "image/class/label"),
-            tf.io.FixedLenFeature([], tf.int64),
-        ),
-        **{
-            f"image/object/bbox/{side}": tf.io.VarLenFeature(tf.float32)
-            for side in ("xmin", "xmax", "ymin", "ymax")
-        },
+        **dict.fromkeys(texts, tf.io.FixedLenFeature([], tf.string)),
+        **dict.fromkeys(numbers, tf.io.FixedLenFeature([], tf.int64)),
+        **dict.fromkeys(sides, tf.io.VarLenFeature(tf.float32)),
         "image/object/bbox/label": tf.io.VarLenFeature(tf.int64),
     }
     shards = sorted(str(path) for path in (output / "tfrecord").iterdir())
@@ -66,19 +60,19 @@ def parsed(tf: Any, output: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def examples(tf: Any, output: Path) -> list[dict[str, Any]]:
-    """All of them."""
+    """All parsed Examples."""
     return parsed(tf, output)
 
 
 def test_every_sample(examples: list[dict[str, Any]]) -> None:
-    """TensorFlow reads every record that was written, each checksum held against its data."""
+    """TensorFlow reads every written record, and compares its checksums."""
     assert len(examples) == 120
 
 
 def test_the_customary_keys(
     tf: Any, examples: list[dict[str, Any]], output: Path, tree: Path
 ) -> None:
-    """Every customary key parses and is true of its image."""
+    """Every customary key can be parsed and agrees with its image."""
     dataset = dataprep.open(str(output))
     synsets = sorted(folder.name for folder in tree.iterdir())
     rows = dataset.samples.to_dict("records")
@@ -101,15 +95,15 @@ def test_the_customary_keys(
 
 
 def test_labels_are_those_of_the_library(examples: list[dict[str, Any]], output: Path) -> None:
-    """Less the offset of the manifest, TensorFlow's labels are the library's."""
+    """TensorFlow's labels minus the offset of the manifest are the labels of the library."""
     dataset = dataprep.open(str(output))
     offset = dataset.manifest.formats["tfrecord"].label_offset
-    actual = [int(example["image/class/label"].numpy()) - offset for example in examples]
-    assert actual == dataset.labels.tolist()
+    labels = [int(example["image/class/label"].numpy()) - offset for example in examples]
+    assert labels == dataset.labels.tolist()
 
 
 def test_pixels(tf: Any, examples: list[dict[str, Any]]) -> None:
-    """TensorFlow decodes each image to the pixels that Pillow sees, but for rounding."""
+    """TensorFlow and Pillow decode the same pixels, except for rounding."""
     for example in examples[::10]:
         data = example["image/encoded"].numpy()
         decoded_pixels = tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE").numpy()

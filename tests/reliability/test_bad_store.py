@@ -1,4 +1,4 @@
-"""An object store that fails in every way: a job ends right, or stops with one line and resumes."""
+"""On a failing store a job completes correctly, or it stops with one line and can be resumed."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ KINDS: dict[str, tuple[Fault, str]] = {
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few images."""
+    """A few images. Read only."""
     return draw_tree(tmp_path_factory.mktemp("few") / "photos", images=12, classes=2, seed=3).root
 
 
 def config(photos: Path, output: str, url: str) -> dataprep.ShardConfig:
-    """A job of one shard, with little patience."""
+    """The config of a job of one shard, with few retries."""
     values: dict[str, Any] = {
         "source": str(photos),
         "output": output,
@@ -70,7 +70,7 @@ def config(photos: Path, output: str, url: str) -> dataprep.ShardConfig:
 
 
 def comparable_output(output: str, server: MotoServer) -> Mapping[str, object]:
-    """Everything stored, but for leases."""
+    """All stored objects except locks."""
     content_by_key = objects(S3Store(output, StoreOptions(endpoint_url=server.url)))
     return comparable(
         {k: data for k, data in content_by_key.items() if not k.startswith("leases/")}
@@ -80,9 +80,10 @@ def comparable_output(output: str, server: MotoServer) -> Mapping[str, object]:
 @pytest.mark.parametrize("every", [7, 1], ids=["each 7th", "always"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault(kind: str, every: int, photos: Path, s3_server: MotoServer, bucket: str) -> None:
-    """At each seventh request, or at all after the job has begun: nothing false is taken for done.
+    """After a fault of the store, the same command completes the output with the same bytes.
 
-    Without the fault the same command completes what is there, to the same bytes.
+    Each seventh request fails, or all requests fail after the job has begun. No object that was not
+    stored correctly counts as complete.
     """
     fault, method = KINDS[kind]
     reference, output = f"s3://{bucket}/reference", f"s3://{bucket}/out"
@@ -100,7 +101,7 @@ def test_a_fault(kind: str, every: int, photos: Path, s3_server: MotoServer, buc
 def test_a_whole_job_on_a_store_that_stumbles(
     tree: Path, s3_server: MotoServer, bucket: str
 ) -> None:
-    """Each ninth request fails once; the output is complete and verifies."""
+    """If each ninth request fails once, the output is complete and verifies."""
     output = f"s3://{bucket}/out"
     rules = [Rule(Match(every=9), Status(503, "SlowDown", "Please reduce your rate."))]
     with FaultProxy(s3_server.url, rules) as proxy:

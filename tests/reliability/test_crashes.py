@@ -1,4 +1,4 @@
-"""A codec that crashes or hangs over one image costs this image, or stops the job and names it."""
+"""If a codec crashes or hangs, its image fails, or the job stops and names the image."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def source(tree: Path, tmp_path: Path) -> Path:
-    """A copy of the drawn tree, to be changed."""
+    """A copy of the drawn tree that a test may change."""
     return Path(shutil.copytree(tree, tmp_path / "photos"))
 
 
 def shard(source: Path, output: Path, *more: str) -> Finished:
-    """A job of two workers whose codec does what the images say; one shard."""
+    """Run a job of two workers and one shard, whose codec does what the images say."""
     notes = source.parent / "notes"
     notes.mkdir(exist_ok=True)
     environment = {
@@ -46,7 +46,7 @@ def shard(source: Path, output: Path, *more: str) -> Finished:
 
 
 def marked(source: Path, how: str, *numbers: int) -> list[str]:
-    """Some images that do ``how``; their names."""
+    """Append ``how`` to the images with these numbers. Return their names."""
     names = sorted(source.rglob("*.JPEG"))
     for number in numbers:
         with names[number].open("ab") as file:
@@ -56,7 +56,7 @@ def marked(source: Path, how: str, *numbers: int) -> list[str]:
 
 @pytest.mark.parametrize("how", ["SIGSEGV", "SIGABRT"])
 def test_an_image_that_crashes_fails_alone(source: Path, tmp_path: Path, how: str) -> None:
-    """First and last image as well; all others are written, as verify confirms."""
+    """A crashing image fails, even the first or last one. All others are written and verify."""
     names = marked(source, how, 0, 61, 119)
     done = shard(source, tmp_path / "out", "--json")
     assert done.code == 0, done.err
@@ -70,7 +70,7 @@ def test_an_image_that_crashes_fails_alone(source: Path, tmp_path: Path, how: st
 
 
 def test_an_image_that_kills_once_changes_nothing(source: Path, tmp_path: Path) -> None:
-    """A worker that is killed from outside is replaced; the bytes are those of a quiet run."""
+    """A worker that is killed from outside is replaced, and the bytes are those of a quiet run."""
     marked(source, "once", 5, 70)
     assert shard(source, tmp_path / "killed").code == 0
     assert len(list((tmp_path / "notes").iterdir())) == 2
@@ -80,7 +80,10 @@ def test_an_image_that_kills_once_changes_nothing(source: Path, tmp_path: Path) 
 
 
 def test_an_image_over_which_all_are_killed_stops_the_job(source: Path, tmp_path: Path) -> None:
-    """A kill proves nothing about its content: exit code 1, the image named, nothing failed."""
+    """If every worker is killed over an image, the job stops with 1 and the name; no sample fails.
+
+    A kill does not prove that the content of the image is wrong.
+    """
     (name,) = marked(source, "SIGKILL", 33)
     done = shard(source, tmp_path / "out")
     assert done.code == 1
@@ -91,7 +94,7 @@ def test_an_image_over_which_all_are_killed_stops_the_job(source: Path, tmp_path
 
 @pytest.mark.parametrize("policy", ["stop", "fail"])
 def test_an_image_that_hangs(source: Path, tmp_path: Path, policy: str) -> None:
-    """It stops the job and is named, or fails, as ``hung_samples`` says."""
+    """An image that hangs stops the job by name, or fails, as ``hung_samples`` says."""
     (name,) = marked(source, "hang", 33)
     limit = ("--set", "dask.sample_timeout_s=2", "--set", f"hung_samples={policy}")
     done = shard(source, tmp_path / "out", *limit)

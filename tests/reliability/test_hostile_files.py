@@ -1,4 +1,4 @@
-"""Damaged records, tables, archives and settings: read, or refused by an error of the product."""
+"""Damaged records, tables, archives and settings are read, or refused with the right errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def shard(name: str) -> bytes:
-    """A small shard of one format."""
+    """The bytes of a small shard of one format."""
     sink = io.BytesIO()
     writer = get_format(name).writer(sink, RecordOptions())
     for number in range(4):
@@ -52,17 +52,17 @@ def shard(name: str) -> bytes:
 
 @cache
 def files_matching(pattern: str) -> list[bytes]:
-    """Files of the golden data sets."""
+    """The files of the golden data sets that match a pattern."""
     return [path.read_bytes() for path in sorted(GOLDEN.glob(f"datasets/*/*/output/{pattern}"))]
 
 
 def drained(read: Callable[..., object]) -> Callable[[bytes], object]:
-    """A reader that is an iterator, to its end."""
+    """A function that reads all items of an iterator."""
     return lambda data: list(read(data))  # type: ignore[call-overload]
 
 
 def through_file(suffix: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
-    """A reader of paths."""
+    """A function that writes bytes to a file and calls a reader of paths."""
 
     def reader(data: bytes) -> object:
         with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,7 @@ def through_file(suffix: str, read: Callable[[Path], object]) -> Callable[[bytes
 
 
 def listed(kind: str) -> Callable[[Path], object]:
-    """A source's listing, and one of its samples."""
+    """A reader that lists a source and reads one of its samples."""
 
     def read(path: Path) -> object:
         from dataprep.sources import open_source
@@ -87,7 +87,7 @@ def listed(kind: str) -> Callable[[Path], object]:
 
 
 def tar() -> bytes:
-    """Two images in two classes."""
+    """A tar of two images in two classes."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w") as archive:
         for name in ("a/1.JPEG", "b/2.JPEG"):
@@ -98,7 +98,7 @@ def tar() -> bytes:
 
 
 class Reader(NamedTuple):
-    """A public reader, and sound files for it."""
+    """A public reader, and valid files for it."""
 
     read: Callable[[bytes], object]
     seeds: Callable[[], list[bytes]]
@@ -156,7 +156,7 @@ READERS = {
 @given(data=st.data())
 @pytest.mark.parametrize("name", READERS)
 def test_a_damaged_file_is_refused_by_name(name: str, data: st.DataObject) -> None:
-    """Changed, cut or foreign bytes end in an error of the product, or are read."""
+    """Changed, cut and foreign bytes are read, or raise an error of the product."""
     reader = READERS[name]
     sound = st.sampled_from(reader.seeds())
     hostile = mutated(sound) | mutated(mutated(sound)) | cut(sound) | st.binary(max_size=200)
@@ -169,7 +169,7 @@ def test_a_damaged_file_is_refused_by_name(name: str, data: st.DataObject) -> No
 
 @st.composite
 def other_value(draw: st.DrawFn, data: bytes) -> bytes:
-    """A JSON file with another value at one of its keys."""
+    """A JSON file with another value under one of its keys."""
     content = json.loads(data)
     inside = content
     while True:
@@ -192,15 +192,12 @@ def test_no_flipped_bit_of_a_tfrecord_goes_unseen(position: int, bit: int) -> No
 
 @pytest.mark.parametrize("key", ["tfrecord/", "recordio/", "index/", "receipts/", "labels.json"])
 def test_verify_sees_a_flipped_bit(tree: Path, tmp_path: Path, key: str) -> None:
-    """Anywhere in a shard, an index, a receipt or the labels of an output."""
+    """verify detects a flipped bit in a shard, an index, a receipt or the labels."""
     output = tmp_path / "out"
     config = {"source": tree, "output": output, "format": ["tfrecord", "recordio"]}
     dataprep.shard(ShardConfig.model_validate(config))
-    (path, *_) = [
-        file
-        for file in sorted(output.rglob("*"))
-        if file.is_file() and file.relative_to(output).as_posix().startswith(key)
-    ]
+    files = [path for path in sorted(output.rglob("*")) if path.is_file()]
+    path, *_ = [path for path in files if path.relative_to(output).as_posix().startswith(key)]
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4
     path.write_bytes(bytes(data))

@@ -1,4 +1,4 @@
-"""Broken and hostile images: each is written, failed or skipped with a reason, and none crashes."""
+"""A broken image is written, failed or skipped with a reason, and none crashes the job."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FLIPS = 6
 
 @cache
 def encoded() -> dict[str, bytes]:
-    """One small picture in every container and several kinds of JPEG."""
+    """One small picture in every container and in several kinds of JPEG, by file name."""
     pixels = bytes(Random(3).randrange(256) for _ in range(3 * 40 * 30))
     image = Image.frombytes("RGB", (40, 30), pixels)
-    actual = {}
+    data_of_name = {}
     for name in CONTAINERS:
         sink = io.BytesIO()
         image.save(sink, name)
-        actual[name.lower()] = sink.getvalue()
+        data_of_name[name.lower()] = sink.getvalue()
     for name, mode, options in (
         ("grey", "L", {}),
         ("cmyk", "CMYK", {}),
@@ -44,12 +44,12 @@ def encoded() -> dict[str, bytes]:
     ):
         sink = io.BytesIO()
         image.convert(mode).save(sink, "JPEG", **options)
-        actual[name] = sink.getvalue()
-    return actual
+        data_of_name[name] = sink.getvalue()
+    return data_of_name
 
 
 def damaged() -> Iterator[tuple[str, bytes]]:
-    """Each picture cut, with flipped bytes, wrong lengths, huge sizes, parts out of order."""
+    """Each picture cut, with flipped bytes, wrong lengths, huge sizes and reordered parts."""
     chance = Random(20)
     for name, data in encoded().items():
         yield f"{name}-sound", data
@@ -93,8 +93,8 @@ def test_a_folder_of_them(tmp_path: Path) -> None:
     files = [path for path in source.rglob("*") if path.is_file() or path.is_symlink()]
     assert len(table) == len(files)
     assert table.source.is_unique
-    lost = table[table.status != "written"]
-    assert (lost.reason.str.len() > 0).all()
+    not_written = table[table.status != "written"]
+    assert (not_written.reason.str.len() > 0).all()
     written = set(table[table.status == "written"].source)
     assert {f"n99999999/{name}.JPEG" for name in hostile if name.endswith("-sound")} <= written
     assert commandline.dataprep("verify", output, "--deep").code == 0
@@ -118,7 +118,7 @@ hostile_bytes = st.sampled_from(sorted(encoded().values())).flatmap(
     ),
 )
 def test_what_is_stored_decodes(data: bytes, policy: ImagePolicy) -> None:
-    """Whatever the bytes are: an image of the size it is said to have, or an ImageError."""
+    """Any bytes give an image of the reported size, or an ImageError."""
     try:
         converted_image = convert(data, policy)
     except ImageError:

@@ -1,4 +1,4 @@
-"""Jobs that are killed at random moments go on, to the same bytes, with nothing left behind."""
+"""Jobs that are killed at random moments are completed with the same bytes and no leftovers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 SEED = int(os.environ.get("DATAPREP_SEED", "20"))
 ROUND_S = 6.0
-"""About as long as a job takes here: kills fall into its start, its middle and its end."""
+"""About the time of a job, so that kills happen at its start, in its middle and at its end."""
 
 
 def without_receipt_etags(contents: Mapping[str, bytes]) -> dict[str, object]:
-    """What must be the same in a folder and on S3."""
+    """The objects that must be equal in a folder and on S3."""
     return {
         key: without_etags(contents[key]) if key.startswith("receipts/") else value
         for key, value in comparable(contents).items()
@@ -35,7 +35,7 @@ def without_receipt_etags(contents: Mapping[str, bytes]) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def straight(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What one worker makes that nobody kills."""
+    """The output of one worker that is not killed."""
     output = tmp_path_factory.mktemp("straight") / "out"
     done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB)
     assert done.code == 0, done.err
@@ -43,16 +43,16 @@ def straight(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def killed(arguments: list[str | Path], kills: int, chance: Random, *, driver: bool) -> None:
-    """Run a command again and again, killed at random moments, then to its end.
+    """Run a command several times and kill it at random moments, then run it to its end.
 
-    With ``driver`` the whole group or the driver alone dies, else workers only, and the driver is
-    interrupted, which gives its lock back at once.
+    With ``driver``, the whole group or only the driver is killed. Otherwise workers are killed and
+    the driver is interrupted, which releases its lock at once.
     """
     for _ in range(kills):
         with Running(*arguments) as running:
             time.sleep(chance.uniform(0, ROUND_S))
             workers = running.workers()
-            with suppress(ProcessLookupError):  # the job may end meanwhile
+            with suppress(ProcessLookupError):  # the job may have ended
                 if workers:
                     os.kill(chance.choice(workers), signal.SIGKILL)
                     time.sleep(chance.uniform(0, 1))
@@ -61,7 +61,7 @@ def killed(arguments: list[str | Path], kills: int, chance: Random, *, driver: b
                 else:
                     running.send(signal.SIGKILL if driver else signal.SIGINT)
             ended = running.finish()
-            # A worker that dies while it starts ends the job, which is resumed.
+            # A worker that dies while it starts ends the job, which can be resumed.
             codes = (0, 130, -signal.SIGKILL)
             assert ended.code in codes or "processes did not start" in ended.err, ended.err
     done = commandline.dataprep(*arguments)
@@ -70,7 +70,7 @@ def killed(arguments: list[str | Path], kills: int, chance: Random, *, driver: b
 
 @pytest.mark.smoke
 def test_a_job_into_a_folder(tree: Path, tmp_path: Path, straight: Mapping[str, object]) -> None:
-    """Killed five times, worker, driver or both."""
+    """A job into a folder is killed five times: a worker, the driver or both."""
     output = tmp_path / "out"
     job: list[str | Path] = ["shard", "--source", tree, "--output", output, *JOB, "--workers", "2"]
     killed(job, 5, Random(SEED), driver=True)
@@ -82,17 +82,17 @@ def test_a_job_into_a_folder(tree: Path, tmp_path: Path, straight: Mapping[str, 
 def test_a_job_to_s3(
     tree: Path, s3_server: MotoServer, bucket: str, straight: Mapping[str, object]
 ) -> None:
-    """Its workers killed and itself interrupted, several times."""
+    """A job to S3 is interrupted several times, and its workers are killed."""
     output = f"s3://{bucket}/out"
     arguments = ["--output", output, "--endpoint-url", s3_server.url]
     killed(["shard", "--source", tree, *arguments, *JOB], 3, Random(SEED + 1), driver=False)
     store = S3Store(output, StoreOptions(endpoint_url=s3_server.url))
-    actual = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
-    assert without_receipt_etags(actual) == straight
+    contents = {key: data for key, data in objects(store).items() if not key.startswith("leases/")}
+    assert without_receipt_etags(contents) == straight
 
 
 def test_a_job_in_three_parts(tree: Path, tmp_path: Path, straight: Mapping[str, object]) -> None:
-    """Each killed once, then completed by ``finalize``."""
+    """Each part is killed once, then ``finalize`` completes the output."""
     output, chance = tmp_path / "out", Random(SEED + 2)
     for number in range(3):
         part = ["--part", f"{number}/3"]
@@ -106,7 +106,7 @@ def test_a_job_in_three_parts(tree: Path, tmp_path: Path, straight: Mapping[str,
 def test_any_number_of_workers(
     tree: Path, tmp_path: Path, straight: Mapping[str, object], workers: int
 ) -> None:
-    """The same bytes."""
+    """Any number of workers makes the same bytes."""
     output = tmp_path / "out"
     number = ("--workers", str(workers))
     done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB, *number)
@@ -115,17 +115,17 @@ def test_any_number_of_workers(
 
 
 def test_a_driver_that_runs_job_after_job(tmp_path: Path, tree: Path) -> None:
-    """Its descriptors, threads and children do not grow."""
+    """The descriptors, threads and children of a driver do not grow with the number of jobs."""
     import psutil
 
     import dataprep
 
-    me, seen = psutil.Process(), []
+    me, usage_after_job = psutil.Process(), []
     for number in range(4):
         options = {"workers": 1, "processes": True, "dashboard": "127.0.0.1:0"}
         config = dataprep.ShardConfig.model_validate(
             {"source": tree, "output": tmp_path / str(number), "dask": options}
         )
         dataprep.shard(config)
-        seen.append((me.num_fds(), me.num_threads(), len(me.children(recursive=True))))
-    assert max(seen[2:]) <= seen[1], seen
+        usage_after_job.append((me.num_fds(), me.num_threads(), len(me.children(recursive=True))))
+    assert max(usage_after_job[2:]) <= usage_after_job[1], usage_after_job

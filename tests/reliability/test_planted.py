@@ -1,4 +1,4 @@
-"""Secrets that people keep in environment, profile and addresses are written down nowhere."""
+"""Secrets in environment, profile and addresses are written nowhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "zQ7vKp2mXw9TfLr4HsYb8NcJd3Ge6AuE"
 
 
 def holds_secret(data: bytes) -> bool:
-    """As it is, or in base64 behind a user name, at any of its three shifts."""
+    """Whether data contain a secret, as it is or in base64 behind a user name, at any shift."""
     forms = [SECRET.encode()]
     for shift in range(3):
         coded = base64.b64encode(b"x" * shift + SECRET.encode())
@@ -27,7 +27,7 @@ def holds_secret(data: bytes) -> bool:
 
 
 def test_no_secret_is_written(tree: Path, tmp_path: Path, s3_server: MotoServer) -> None:
-    """In no output, message, log, table or report, whether a command goes well or not."""
+    """No output, message, log, table or report has a secret, for commands that succeed or fail."""
     home, bucket = tmp_path / "home", "planted"
     home.mkdir()
     s3_server.create_bucket(bucket)
@@ -65,7 +65,7 @@ def test_no_secret_is_written(tree: Path, tmp_path: Path, s3_server: MotoServer)
 
 
 def test_the_search_finds_what_is_there() -> None:
-    """Plain, and as an HTTP header has it."""
+    """The search finds a secret in plain text and in the form of an HTTP header."""
     for shift in range(3):
         coded = base64.b64encode(b"jo:"[:shift] + SECRET.encode() + os.urandom(5))
         assert holds_secret(b"Basic " + coded)

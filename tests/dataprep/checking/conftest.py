@@ -1,4 +1,4 @@
-"""A clean output in memory, a new copy for each test to damage."""
+"""A valid output in memory, with a new copy for each test that damages it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHARDS = {
 
 
 def flip(offset: int) -> Callable[[bytearray], None]:
-    """An edit that turns every bit of one byte."""
+    """An edit that inverts every bit of one byte."""
 
     def edit(data: bytearray) -> None:
         data[offset] ^= 0xFF
@@ -39,55 +39,55 @@ def flip(offset: int) -> Callable[[bytearray], None]:
 
 @dataclass(frozen=True)
 class Output:
-    """An output to be damaged."""
+    """A copy of an output that a test damages."""
 
     store: MemoryStore
 
     def verify(self, depth: Depth = "full") -> Verification:
-        """The verdict on its one split."""
+        """The verification of its one split."""
         (verification,) = verify(self.store.uri, depth=depth, workers=2)
         return verification
 
     def faults(self, depth: Depth = "full") -> tuple[Fault, ...]:
-        """What is wrong with it."""
+        """The faults of its one split."""
         return self.verify(depth).faults
 
     def receipt(self, shard: int) -> Receipt:
-        """What is known of a shard."""
+        """The receipt of a shard."""
         key = RECEIPT.format(shard)
         return Receipt.from_json(self.store.get(key), key)
 
     def location_of(self, form: str, shard: int, record: int) -> tuple[int, int]:
-        """Offset and length of one record."""
+        """Offset and length of one record in its shard, in bytes."""
         return self.place_of(self.receipt(shard).rows[record], form)
 
     def place_of(self, row: Row, form: str) -> tuple[int, int]:
-        """Offset and length of the record of a row."""
+        """Offset and length of the record of a row, in bytes."""
         return (row.records or {})[form][:2]
 
     def change(self, key: str, edit: Callable[[bytearray], object]) -> None:
-        """Change an object's bytes in place."""
+        """Change the bytes of an object in place."""
         data = bytearray(self.store.get(key))
         edit(data)
         assert data != self.store.get(key)
         self.store.put(key, data)
 
     def change_json(self, key: str, edit: Callable[[Any], object]) -> None:
-        """Change an object's JSON in place."""
+        """Change the JSON of an object in place."""
         content = json.loads(self.store.get(key))
         edit(content)
         self.store.put(key, json.dumps(content).encode())
 
 
 def command(*arguments: object) -> tuple[int, str, str]:
-    """``dataprep verify``: exit code, stdout, stderr."""
+    """Run ``dataprep verify``. Return its exit code, stdout and stderr."""
     result = CliRunner().invoke(app, ["verify", *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.stdout, result.stderr
 
 
 def job(tree: Path, store: MemoryStore) -> dataprep.ShardConfig:
-    """What made ``clean``, and makes it anew."""
+    """The config of the job that made ``clean``, with which it can be made again."""
     return dataprep.ShardConfig.model_validate(
         {
             "source": str(tree),

@@ -1,4 +1,4 @@
-"""Samples of equal content, within a split and between splits."""
+"""``verify`` finds samples of equal content, within a split and between splits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ contents = st.lists(
 
 
 def table(content: Content, prefix: str = "x") -> pd.DataFrame:
-    """A table of samples: status, digest and label of each."""
+    """A table of samples with the status, digest and label of each."""
     return pd.DataFrame(
         {
             "source": [f"{prefix}{i}" for i in range(len(content))],
@@ -46,13 +46,13 @@ def table(content: Content, prefix: str = "x") -> pd.DataFrame:
 
 
 def digests(content: Content) -> list[str]:
-    """Those of samples that were written and have one."""
+    """The digests of the samples that were written and have one."""
     return [digest for status, digest, _ in content if status == "written" and digest]
 
 
 @given(contents)
 def test_within(content: Content) -> None:
-    """Pairs are those that comparing each sample with each other one finds."""
+    """The pairs are those that a comparison of each sample with each other one finds."""
     duplicates = duplicates_within("train", table(content))
     known_digests = digests(content)
     assert duplicates.pairs == sum(a == b for a, b in combinations(known_digests, 2))
@@ -62,12 +62,12 @@ def test_within(content: Content) -> None:
 
 @given(contents, contents)
 def test_between(content: Content, other: Content) -> None:
-    """Pairs are those of one split with the other; repeats within either are not."""
+    """The pairs are those between the splits, without equal samples within one split."""
     duplicates = duplicates_between("train", table(content), "test", table(other, "y"))
-    mine, theirs = digests(content), digests(other)
-    assert duplicates.pairs == sum(a == b for a, b in product(mine, theirs))
-    assert {group.sha256 for group in duplicates.groups} == set(mine) & set(theirs)
-    assert duplicates.samples == sum(digest in theirs for digest in mine)
+    own_digests, other_digests = digests(content), digests(other)
+    assert duplicates.pairs == sum(a == b for a, b in product(own_digests, other_digests))
+    assert {group.sha256 for group in duplicates.groups} == set(own_digests) & set(other_digests)
+    assert duplicates.samples == sum(digest in other_digests for digest in own_digests)
     for group in duplicates.groups:
         assert all(named.source.startswith("x") for named in group.samples)
         assert all(named.source.startswith("y") for named in group.others)
@@ -104,7 +104,7 @@ def test_as_text_and_json() -> None:
 
 
 def shard(source: Path, uri: str, **more: object) -> None:
-    """Small images, quickly."""
+    """Make an output of small images."""
     content = {"source": str(source), "output": uri, "image": {"size": 64}, **more}
     dataprep.shard(dataprep.ShardConfig.model_validate({**content, "dask": {"processes": False}}))
 
@@ -129,7 +129,7 @@ def leaky(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
 
 
 def test_what_leaks(leaky: MemoryStore) -> None:
-    """Each file in both is found, whatever its name and label; --quick verifies the split too."""
+    """Each file in both splits is found under any name and label, and --quick verifies too."""
     (leak,) = leakage(leaky.uri, "train", "test")
     assert (leak.pairs, leak.samples) == (3, 3)
     (renamed,) = [g for g in leak.groups if g.others[0].source.endswith("renamed.JPEG")]
@@ -147,7 +147,7 @@ def test_what_leaks(leaky: MemoryStore) -> None:
 
 
 def test_only_two_tables_are_read(leaky: MemoryStore, calls: Calls) -> None:
-    """--against reads no shard and no receipt; leakage fails only if that is asked for."""
+    """--against reads no shard and no receipt. A leak is a failure only if that is requested."""
     read = calls(MemoryStore, "get")
     arguments = (leaky.uri, "--split", "train", "--against", "test")
     code, out, _ = command(*arguments)
@@ -158,7 +158,7 @@ def test_only_two_tables_are_read(leaky: MemoryStore, calls: Calls) -> None:
 
 
 def test_no_leakage(tree: Path) -> None:
-    """Splits of one source have nothing in common."""
+    """Splits of one source have no sample in common."""
     uri = f"memory://{secrets.token_hex(4)}"
     shard(tree, uri, validation="20%")
     code, out, err = command(uri, "--against", "validation", "--fail-on-leakage")
@@ -166,7 +166,7 @@ def test_no_leakage(tree: Path) -> None:
 
 
 def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
-    """A file that is there twice is a note with both names, not a fault."""
+    """A file that occurs twice is a note with both names, and not a fault."""
     source = Path(shutil.copytree(tree, tmp_path / "photos"))
     first_photo = min(source.rglob("*.JPEG"))
     other = first_photo.with_name("again.JPEG")
@@ -192,7 +192,7 @@ def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_requests(leaky: MemoryStore, arguments: list[str], message: str) -> None:
-    """Impossible comparisons end with 2 and one line."""
+    """An impossible comparison ends with 2 and one line."""
     code, out, err = command(leaky.uri, *arguments)
     assert (code, out) == (2, "")
     assert message in err
@@ -200,7 +200,7 @@ def test_wrong_requests(leaky: MemoryStore, arguments: list[str], message: str) 
 
 
 def test_tables_that_cannot_be_compared(tree: Path) -> None:
-    """The only split cannot be compared; a damaged table is named."""
+    """A single split cannot be compared, and a damaged table is named."""
     store = MemoryStore(f"memory://{secrets.token_hex(4)}")
     shard(tree, store.uri)
     with pytest.raises(ConfigError, match="--against train: there is no other split"):

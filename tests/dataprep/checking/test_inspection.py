@@ -1,4 +1,4 @@
-"""``dataprep inspect`` shows outputs, shards and records, also damaged ones."""
+"""``dataprep inspect`` shows outputs, shards and records, including damaged ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (200, 200, 30), (30, 200
 
 @pytest.fixture(scope="module")
 def output_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Several shards in both formats, a validation split, one file that fails. Read only."""
+    """Several shards in both formats, a validation split, and one failed file. Read only."""
     folder = tmp_path_factory.mktemp("inspected")
     source = Path(shutil.copytree(tree, folder / "photos"))
     broken = min(source.iterdir()) / "broken\x1b[31m.JPEG"
@@ -55,7 +55,7 @@ def output_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(output_folder: Path, tmp_path: Path) -> Path:
-    """A copy that the test may change."""
+    """A copy of the output that a test may change."""
     return Path(shutil.copytree(output_folder, tmp_path / "out"))
 
 
@@ -72,39 +72,42 @@ def shard(folder: Path, form: str) -> Path:
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of ``dataprep inspect``; never a traceback."""
+    """Run ``dataprep inspect``.
+
+    Return exit code, stdout and stderr, which never has a traceback.
+    """
     result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.stdout, result.stderr
 
 
 def text(*arguments: object, code: int = 0) -> str:
-    """What it prints."""
+    """The text that ``dataprep inspect`` prints."""
     ended, out, err = run(*arguments)
     assert (ended, err) == (code, "")
     return out
 
 
 def as_json(*arguments: object, code: int = 0) -> Any:
-    """What it prints with ``--json``."""
+    """The object that ``dataprep inspect --json`` prints."""
     return json.loads(text(*arguments, "--json", code=code))
 
 
 def refused(*arguments: object, code: int = 2) -> str:
-    """The one line of its error."""
+    """The error line of a refused request."""
     ended, out, err = run(*arguments)
     assert (ended, out, err.count("\n")) == (code, "", 1)
     return err
 
 
 def record_ranges(shard: Path) -> list[tuple[int, int]]:
-    """Offset and length of each record."""
+    """Offset and length of each record, in bytes."""
     records = dataprep.inspect(shard).content["records"]
     return [(record["offset"], record["length"]) for record in records]
 
 
 def flip(shard: Path, at: int) -> None:
-    """Change one byte."""
+    """Invert the bits of one byte."""
     data = bytearray(shard.read_bytes())
     data[at] ^= 0xFF
     shard.write_bytes(data)
@@ -126,7 +129,7 @@ def example(path: Path, **features: Feature) -> Path:
 
 
 def encoded(container: str, mode: str = "RGB", **options: object) -> bytes:
-    """An image of 37 x 23."""
+    """An image of 37 x 23 pixels."""
     pixels = np.random.default_rng(0).integers(0, 256, (23, 37, 3), np.uint8)
     sink = io.BytesIO()
     Image.fromarray(pixels).convert(mode).save(sink, container, **options)
@@ -135,7 +138,7 @@ def encoded(container: str, mode: str = "RGB", **options: object) -> bytes:
 
 class TestOutput:
     def test_text(self, output_folder: Path) -> None:
-        """A paragraph per split: a table of sizes, labels, failures."""
+        """Each split has a paragraph with a table of sizes, labels and failures."""
         out, count = text(output_folder), len(dataprep.open(output_folder))
         assert out.startswith(f"train: {count:,} of {count + 1:,} samples, made ")
         for part in ("tfrecord, labels from 1: shards", "\n  reasons: failed: ", "\nvalidation: "):
@@ -160,7 +163,7 @@ class TestOutput:
         assert [reason.partition(":")[0] for reason in content["reasons"]] == ["failed"]
 
     def test_unfinished(self, folder: Path) -> None:
-        """A split without a manifest is listed with what is finished of it."""
+        """A split without a manifest is listed with the number of its finished shards."""
         (folder / "train.manifest.json").unlink()
         min(folder.glob("receipts/train-*")).unlink()
         train, validation = dataprep.inspect(folder).content["splits"]
@@ -196,7 +199,7 @@ class TestOutput:
 
 class TestShard:
     def test_json(self, folder: Path, shard: Path, form: str) -> None:
-        """Place, label, names and size of each record as stored; as text a line each."""
+        """Each record has its position, label, names and size as stored, as a line of text."""
         content = as_json(shard)
         rows = dataprep.open(folder, format=form).written.query("shard == 0")
         tfrecord = form == "tfrecord"
@@ -248,7 +251,7 @@ class TestShard:
         assert "checksum" in records[2]["problem"]
 
     def test_features_of_other_types(self, tmp_path: Path) -> None:
-        """A label that is text, or a name that is a number, is left out of the table."""
+        """A label that is a text, or a name that is a number, is left out of the table."""
         label, name = BytesList([b"cat"]), Int64List([10**15, -1])
         (line,) = as_json(example(tmp_path / "x", label=label, image__filename=name))["records"]
         assert (line["labels"], line["filename"]) == ([], "")
@@ -273,7 +276,7 @@ class TestShard:
 
     @given(st.lists(mutated(examples.map(encode_example)), max_size=3), st.sampled_from(FORMATS))
     def test_any_payload(self, payloads: list[bytes], form: str) -> None:
-        """Whatever is in them, all records of a sound shard are shown."""
+        """All records of a valid shard are shown, with any content."""
         store = MemoryStore(f"memory://{secrets.token_hex(6)}")
         sink = io.BytesIO()
         writer = TFRecordWriter(sink) if form == "tfrecord" else RecordIOWriter(sink)
@@ -288,7 +291,7 @@ class TestShard:
 
 class TestRecord:
     def test_of_an_output(self, folder: Path, form: str) -> None:
-        """A record has its features, its place and its row of the table of samples."""
+        """A record is shown with its features, its position and its row of the table of samples."""
         dataset = dataprep.open(folder, format=form)
         number = dataset.shards()[1].samples.start
         out = text(folder, "--record", number, "--format", form)
@@ -305,7 +308,7 @@ class TestRecord:
         assert str(inspection) == inspection.text == out.rstrip("\n")
 
     def test_save(self, folder: Path, shard: Path, tmp_path: Path) -> None:
-        """--save stores the image as it is in the record; --json says where."""
+        """--save stores the image as it is in the record, and --json names the file."""
         path = tmp_path / "x.jpg"
         for source in (folder, shard):
             path.unlink(missing_ok=True)
@@ -340,7 +343,7 @@ class TestRecord:
         ]
 
     def test_an_image_record(self, tmp_path: Path) -> None:
-        """An image record is shown as the header's fields and the image."""
+        """An image record is shown with the fields of its header and with its image."""
         payload = pack_image_header([1.0, 2.5], 9, 4) + encoded("JPEG")
         path = framed(tmp_path / "x", "recordio", payload)
         content = dataprep.inspect(path, record=0, save=tmp_path / "x.jpg").content
@@ -358,7 +361,7 @@ class TestRecord:
         assert (tmp_path / "image").read_bytes() == large
 
     def test_a_payload_of_something_else(self, tmp_path: Path, form: str) -> None:
-        """Any other payload is shown by its place and its first bytes."""
+        """Any other payload is shown with its position and its first bytes."""
         path = framed(tmp_path / "x", form, b"\xffhello", bytes(5000))
         records = as_json(path)["records"]
         assert [line["problem"] for line in records] == ["no image that can be read"] * 2
@@ -386,7 +389,10 @@ class TestRecord:
         assert f"image: {text}" in dataprep.inspect(path, record=0).text.splitlines()[-1]
 
     def test_of_a_split(self, folder: Path) -> None:
-        """--split chooses; without it and without train, the request is wrong."""
+        """--split chooses a split.
+
+        Without it and without a split ``train``, the request is wrong.
+        """
         text(folder, "--split", "validation", "--record", 0)
         for path in (*folder.glob("train.*"), *folder.glob("receipts/train-*")):
             path.rename(path.with_name(path.name.replace("train", "test")))
@@ -395,14 +401,14 @@ class TestRecord:
         assert "it has 'test' and 'validation'" in err
 
     def test_damaged(self, folder: Path, form: str) -> None:
-        """A damaged record ends with 1 and its place."""
+        """A damaged record ends with 1 and its position."""
         key, offset, _ = dataprep.open(folder, format=form).place(3)
         flip(folder / key, offset)
         err = refused(folder, "--record", 3, "--format", form, code=1)
         assert f"{folder / key}: record 3 at byte {offset}: " in err
 
     def test_behind_damage(self, shard: Path, tmp_path: Path) -> None:
-        """What is before damaged framing is found and drawn; the damage ends it with 1."""
+        """Records before damaged framing are shown and drawn. The damage ends with exit code 1."""
         offset = record_ranges(shard)[6][0]
         flip(shard, offset)
         text(shard, "--record", 5)
@@ -415,12 +421,14 @@ class TestRecord:
 
 
 class TestContactSheet:
+    """``--contact-sheet`` draws the images of an output or a shard."""
+
     @pytest.mark.parametrize(("suffix", "kind"), [(".png", "PNG"), (".JPG", "JPEG")])
     @pytest.mark.parametrize("target", ["output", "shard"])
     def test_a_picture(
         self, folder: Path, shard: Path, target: str, suffix: str, kind: str, tmp_path: Path
     ) -> None:
-        """The file has the format of its suffix and as many images as requested."""
+        """The file has the format of its suffix and the requested number of images."""
         sheet = tmp_path / f"sheet{suffix}"
         path = folder if target == "output" else shard
         assert f"{sheet}: 5 of " in text(path, "--contact-sheet", sheet, "--images", 5)
@@ -428,7 +436,7 @@ class TestContactSheet:
             assert (image.format, image.width > 3 * 176) == (kind, True)
 
     def test_every_image_is_on_it(self, tmp_path: Path) -> None:
-        """Each image is once on the sheet, in reading order."""
+        """Each image is on the sheet once, in reading order."""
         payloads = []
         for colour in COLOURS:
             sink = io.BytesIO()
@@ -446,7 +454,7 @@ class TestContactSheet:
         assert len({row for row, _ in corners}) == 2
 
     def test_captions(self, tmp_path: Path) -> None:
-        """Two sheets whose records differ in the label differ below the image only."""
+        """Sheets of records that differ in the label differ only below the image."""
         sheets = []
         for label in (7, 8):
             sheets.append(tmp_path / f"{label}.png")
@@ -460,14 +468,14 @@ class TestContactSheet:
 
     @pytest.mark.parametrize("image", [b"\xff\xd8\xff broken", b"", encoded("JPEG")[:300]])
     def test_no_image(self, tmp_path: Path, image: bytes) -> None:
-        """Instead of an image that cannot be decoded the sheet shows why, in red."""
+        """Instead of an image that cannot be decoded, the sheet shows the reason in red."""
         path = example(tmp_path / "x", image=BytesList([image]))
         dataprep.inspect(path, contact_sheet=tmp_path / "sheet.png")
         pixels = np.asarray(Image.open(tmp_path / "sheet.png"))
         assert (pixels == (255, 0, 0)).all(axis=2).any()
 
     def test_evenly_spread(self, folder: Path, tmp_path: Path) -> None:
-        """--json has the numbers of the records, evenly spread, or all where there are fewer."""
+        """--json has the numbers of the records, which are evenly spread, or all records if few."""
         request = ("--contact-sheet", tmp_path / "sheet.png")
         count = len(dataprep.open(folder))
         content = as_json(folder, *request, "--images", 4)["records"]
@@ -505,7 +513,7 @@ def test_wrong_requests(output_folder: Path, arguments: list[str], message: str)
 
 
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that does not answer ends with 2, as any target that cannot be reached."""
+    """A store that does not answer ends with 2, like any target that cannot be reached."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     few = ("--set", "store.max_attempts=1", "--endpoint-url", "http://127.0.0.1:9")
@@ -526,13 +534,13 @@ def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_wrong_requests_of_a_shard(output_folder: Path, arguments: list[str], message: str) -> None:
-    """Options that choose within an output, and numbers of no record, are refused."""
+    """Options that choose a split of an output, and numbers beyond the records, are refused."""
     shard = min((output_folder / "tfrecord").glob("train-*"))
     assert message.format(shard) in refused(shard, *arguments)
 
 
 def test_nothing_to_show(tmp_path: Path) -> None:
-    """No images, no image to save, and no records but damage are errors."""
+    """If there are no images, no image to save or only damaged records, there is an error."""
     path = example(tmp_path / "x", label=Int64List([7]))
     with pytest.raises(ConfigError, match="no image to store"):
         dataprep.inspect(path, record=0, save=tmp_path / "x.jpg")
@@ -551,21 +559,26 @@ def page(target: object, path: Path, *arguments: object) -> str:
 
 class TestPage:
     def test_content(self, output_folder: Path, tmp_path: Path) -> None:
-        """Of each split, the page shows images, classes, sizes, quirks and lost files."""
+        """The page shows images, classes, sizes, notes and missing files of each split."""
         page_text = page(output_folder, tmp_path / "x.html", "--images", 5)
         assert page_text.count('src="data:image/jpeg;base64,') == 2 * 5
         dataset = dataprep.open(output_folder)
         for label in dataset.label_space.labels:
             assert page_text.count(f'<th scope="row">{label.synset} {label.text}</th>') == 2
-        lost = dataset.samples.query("status == 'failed'").iloc[0]
+        failed_sample = dataset.samples.query("status == 'failed'").iloc[0]
         count = as_json(output_folder)["splits"][0]["quirks"]["smaller_than_target"]
         visible_text = html.unescape(re.sub(r"<[^>]+>", " ", page_text))
         assert re.search(rf"smaller than target +{count} ", visible_text)
-        for part in (lost["source"], lost["reason"], "Records of recordio, bytes", "1 failed"):
+        for part in (
+            failed_sample["source"],
+            failed_sample["reason"],
+            "Records of recordio, bytes",
+            "1 failed",
+        ):
             assert part in visible_text
 
     def test_one_file(self, output_folder: Path, tmp_path: Path) -> None:
-        """The page loads nothing: it refers to itself and to the data in it only."""
+        """The page loads nothing: it refers only to itself and to the data in it."""
         page_text = page(output_folder, tmp_path / "x.htm", "--split", "train")
         addresses = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s]*)""", page_text)
         assert len(addresses) > 20
@@ -573,7 +586,7 @@ class TestPage:
         assert not re.search(r"https?:|<script|@import", page_text)
 
     def test_many_classes_with_hostile_names(self, tmp_path: Path) -> None:
-        """The page names the largest and the smallest of many classes; markup in names is text."""
+        """Of many classes, the page names the largest and smallest. Markup in names is text."""
         hostile, plain = "<script>alert('x')<&\"\u202e", [f"class{n:02}" for n in range(40)]
         for name in (hostile, *plain):
             (tmp_path / "photos" / name).mkdir(parents=True)
@@ -592,7 +605,7 @@ class TestWhere:
     """``--where`` counts and shows the samples that match a query."""
 
     def test_the_first_rows(self, output_folder: Path) -> None:
-        """The number of matches, and a table of the first of them with the numbers of samples."""
+        """The output has the number of matches and a table of the first ones with numbers."""
         written = dataprep.open(output_folder).written
         rows = written[written["label"] >= 2]
         code, text, _ = run(output_folder, "--where", "label >= 2")
@@ -605,7 +618,7 @@ class TestWhere:
         assert lines[-1].strip() == f"and {len(rows) - 20} more; --json prints all numbers"
 
     def test_json(self, output_folder: Path) -> None:
-        """It has the count and the numbers, which ``select`` takes, of the split that is named."""
+        """The JSON has the count and the numbers, which ``select`` takes, of the named split."""
         dataset = dataprep.open(output_folder, "validation")
         code, text, _ = run(
             output_folder,
@@ -631,13 +644,13 @@ class TestWhere:
         }
 
     def test_no_match(self, output_folder: Path) -> None:
-        """It counts 0, which is no error."""
+        """A query without matches counts 0, and is no error."""
         code, text, _ = run(output_folder, "--where", "label < 0")
         assert (code, text.count("\n")) == (0, 1)
         assert ": 0 of " in text
 
     def test_contact_sheet(self, output_folder: Path, tmp_path: Path, form: str) -> None:
-        """Only these samples are drawn, with their own labels."""
+        """Only the matching samples are drawn, with their own labels."""
         path = tmp_path / "sheet.png"
         options = ("--contact-sheet", path, "--format", form, "--images", 3, "--json")
         code, text, _ = run(output_folder, "--where", "label == 3", *options)
@@ -647,7 +660,7 @@ class TestWhere:
         assert len(content["records"]) == 3
         assert set(content["records"]) <= set(numbers)
         with Image.open(path) as sheet:
-            assert sheet.size == (2 * 188, 2 * 222)  # four cells
+            assert sheet.size == (2 * 188, 2 * 222)  # the sheet has four cells
         _, line, _ = run(output_folder, "--where", "label == 3", "--contact-sheet", path)
         assert line.strip().endswith(f"records of train in {output_folder} where label == 3")
 
@@ -674,7 +687,7 @@ class TestWhere:
         options: tuple[object, ...],
         message: str,
     ) -> None:
-        """Exit code 2, the reason, and no file."""
+        """A wrong query gives exit code 2 and the reason, and writes no file."""
         monkeypatch.chdir(tmp_path)
         code, text, error = run(output_folder, *options)
         assert (code, text) == (2, "")
@@ -682,13 +695,13 @@ class TestWhere:
         assert list(tmp_path.iterdir()) == []
 
     def test_a_shard_has_no_table(self, shard: Path) -> None:
-        """A query needs an output."""
+        """A query needs an output, because a shard has no table."""
         code, _, error = run(shard, "--where", "label < 3")
         assert code == 2
         assert "--where is a query over the table of samples of an output" in error
 
     def test_an_output_without_its_table(self, folder: Path) -> None:
-        """Exit code 2 and the command that writes the table again."""
+        """Without the table the exit code is 2, and the error has the command that restores it."""
         (folder / "train.samples.parquet").unlink()
         code, _, error = run(folder, "--where", "label < 3")
         assert code == 2

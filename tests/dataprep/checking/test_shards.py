@@ -1,4 +1,4 @@
-"""A shard is compared with its receipt record by record, and its indexes line by line."""
+"""``verify`` compares a shard with its receipt record by record, and its indexes line by line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ each_format = pytest.mark.parametrize("form", SHARDS)
 
 
 def placed(faults: tuple[Fault, ...]) -> list[tuple[str, int | None, int | None]]:
-    """Object, record and offset of those that have a record."""
+    """Object, record and offset of each fault that has a record."""
     return [(f.key, f.record, f.offset) for f in faults if f.record is not None]
 
 
@@ -39,7 +39,7 @@ class TestRecords:
         ],
     )
     def test_a_byte_flipped(self, output: Output, form: str, inside: int, record: int) -> None:
-        """A byte flipped anywhere in a record is reported with that record, and nothing else."""
+        """A changed byte of a record is a fault of that record, and of no other."""
         key = SHARDS[form].format(1)
         offset, length = output.location_of(form, 1, record)
         number = record % len(output.receipt(1).rows)
@@ -50,7 +50,7 @@ class TestRecords:
 
     @each_format
     def test_several(self, output: Output, form: str) -> None:
-        """Two damaged records are both reported, those between them are not."""
+        """Two damaged records are both reported, and the records between them are not."""
         key = SHARDS[form].format(0)
         offsets = [output.location_of(form, 0, record)[0] for record in (2, 9)]
         for offset in offsets:
@@ -60,7 +60,7 @@ class TestRecords:
     @each_format
     @pytest.mark.parametrize("inside", [0, 50], ids=["between", "within"])
     def test_cut(self, output: Output, form: str, inside: int) -> None:
-        """A shard cut within a record or between two is reported by size, and by record if read."""
+        """A cut shard is reported by size, and by the first missing record if it is read."""
         key = SHARDS[form].format(2)
         offset, _ = output.location_of(form, 2, 4)
         output.change(key, lambda data: data.__delitem__(slice(offset + inside, None)))
@@ -73,7 +73,7 @@ class TestRecords:
     @each_format
     @pytest.mark.parametrize("record", [False, True], ids=["bytes", "record"])
     def test_appended(self, output: Output, form: str, record: bool) -> None:
-        """Bytes after the last record are reported where it ends, even if they are a record."""
+        """Bytes after the last record are reported at its end, even if they are a record."""
         key = SHARDS[form].format(0)
         content = output.store.get(key)
         offset, length = output.location_of(form, 0, 3)
@@ -84,24 +84,30 @@ class TestRecords:
 
     @each_format
     def test_exchanged_shards(self, output: Output, form: str) -> None:
-        """Two shards under each other's names are both wrong from their first record on."""
+        """Two shards with exchanged names are both wrong from their first record on."""
         keys = [SHARDS[form].format(i) for i in (0, 1)]
         first, second = (output.store.get(key) for key in keys)
         output.store.put(keys[0], second)
         output.store.put(keys[1], first)
-        actual = [position for position in placed(output.faults()) if position[1] == 0]
-        assert actual == [(keys[0], 0, 0), (keys[1], 0, 0)]
+        first_records = [position for position in placed(output.faults()) if position[1] == 0]
+        assert first_records == [(keys[0], 0, 0), (keys[1], 0, 0)]
 
     def test_exchanged_records(self, output: Output) -> None:
-        """Two records in each other's place are reported although every checksum in them fits."""
+        """Two exchanged records are reported, although every checksum in them is correct."""
         key = SHARDS["tfrecord"].format(0)
-        (_, length), (b, other) = (output.location_of("tfrecord", 0, i) for i in (0, 1))
-        output.change(key, lambda d: d.__setitem__(slice(0, b + other), d[b : b + other] + d[:b]))
-        assert length == b
+        _, first_bytes = output.location_of("tfrecord", 0, 0)
+        second_start, second_bytes = output.location_of("tfrecord", 0, 1)
+        second_end = second_start + second_bytes
+        assert first_bytes == second_start
+
+        def exchange(data: bytearray) -> None:
+            data[:second_end] = data[second_start:second_end] + data[:first_bytes]
+
+        output.change(key, exchange)
         assert placed(output.faults())[0] == (key, 0, 0)
 
     def test_many_faults(self, output: Output) -> None:
-        """A shard of zeros is reported with twenty faults at most."""
+        """A shard of zeros is reported with at most twenty faults."""
         key = SHARDS["tfrecord"].format(0)
         output.store.put(key, bytes(len(output.store.get(key))))
         assert sum(fault.key == key for fault in output.faults()) == 20
@@ -147,7 +153,7 @@ class TestReceipts:
         ids=["crc", "offset", "length", "sha256", "bytes", "key", "index", "no index"],
     )
     def test_a_changed_receipt(self, output: Output, edit: Callable[[Any], object]) -> None:
-        """A receipt that does not describe its shard is a fault of that shard, and no other."""
+        """A receipt that does not describe its shard is a fault of that shard and of no other."""
         output.store.delete(MANIFEST)
         output.change_json(RECEIPT.format(1), edit)
         faults = [fault for fault in output.faults() if fault.key != MANIFEST]
@@ -159,7 +165,7 @@ class TestReceipts:
         "kind", [RECEIPT.format(2), *(template.format(2) for template in SHARDS.values())]
     )
     def test_one_bit(self, output: Output, kind: str) -> None:
-        """A bit turned anywhere in a shard or its receipt is a fault of that shard."""
+        """A changed bit of a shard or of its receipt is a fault of that shard."""
         chance = random.Random(kind)
         data = output.store.get(kind)
         for _ in range(12):
@@ -172,7 +178,7 @@ class TestReceipts:
 
 
 class TestForgedRecords:
-    """Records that differ from the receipt although all checksums were made to fit."""
+    """Records that differ from the receipt, although all checksums were adapted."""
 
     def forge(
         self,
@@ -182,7 +188,7 @@ class TestForgedRecords:
         record: int = 3,
         form: str = "tfrecord",
     ) -> tuple[str, int, int]:
-        """Edit the payload of a record, and every checksum that covers it; its place."""
+        """Edit the payload of a record and every checksum of it. Return the record's position."""
         key = SHARDS[form].format(shard)
         offset, length = output.location_of(form, shard, record)
         data = bytearray(output.store.get(key))
@@ -213,7 +219,7 @@ class TestForgedRecords:
         return key, record, offset
 
     def retabled(self, output: Output, shard: int, record: int, checksum: int, form: str) -> bytes:
-        """Store the table of samples with another checksum of one record; its bytes."""
+        """Store the table of samples with another checksum of one record. Return its bytes."""
         table = pq.read_table(pa.BufferReader(output.store.get(TABLE)))
         column = table.schema.get_field_index(f"{form}_crc32c")
         checksums = table[column].to_pylist()
@@ -236,7 +242,7 @@ class TestForgedRecords:
         ],
     )
     def test_another_sample(self, output: Output, feature: bytes, message: str) -> None:
-        """A record with another label, class, name or size than its receipt is reported."""
+        """A record whose label, class, name or size differs from its receipt is reported."""
         row = output.receipt(1).rows[3]
 
         def change(payload: bytes) -> bytes:
@@ -276,7 +282,7 @@ class TestForgedRecords:
         assert message in fault.what
 
     def test_the_class_member(self, output: Output) -> None:
-        """A tar with another number in a ``.cls`` than the label of its receipt is reported."""
+        """A tar whose ``.cls`` has another number than the label in its receipt is reported."""
 
         def change(payload: bytes) -> bytes:
             at = payload.index(b".cls\0") - len(b"000000000") + 512
@@ -289,7 +295,7 @@ class TestForgedRecords:
         assert fault.what.startswith("label is 7, the receipt says ")
 
     def test_the_label_zero(self, output: Output) -> None:
-        """It is a label as any other, not one that a format does not keep."""
+        """The label 0 is compared like any other label."""
         rows = output.receipt(1).rows
         record = next(number for number, row in enumerate(rows) if row.label)
         offset = json.loads(output.store.get(MANIFEST))["formats"]["tfrecord"]["label_offset"]
@@ -306,7 +312,7 @@ class TestForgedRecords:
     @pytest.mark.parametrize("form", ["tfrecord", "webdataset"])
     @pytest.mark.parametrize("damage", ["pixels", "size"])
     def test_the_image(self, output: Output, damage: str, form: str) -> None:
-        """An image that does not decode, or to another size, is found by --deep alone."""
+        """Only --deep finds an image that does not decode, or that has another size."""
 
         def change(payload: bytes) -> bytes:
             start, end = payload.index(b"\xff\xd8\xff"), payload.rindex(b"\xff\xd9") + 2
@@ -327,21 +333,24 @@ class TestForgedRecords:
         assert output.receipt(1).rows[3].source in fault.what
 
     def test_exchanged(self, output: Output) -> None:
-        """Two records exchanged with their places and checksums are of the wrong numbers."""
+        """Two records that were exchanged with their positions and checksums have wrong numbers."""
         rows = output.receipt(0).rows
 
         def exchange(content: Any) -> None:
             for name, positions in content["samples"]["records"].items():
-                (_, length, crc), (_, other, other_crc) = (
-                    (row.records or {})[name] for row in rows[:2]
-                )
-                positions[:2] = [[0, other, other_crc], [other, length, crc]]
+                _, first_bytes, first_crc = (rows[0].records or {})[name]
+                _, second_bytes, second_crc = (rows[1].records or {})[name]
+                positions[0] = [0, second_bytes, second_crc]
+                positions[1] = [second_bytes, first_bytes, first_crc]
 
         output.change_json(RECEIPT.format(0), exchange)
         for name, key in SHARDS.items():
-            (_, length), (b, other) = (output.place_of(rows[i], name) for i in (0, 1))
+            _, first_bytes = output.place_of(rows[0], name)
+            second_start, second_bytes = output.place_of(rows[1], name)
+            second_end = second_start + second_bytes
             data = output.store.get(key.format(0))
-            output.store.put(key.format(0), data[b : b + other] + data[:length] + data[b + other :])
+            exchanged = data[second_start:second_end] + data[:first_bytes]
+            output.store.put(key.format(0), exchanged + data[second_end:])
         lines = [fault.what for fault in output.faults() if fault.record in (0, 1)]
-        assert any(what.startswith("number is ") for what in lines)
-        assert any(what.startswith("filename is ") for what in lines)
+        assert any(line.startswith("number is ") for line in lines)
+        assert any(line.startswith("filename is ") for line in lines)

@@ -1,4 +1,4 @@
-"""Every kind of damage is found, with its place, and what is advised repairs it."""
+"""``verify`` finds every kind of damage with its position, and its advice repairs the damage."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ RESTORE = ": missing, .*restore it, or use --overwrite"
 
 
 def recompress(output: Output) -> None:
-    """Write the rows of the table of samples again, to other bytes."""
+    """Write the rows of the table of samples again, with other bytes."""
     sink = io.BytesIO()
     rows = pq.read_table(io.BytesIO(output.store.get(TABLE)))
     pq.write_table(rows, sink, compression="snappy")
@@ -91,38 +91,41 @@ MISSING = [
     *(SHARD, SHARDS["recordio"].format(2), INDEX, "index/tfrecord/train-00000-of-00003.idx"),
     *("index/recordio/train-00001-of-00003.lst", RECEIPT.format(1), MANIFEST, TABLE),
 ]
-FAULTS = [
-    *(
-        (depth, partial(remove, key=key), f"{key}: missing((?!restore).)*$")
-        for key in MISSING
-        for depth in DEPTHS
-    ),
-    *(
-        (depth, partial(remove, key=key), key + RESTORE)
-        for key in (PLAN, "labels.json")
-        for depth in DEPTHS
-    ),
-    *(
-        (
-            depth,
-            partial(Output.change_json, key=MANIFEST, edit=edit),
-            f"{MANIFEST}: its {part!r} does not match the receipts$",
-        )
-        for part, edit in CHANGED
-        for depth in DEPTHS
-    ),
-    *(
-        (
-            "quick",
-            partial(Output.change_json, key="labels.json", edit=edit),
-            "labels.json" + RESTORE,
-        )
-        for edit in LABELS
-    ),
+Fault = tuple[str, Callable[[Output], object], str]
+"""The depth of the verification, the damage, and a pattern of the message."""
+
+
+def edited(key: str, edit: Edit) -> Callable[[Output], object]:
+    """A damage that edits the JSON of an object."""
+    return partial(Output.change_json, key=key, edit=edit)
+
+
+def faults_of_removed_objects() -> Iterator[Fault]:
+    """Each object removed, at each depth: objects that a job makes again, and those to restore."""
+    for key in MISSING:
+        for depth in DEPTHS:
+            yield depth, partial(remove, key=key), f"{key}: missing((?!restore).)*$"
+    for key in (PLAN, "labels.json"):
+        for depth in DEPTHS:
+            yield depth, partial(remove, key=key), key + RESTORE
+
+
+def faults_of_edited_manifests() -> Iterator[Fault]:
+    """Each part of the manifest edited, at each depth."""
+    for part, edit in CHANGED:
+        for depth in DEPTHS:
+            message = f"{MANIFEST}: its {part!r} does not match the receipts$"
+            yield depth, edited(MANIFEST, edit), message
+
+
+FAULTS: list[Fault] = [
+    *faults_of_removed_objects(),
+    *faults_of_edited_manifests(),
+    *(("quick", edited("labels.json", edit), "labels.json" + RESTORE) for edit in LABELS),
     ("quick", recompress, f"{TABLE}: checksum does not match the manifest$"),
     (
         "quick",
-        partial(Output.change_json, key=RECEIPT.format(2), edit=widen),
+        edited(RECEIPT.format(2), widen),
         f"{RECEIPT.format(2)}: its samples differ from those in {TABLE}$",
     ),
     (
@@ -132,14 +135,12 @@ FAULTS = [
     ),
     (
         "quick",
-        partial(
-            Output.change_json, key=RECEIPT.format(0), edit=lambda c: c.update(fingerprint="0" * 64)
-        ),
+        edited(RECEIPT.format(0), lambda c: c.update(fingerprint="0" * 64)),
         f"{RECEIPT.format(0)}: belongs to another job or shard$",
     ),
     (
         "quick",
-        partial(Output.change_json, key="train.job.json", edit=lambda c: c.update(shards=2)),
+        edited("train.job.json", lambda c: c.update(shards=2)),
         "train.job.json: its content does not match its fingerprint",
     ),
 ]
@@ -157,7 +158,7 @@ def on_disk(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestClean:
     @pytest.mark.parametrize("depth", DEPTHS)
     def test_no_faults(self, output: Output, on_disk: Path, depth: Depth) -> None:
-        """A clean output has no faults at any depth, and everything in it is counted."""
+        """A valid output has no faults at any depth, and everything in it is counted."""
         verification = output.verify(depth)
         assert (verification.ok, verification.faults, verification.repair) == (True, (), "")
         assert (
@@ -171,7 +172,7 @@ class TestClean:
         assert verify(on_disk, depth=depth, workers=3)[0].faults == ()
 
     def test_what_is_read(self, output: Output, calls: Calls) -> None:
-        """--quick reads no shard and no index; plain verify reads each shard once."""
+        """--quick reads no shard and no index, and plain verify reads each shard once."""
         read = calls(MemoryStore, "get")
         assert output.verify("quick").ok
         assert not [key for _, key in read if key.startswith((*FOLDERS, "index/"))]
@@ -195,7 +196,7 @@ class TestRepair:
         damage: str,
         depth: Depth,
     ) -> None:
-        """Deleting the named objects and running the job again gives the very same output."""
+        """Deleting the named objects and running the job again gives exactly the same output."""
         data = bytearray(output.store.get(key))
         if damage == "bit":
             data[len(data) // 2] ^= 1
@@ -221,20 +222,23 @@ class TestObjects:
     def test_the_one_fault_is_named(
         self, output: Output, depth: Depth, damage: Callable[[Output], object], message: str
     ) -> None:
-        """What is missing, changed, of another job or a stranger is the only fault."""
+        """A missing, changed or additional object, or one of another job, is the only fault."""
         damage(output)
         (fault,) = output.faults(depth)
         assert re.match(message, str(fault))
 
     def test_a_table_of_other_bytes(self, output: Output) -> None:
-        """Equal rows in other bytes are no fault where an old manifest has no checksum."""
+        """Equal rows with other bytes are no fault if an old manifest has no checksum."""
         recompress(output)
         assert not output.verify("quick").ok
         output.change_json(MANIFEST, lambda content: content.pop("table"))
         assert output.verify().ok
 
     def test_strays(self, output: Output) -> None:
-        """All objects to delete are named; what is in no folder of the split does not matter."""
+        """All objects to delete are named.
+
+        Objects outside the folders of the split do not count.
+        """
         strays = [
             *(f"tfrecord/train-0000{i}-of-00009" for i in range(8)),
             "tfrecord/train-00000-of-00003.bak",
@@ -253,11 +257,11 @@ class TestObjects:
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 99}'])
     @pytest.mark.parametrize("key", [MANIFEST, RECEIPT.format(2), "labels.json"])
     def test_no_json(self, output: Output, key: str, content: bytes) -> None:
-        """A file that cannot be read is reported; running again is no remedy for a newer schema."""
+        """An unreadable file is reported. For a newer schema, the advice is not to run again."""
         output.store.put(key, content)
         (fault,) = output.faults("quick")
         newer = b"99" in content and key != "labels.json"
-        # Nothing makes labels.json anew: it must be restored.
+        # The job does not write labels.json again: it must be restored.
         assert (fault.key, fault.remedy is None) == (key, newer or key == "labels.json")
         assert ("upgrade" in fault.what) is newer
 
@@ -277,7 +281,7 @@ class TestObjects:
 def test_a_split_that_is_made_anew_meanwhile_has_no_result(
     changeable: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Faults of a mixture of two outputs would be faults of neither."""
+    """A split that is replaced meanwhile has no result: its faults would mix two outputs."""
     listed, years = MemoryStore.list, iter(range(2000, 2100))
 
     def changed_shards(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -295,7 +299,7 @@ class TestAccounts:
     """Every sample of the plan is in the receipts once, as the plan has it."""
 
     def faults(self, output: Output, shard: int, edit: Edit) -> list[str]:
-        """What is said of a receipt at every depth, without its place."""
+        """The faults of a receipt at every depth, without their location."""
         output.change_json(RECEIPT.format(shard), edit)
         key = RECEIPT.format(shard)
         lines = [[f.what for f in output.faults(depth) if f.key == key] for depth in DEPTHS]
@@ -304,7 +308,7 @@ class TestAccounts:
 
     @pytest.mark.parametrize(("times", "row"), [(0, 4), (2, 4), (0, 0), (2, -1)])
     def test_missing_or_twice(self, output: Output, times: int, row: int) -> None:
-        """A sample that is missing in a receipt, or there twice, is named."""
+        """A sample that is missing in a receipt, or that occurs twice, is named."""
         name = output.receipt(1).rows[row].source
 
         def edit(content: Any) -> None:
@@ -316,18 +320,25 @@ class TestAccounts:
             samples["records"] = records
 
         lines = self.faults(output, 1, edit)
-        (what,) = [what for what in lines if what.startswith(f"{name} with number ")]
-        assert what.endswith(f" is {times} times in it, 1 times in the plan")
+        (line,) = [line for line in lines if line.startswith(f"{name} with number ")]
+        assert line.endswith(f" is {times} times in it, 1 times in the plan")
 
     def test_in_another_shard(self, output: Output) -> None:
         """A sample that is in the receipt of another shard is named in both."""
-        mine, theirs = (output.receipt(shard).rows[4].source for shard in (1, 2))
-        lines = self.faults(output, 1, lambda c: c["samples"]["source"].__setitem__(4, theirs))
-        for name, times in ((mine, "0 times in it, 1"), (theirs, "1 times in it, 0")):
-            assert any(name in what and f" is {times} times in the plan" in what for what in lines)
+        source_in_shard, source_in_other_shard = (
+            output.receipt(shard).rows[4].source for shard in (1, 2)
+        )
+        lines = self.faults(
+            output, 1, lambda c: c["samples"]["source"].__setitem__(4, source_in_other_shard)
+        )
+        for name, times in (
+            (source_in_shard, "0 times in it, 1"),
+            (source_in_other_shard, "1 times in it, 0"),
+        ):
+            assert any(name in line and f" is {times} times in the plan" in line for line in lines)
 
     def test_exchanged(self, output: Output) -> None:
-        """Two samples exchanged within a receipt are named, although none is missing."""
+        """Two exchanged samples of a receipt are named, although none is missing."""
         names = [row.source for row in output.receipt(0).rows]
 
         def edit(content: Any) -> None:
@@ -336,7 +347,7 @@ class TestAccounts:
 
         lines = self.faults(output, 0, edit)
         for i in (2, 5):
-            assert sum(f"{names[i]} with number " in what for what in lines) == 2
+            assert sum(f"{names[i]} with number " in line for line in lines) == 2
 
     @pytest.mark.parametrize(
         ("name", "value", "message"),
@@ -347,11 +358,11 @@ class TestAccounts:
         ],
     )
     def test_a_changed_row(self, output: Output, name: str, value: Any, message: str) -> None:
-        """A row whose label, class or number is not the plan's is named."""
+        """A row whose label, class or number differs from the plan is named."""
         rows = output.receipt(0).rows
         number = next(i for i, row in enumerate(rows) if row.label != 5)
         faults = self.faults(output, 0, lambda c: c["samples"][name].__setitem__(number, value))
-        assert any(rows[number].source in what and message in what for what in faults)
+        assert any(rows[number].source in fault and message in fault for fault in faults)
 
     @pytest.mark.parametrize(
         "edit",
@@ -362,9 +373,9 @@ class TestAccounts:
         ],
     )
     def test_the_number_of_records(self, output: Output, edit: Edit) -> None:
-        """A receipt with another number of records than of samples written is reported."""
+        """A receipt whose number of records differs from its written samples is reported."""
         output.store.delete(MANIFEST)
-        assert any("samples written, " in what for what in self.faults(output, 0, edit))
+        assert any("samples written, " in fault for fault in self.faults(output, 0, edit))
 
     def test_many_faults(self, output: Output) -> None:
         """A receipt with many faults is reported with twenty of them."""
@@ -372,7 +383,7 @@ class TestAccounts:
         lines = self.faults(
             output, 0, lambda c: c["samples"].update(source=[f"x{i}" for i in range(count)])
         )
-        assert sum(" times in the plan" in what for what in lines) == 20
+        assert sum(" times in the plan" in line for line in lines) == 20
 
 
 class TestCommand:
@@ -385,13 +396,13 @@ class TestCommand:
         ],
     )
     def test_clean(self, output: Output, depth: str, message: str) -> None:
-        """A clean output ends with 0 and one line that says what was checked."""
+        """A valid output ends with 0 and one line that says what was checked."""
         size = output.verify("quick").bytes / 1e6
         line = f"train: no faults in 3 shards (120 samples, {size:.1f} MB){message}\n"
         assert command(output.store.uri, depth) == (0, line, "")
 
     def test_damaged(self, output: Output) -> None:
-        """A damaged output ends with 1; the place and the remedy are on stdout, or in JSON."""
+        """A damaged output ends with 1. The faults and the remedy are on stdout, or in the JSON."""
         key = SHARDS["recordio"].format(0)
         offset, _ = output.location_of("recordio", 0, 2)
         output.change(key, flip(offset + 100))
@@ -427,7 +438,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("kind", ["missing", "empty", "other"])
     def test_nothing(self, tmp_path: Path, kind: str) -> None:
-        """Without an output, verify ends with 2 and one line; the library raises an error."""
+        """Without an output the command ends with 2 and one line. The library raises an error."""
         folder = tmp_path / "out"
         if kind != "missing":
             folder.mkdir()
@@ -442,7 +453,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"schema": 99}', b"\xff", None])
     def test_a_job_file(self, output: Output, content: bytes | None) -> None:
-        """A job file that is missing or damaged is a fault of its split alone."""
+        """A missing or damaged job file is a fault of its own split only."""
         output.store.put("other.manifest.json", b"{}")
         if content is not None:
             output.store.put("other.job.json", content)
@@ -457,7 +468,7 @@ class TestCommand:
 
 class TestQuick:
     def test_on_disk(self, on_disk: Path, tmp_path: Path) -> None:
-        """On a disk, --quick sees another size of a shard, and not a changed byte."""
+        """On a disk, --quick detects another size of a shard, and not a changed byte."""
         folder = Path(shutil.copytree(on_disk, tmp_path / "out"))
         shard = next((folder / "tfrecord").iterdir())
         data = bytearray(shard.read_bytes())
@@ -471,7 +482,7 @@ class TestQuick:
         assert fault.what == f"has {len(data) + 1:,} bytes, its receipt says {len(data):,}"
 
     def test_on_s3(self, tree: Path, bucket: str, s3_server: MotoServer, calls: Calls) -> None:
-        """On S3, --quick sees a changed byte by the ETag, and reads no shard for it."""
+        """On S3, --quick detects a changed byte by the ETag, and reads no shard."""
         options = StoreOptions(endpoint_url=s3_server.url)
         uri = f"s3://{bucket}/{secrets.token_hex(4)}"
         content = {"source": str(tree), "output": uri, "store": options, "image": {"size": 96}}

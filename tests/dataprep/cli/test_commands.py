@@ -1,4 +1,4 @@
-"""The options of ``dataprep``'s commands: what they set, what help shows, what is refused."""
+"""The options of ``dataprep``'s commands: their effect, their help and their refusals."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ COMMANDS = ("plan", "shard", "finalize", "verify", "inspect", "sample", "init", 
 
 
 def invoked(*arguments: str | Path) -> Result:
-    """A command, within this process."""
+    """Run a command in this process."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def options(command: str) -> set[str]:
-    """The options that a command's help lists."""
+    """The options in the help of a command."""
     return set(re.findall(r"^  (--[a-z-]+)", invoked(command, "--help").stdout, re.M))
 
 
 def test_help_lists_the_commands() -> None:
-    """Each command has one line."""
+    """The help has one line for each command."""
     lines = invoked("--help").stdout.splitlines()
     for command in COMMANDS:
         (line,) = [line for line in lines if line.startswith(f"  {command} ")]
@@ -37,7 +37,7 @@ def test_help_lists_the_commands() -> None:
 
 
 def test_plan_takes_the_options_of_shard() -> None:
-    """All that say what to make; each has options of its own besides."""
+    """plan has all options of shard that describe the output. Each has further ones of its own."""
     of_plan, of_shard = options("plan"), options("shard")
     assert of_plan - of_shard == {"--readers", "--prices"}
     extra = {"--overwrite", "--retry-failed", "--takeover", "--part", "--print-config"}
@@ -48,7 +48,7 @@ def test_plan_takes_the_options_of_shard() -> None:
 
 
 def test_help_shows_the_usual_options_first() -> None:
-    """The first section has the ten usual options; other sections follow below."""
+    """The first section has the ten usual options, and other sections follow."""
     first = invoked("shard", "--help").stdout.split("Options:")[1].split("\n\n")[0]
     flags = re.findall(r"^  (--[a-z-]+)", first, re.M)
     assert len(flags) == 10
@@ -56,7 +56,7 @@ def test_help_shows_the_usual_options_first() -> None:
 
 
 def test_help_names_every_kind_of_source() -> None:
-    """The kinds of this package, as they are registered."""
+    """The help lists the registered kinds of this package."""
     registered = entry_points(group="dataprep.sources")
     own = {entry.name for entry in registered if entry.value.startswith("dataprep.")}
     assert "ilsvrc" in own
@@ -94,7 +94,7 @@ def test_help_names_every_kind_of_source() -> None:
 def test_an_option_overrides_the_file(
     tmp_path: Path, arguments: list[str], key: str, value: object
 ) -> None:
-    """``--print-config`` prints the file with the options in its place, and its defaults."""
+    """``--print-config`` prints the file with defaults, and with options in place of its values."""
     file = tmp_path / "job.yaml"
     file.write_text("source: a\noutput: b\nseed: 3\nimage: {size: 64}\n")
     done = invoked("shard", file, *arguments, "--print-config")
@@ -120,7 +120,7 @@ def test_an_option_overrides_the_file(
     ids=["missing", "range", "size", "set"],
 )
 def test_a_wrong_option_is_one_line(command: str, arguments: list[str], line: str) -> None:
-    """With the option's name, exit code 2."""
+    """A wrong option is one line with its name, and exit code 2."""
     done = invoked(command, *arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"dataprep: {line}")
@@ -129,7 +129,7 @@ def test_a_wrong_option_is_one_line(command: str, arguments: list[str], line: st
 
 @pytest.mark.parametrize("command", ["shard", "finalize"])
 def test_no_limit_of_failures_has_one_name(tmp_path: Path, command: str) -> None:
-    """``none`` could mean 0 as well: the message says which value means what."""
+    """``none`` is refused because it could mean 0 as well, and the message explains the values."""
     photos(tmp_path / "photos", {"cat": 1})
     output = str(tmp_path / "out")
     job = [output]
@@ -151,7 +151,7 @@ def test_no_limit_of_failures_has_one_name(tmp_path: Path, command: str) -> None
     ids=" ".join,
 )
 def test_options_that_exclude_each_other(tmp_path: Path, options: list[str]) -> None:
-    """They are refused before anything is read or written."""
+    """Options that exclude each other are refused before anything is read or written."""
     done = invoked("shard", "--source", "nowhere", "--output", tmp_path / "out", *options)
     assert (done.exit_code, done.stdout) == (2, "")
     assert options[0] in done.stderr
@@ -169,14 +169,14 @@ def test_options_that_exclude_each_other(tmp_path: Path, options: list[str]) -> 
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_verify_refuses(arguments: list[str], line: str) -> None:
-    """Wrong options, before it looks at the output."""
+    """Wrong options are refused before verify reads the output."""
     done = invoked("verify", "nowhere", *arguments)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"dataprep: {line}")
 
 
 def test_sample_then_shard_then_verify(tmp_path: Path) -> None:
-    """What ``sample`` draws can be sharded; results go to stdout, the rest to stderr."""
+    """Drawn images can be sharded. Results are on stdout, and all other lines on stderr."""
     photos, out = tmp_path / "photos", tmp_path / "out"
     drawn = invoked("sample", photos, "--images", "4", "--classes", "2")
     assert drawn.stdout.startswith("4 photos in 2 classes, ")
@@ -198,7 +198,7 @@ def test_sample_then_shard_then_verify(tmp_path: Path) -> None:
 
 
 def test_finalize_reports_every_split(tmp_path: Path) -> None:
-    """Splits that are not complete are named, those that are stay reported; the exit code is 1."""
+    """Complete splits are reported, incomplete ones are named, and the exit code is 1."""
     photos, out = tmp_path / "photos", tmp_path / "out"
     invoked("sample", photos, "--images", "40", "--classes", "2")
     job = ("shard", "--source", photos, "--output", out, "--shard-size", "1.2MB")
@@ -217,7 +217,7 @@ def test_finalize_reports_every_split(tmp_path: Path) -> None:
 
 
 def test_init_copies_the_examples(tmp_path: Path) -> None:
-    """Every example and schema; a file that exists stays as it is."""
+    """Every example and schema is copied, and an existing file stays as it is."""
     done = invoked("init", tmp_path)
     assert done.exit_code == 0, done.stderr
     copies = [Path(line) for line in done.stdout.splitlines()]

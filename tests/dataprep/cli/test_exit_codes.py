@@ -1,4 +1,4 @@
-"""Exit code 2 says that nothing was written: a command that has changed something ends with 1."""
+"""Exit code 2 means that nothing was written. A command that has changed something ends with 1."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def output(photos: Path, tmp_path: Path) -> Path:
-    """An output of two splits with a shard each, to be changed."""
+    """An output of two splits with one shard each, which tests change."""
     shards(photos, tmp_path / "out")
     return tmp_path / "out"
 
 
 def shards(photos: Path, output: Path, *more: str, code: int | None = 0) -> None:
-    """Shard the photos by the command, with a validation split."""
+    """Shard the photos with the command, with a validation split."""
     job = ["--source", str(photos), "--output", str(output), "--validation", "20%"]
     in_process("shard", *job, "--size", "64", *IN_ONE_PROCESS, *more, code=code)
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Digests of the files below a folder, but for locks."""
-    return {
-        os.fspath(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and "lock" not in path.name
-    }
+    """Digests of the files below a folder, except locks."""
+    digests = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "lock" not in path.name:
+            name = os.fspath(path.relative_to(folder))
+            digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
 
 
 def damage(output: Path, name: str) -> None:
@@ -68,7 +69,7 @@ def damage(output: Path, name: str) -> None:
     ],
 )
 def test_stage_of_a_damaged_output(output: Path, tmp_path: Path, name: str) -> None:
-    """The copy ran until it met the damage, so that it ends with 1."""
+    """The copy runs until it reaches the damage, so that it ends with 1."""
     damage(output, name)
     done = in_process("stage", output, tmp_path / "copy", code=1)
     assert done.complaints
@@ -93,7 +94,7 @@ def test_finalize_of_two_splits_of_which_one_is_damaged(output: Path) -> None:
 
 @pytest.fixture
 def without_rights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The labels, the first object of a job, may not be written."""
+    """Refuse to write the labels, which are the first object of a job."""
     create = LocalStore.create
 
     def refusing(store: LocalStore, key: str, data: Buffer) -> bool:
@@ -105,14 +106,14 @@ def without_rights(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_overwrite_that_cannot_write(photos: Path, output: Path, without_rights: None) -> None:
-    """The old output is removed, then the first write is refused."""
+    """The command has removed the old output before the first write is refused, and ends with 1."""
     shards(photos, output, "--overwrite", code=1)
     assert not (output / "train.manifest.json").exists()
 
 
 @pytest.mark.usefixtures("without_rights")
 def test_a_first_write_that_is_refused(photos: Path, tmp_path: Path) -> None:
-    """Nothing was written, which 2 says."""
+    """If the first write is refused, nothing was written, and the exit code is 2."""
     shards(photos, tmp_path / "out", code=2)
     assert tree(tmp_path / "out") == {}
 
@@ -121,7 +122,7 @@ def test_a_first_write_that_is_refused(photos: Path, tmp_path: Path) -> None:
 def test_a_source_that_breaks_during_the_job(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    """A damaged archive is refused with 2 before the job begins, and ends a job with 1."""
+    """A damaged archive that is found during the job ends it with 1, also after a resume."""
     output = tmp_path / "out"
     read = ImageFolder.read
 
@@ -138,7 +139,7 @@ def test_a_source_that_breaks_during_the_job(
 
 
 def test_init_that_stops_half_way(tmp_path: Path) -> None:
-    """Some examples were copied before a folder turns out to be a dangling link."""
+    """The command ends with 1 if it has copied examples before it finds a dangling link."""
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs/shard").symlink_to("/proc/missing/folder")
     in_process("init", tmp_path, code=1)
@@ -149,7 +150,7 @@ def test_init_that_stops_half_way(tmp_path: Path) -> None:
 def test_sample_that_stops_half_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    """The folder is there, perhaps with some images, when the disk turns out to be read-only."""
+    """The command ends with 1 if it has made a folder before it finds a read-only disk."""
     drawn = 0
 
     def failing(*arguments: Any) -> bytes:
@@ -165,7 +166,7 @@ def test_sample_that_stops_half_way(
 
 
 def test_sample_that_is_refused(tmp_path: Path) -> None:
-    """Nothing was written, which 2 says."""
+    """A refused request has written nothing, and ends with 2."""
     in_process("sample", tmp_path / "photos", "--images", "1", "--classes", "2", code=2)
     assert not (tmp_path / "photos").exists()
 
@@ -173,7 +174,7 @@ def test_sample_that_is_refused(tmp_path: Path) -> None:
 def test_retry_failed_that_is_refused_after_something_was_removed(
     photos: Path, tmp_path: Path
 ) -> None:
-    """The manifest of one split is removed before that of the other one cannot be read."""
+    """The command ends with 1 if it has removed a manifest before it finds an unreadable one."""
     source, output = tmp_path / "photos", tmp_path / "out"
     shutil.copytree(photos, source)
     broken = min(source.rglob("*.JPEG"))

@@ -1,4 +1,4 @@
-"""Class folders as people have them: links, system folders and what they leave out."""
+"""Class folders of real collections, with links and system folders, are sharded or refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.small_photos import jpeg, photos
 
 
 def shard(source: Path, output: Path, *options: str, code: int = 0) -> Finished:
-    """``dataprep shard`` with its exit code."""
+    """Run ``dataprep shard`` and check its exit code."""
     arguments = ["shard", "--source", str(source), "--output", str(output), *options]
     return in_process(*arguments, code=code)
 
@@ -44,7 +44,7 @@ def test_a_linked_class_is_a_class(tmp_path: Path) -> None:
 
 
 def test_a_subset_by_links(tmp_path: Path) -> None:
-    """Links to class folders, and a broken link among the photos, which fails with its reason."""
+    """Links to class folders are read. A broken link among the photos fails with its reason."""
     photos(tmp_path / "full", dict.fromkeys("abc", 3))
     (tmp_path / "subset").mkdir()
     for name in "ab":
@@ -57,7 +57,7 @@ def test_a_subset_by_links(tmp_path: Path) -> None:
 
 
 def test_boxes_of_a_subset_by_links(tmp_path: Path) -> None:
-    """Annotations that are linked as the photos are give all photos their boxes."""
+    """Linked annotations give all linked photos their boxes."""
     photos(tmp_path / "full", {"a": 2, "b": 2})
     for name in ("a/0", "a/1"):
         (tmp_path / "drawn" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def test_boxes_of_a_subset_by_links(tmp_path: Path) -> None:
 
 
 def test_system_folders_are_counted_as_skipped(tmp_path: Path) -> None:
-    """They make no classes, at no depth."""
+    """System folders make no classes at any depth, and are counted as skipped."""
     system = {"@eaDir": 2, "lost+found": 1, "$RECYCLE.BIN": 2, "cat/@eaDir": 2}
     photos(tmp_path / "photos", {"cat": 3, "dog": 3, **system})
     done = shard(tmp_path / "photos", tmp_path / "out")
@@ -84,7 +84,7 @@ def test_system_folders_are_counted_as_skipped(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_system_folder_is_counted_in_warnings(tmp_path: Path) -> None:
-    """The job goes on, and the manifest passes its verification."""
+    """The job continues, and verification accepts the manifest."""
     with reachable_folder() as root:
         photos(root / "photos", {"cat": 1, "dog": 1, "lost+found": 0})
         (root / "out").mkdir()
@@ -100,7 +100,7 @@ def test_an_unreadable_system_folder_is_counted_in_warnings(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("source", ["own", "own/tfrecord"])
 def test_folders_of_records_may_be_unreadable_too(source: str) -> None:
-    """A system's folder and an excluded one are counted; any other one ends the job."""
+    """An unreadable system or excluded folder is counted, and any other one ends the job."""
     with reachable_folder() as root:
         photos(root / "photos", {"cat": 2, "dog": 2})
         shard(root / "photos", root / "own")
@@ -122,7 +122,7 @@ def test_folders_of_records_may_be_unreadable_too(source: str) -> None:
 
 
 def test_excluded_shards_are_not_read(tmp_path: Path) -> None:
-    """An unreadable folder is excluded like any other: exclusion does not depend on rights."""
+    """An unreadable folder can be excluded like any other: exclusion needs no right to read."""
     photos(tmp_path / "photos", {"cat": 2, "dog": 2})
     for name in ("new", "old"):
         shard(tmp_path / "photos", tmp_path / name)
@@ -136,7 +136,7 @@ def test_excluded_shards_are_not_read(tmp_path: Path) -> None:
 
 
 def test_exclude_leaves_out_what_it_matches(tmp_path: Path) -> None:
-    """As option, as key, and several times; a glob that matches nothing is named."""
+    """Excluding works as an option, as a key and several times. A glob without a match is named."""
     source = tmp_path / "photos"
     photos(source, {"cat": 2, "dog": 2, "dog/thumbs": 1, "rejects": 1})
     options = ("--exclude", "thumbs", "--exclude", "rejects", "--exclude", "typo")
@@ -153,7 +153,7 @@ def test_exclude_leaves_out_what_it_matches(tmp_path: Path) -> None:
 
 
 def test_a_glob_that_matches_is_not_called_useless(tmp_path: Path) -> None:
-    """Also one of an unreadable folder, of a system's file, and of a file that another matches."""
+    """A glob may match an unreadable folder, a system file, or files that another glob matches."""
     with reachable_folder() as root:
         photos(root / "photos", {"cat": 2, "dog": 2, "locked": 1, "@eaDir": 1, "dog/old": 1})
         (root / "out").mkdir()
@@ -189,10 +189,8 @@ def test_every_kind_of_source_leaves_out(tmp_path: Path, kind: str) -> None:
         rows = [f"{name},{name[:3]}\n" for name in [*names, "@eaDir/0.jpg"]]
         (source / path).write_text("path,label\n" + "".join(rows))
     elif kind == "flat":
-        (tmp_path / "truth.csv").write_text(
-            "file,label\n"
-            + "".join(f"{group}/{n}.jpg,{group}\n" for group in ("cat", "dog") for n in (0, 1))
-        )
+        rows = [f"{group}/{n}.jpg,{group}\n" for group in ("cat", "dog") for n in (0, 1)]
+        (tmp_path / "truth.csv").write_text("file,label\n" + "".join(rows))
         options += ["--set", f"labels.ground_truth={tmp_path / 'truth.csv'}"]
     elif kind == "ilsvrc":
         with tarfile.open(source / path, "w") as tar:
@@ -208,7 +206,7 @@ def test_every_kind_of_source_leaves_out(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_class_that_is_left_out_gets_no_label(tmp_path: Path) -> None:
-    """The class of a row that a glob leaves out does not count."""
+    """A class whose only row is excluded gets no label."""
     photos(tmp_path, {"cat": 1, "dog": 1, "bat": 1})
     rows = "".join(f"{group}/0.jpg,{group}\n" for group in ("bat", "cat", "dog"))
     (tmp_path / "list.csv").write_text(f"path,label\n{rows}")
@@ -219,7 +217,7 @@ def test_a_class_that_is_left_out_gets_no_label(tmp_path: Path) -> None:
 
 
 def test_splits_of_an_output_have_the_same_labels(tmp_path: Path) -> None:
-    """Another order of classes is refused, and so is a split once labels.json is gone."""
+    """Another order of classes is refused, and so is a new split without labels.json."""
     photos(tmp_path / "train", {"cat": 1, "dog": 1, "owl": 1})
     photos(tmp_path / "val", {"dog": 1, "owl": 1})
     output, validation = tmp_path / "out", ("--split", "validation")
@@ -238,7 +236,7 @@ def test_splits_of_an_output_have_the_same_labels(tmp_path: Path) -> None:
 
 
 def test_a_job_begun_with_other_exclusions_is_refused_with_the_reason(tmp_path: Path) -> None:
-    """Whether more is left out than before, or less."""
+    """A job is not continued with more or with fewer exclusions."""
     source = tmp_path / "photos"
     photos(source, {"cat": 2, "dog": 2, "owl": 1})
     shard(source, tmp_path / "all")
@@ -253,7 +251,7 @@ def test_a_job_begun_with_other_exclusions_is_refused_with_the_reason(tmp_path: 
 def test_jobs_of_earlier_versions_are_refused_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Earlier versions took system folders for classes, and links to folders for files."""
+    """Earlier versions treated system folders as classes, and links to folders as files."""
     source = tmp_path / "photos"
     photos(source, {"cat": 2, "dog": 2, "@eaDir": 1})
     photos(tmp_path, {"elsewhere": 2})
@@ -281,7 +279,7 @@ SPLITS = {
 def test_splits_beside_each_other_are_refused_with_a_command_each(
     tmp_path: Path, splits: dict[str, str]
 ) -> None:
-    """Nothing is written, and each command that is printed works."""
+    """Nothing is written, and each printed command works."""
     source, output = tmp_path / "photos", tmp_path / "out"
     photos(source, {f"{folder}/{group}": 2 for folder in splits for group in ("cat", "dog")})
     refused = shard(source, output, code=2)
@@ -316,7 +314,7 @@ def test_numeric_folders_keep_the_order_of_texts_and_say_so(tmp_path: Path) -> N
 
 
 def test_names_have_no_numeric_order(tmp_path: Path) -> None:
-    """A class that is no number is named; a list of classes is an order already."""
+    """A class that is no number is named, and a list of classes is an order already."""
     source = tmp_path / "photos"
     photos(source, {"1": 1, "cat": 1})
     numeric = ("--set", "labels.order=numeric")
@@ -329,7 +327,7 @@ def test_names_have_no_numeric_order(tmp_path: Path) -> None:
 
 
 def test_the_level_of_the_classes_is_said(tmp_path: Path) -> None:
-    """The message gives the level of the classes only if folders are nested."""
+    """The message has the level of the class folders only if folders are nested."""
     photos(tmp_path / "deep", {"pets/cat/old": 1, "pets/dog": 1})
     done = shard(tmp_path / "deep", tmp_path / "out")
     assert "note: folders of level 2 are the classes, such as 'cat' in 'pets/cat/old/" in done.out
@@ -352,7 +350,7 @@ def tar_of(members: dict[str, bytes]) -> bytes:
 def test_an_empty_class_is_named_and_gets_a_number_only_if_it_is_listed(
     tmp_path: Path, kind: str
 ) -> None:
-    """This holds for folders and for tars."""
+    """An empty class is named, and gets a number only if it is listed, for folders and tars."""
     source = tmp_path / "photos"
     if kind == "imagefolder":
         photos(source, {"ant": 1, "bee": 0, "cat": 1})

@@ -1,4 +1,4 @@
-"""What a person sees of a job: progress, the summary of each split, and JSON."""
+"""A user sees progress, the summary of each split, and JSON."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FINALIZE = "dataprep finalize s3://bucket/out --split train"
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that tests set."""
 
     now_s = 100.0
 
@@ -88,7 +88,7 @@ class Gone(io.StringIO):
 
 class TestProgress:
     def test_a_log_has_a_line_every_five_seconds(self) -> None:
-        """A line at most every five seconds, one at the end, and a note at once."""
+        """A log gets one line every five seconds at most, one at the end, and each note at once."""
         clock, stream = Clock(), io.StringIO()
         display = Terminal(stream, clock)
         display.start("train", 100, 0)
@@ -105,7 +105,7 @@ class TestProgress:
         )
 
     def test_a_terminal_has_one_line(self) -> None:
-        """It is drawn over; notes are printed above it."""
+        """The line on a terminal is overwritten, and notes are printed above it."""
         clock, stream = Clock(), Screen()
         display = Terminal(stream, clock)
         display.start("train", 10, 0)
@@ -145,7 +145,7 @@ class TestProgress:
         new_samples: list[Progress],
         line: str,
     ) -> None:
-        """Rates and time left are those of this run; a shard made again is not counted twice."""
+        """Rates and remaining time are those of this run, and a shard made again counts once."""
         clock, stream = Clock(), io.StringIO()
         display = Terminal(stream, clock)
         display.start("train", samples, skipped_samples)
@@ -157,21 +157,21 @@ class TestProgress:
         assert re.search(f"{line}", last_line)
 
     def test_a_reader_that_has_ended_stops_no_job(self) -> None:
-        """What cannot be shown is not shown."""
+        """A job continues if its progress cannot be written."""
         display = Terminal(Gone())
         display.start("train", 1, 0)
         display.note("a note")
         display.stop()
 
     def test_progress_goes_to_stderr(self, capsys: pytest.CaptureFixture[str]) -> None:
-        """Nothing of it goes to stdout."""
+        """Progress is not written to stdout."""
         Terminal().note("a note")
         assert capsys.readouterr() == ("", "a note\n")
 
 
 class TestSummary:
     def test_a_split(self) -> None:
-        """Counts, formats, what happened to images, skips, failures, speed, and what to do next."""
+        """The summary has counts, formats, changes, skips, failures, speed, and the next step."""
         assert split_text(SUMMARY).splitlines() == [
             "train: 1,900 photos written, 2 failed, 1 skipped -> s3://bucket/out",
             "  tfrecord   2 shards of 62.0 MB",
@@ -183,7 +183,7 @@ class TestSummary:
         ]
 
     def test_a_split_that_was_complete(self) -> None:
-        """The output has no speed, and no lines for things that did not happen."""
+        """A split that was complete has no speed, and no lines for things that did not happen."""
         quiet = replace(
             SUMMARY,
             manifest=replace(MANIFEST, warnings={}, samples=SampleCounts(5, 5, 0, 0, 5, 0)),
@@ -221,7 +221,7 @@ class TestSummary:
         ids=["resumed", "many failures", "out of bounds", "failures of a part", "last", "complete"],
     )
     def test_what_is_said_besides(self, summary: Summary | PartSummary, lines: list[str]) -> None:
-        """Earlier shards are counted apart; of many failures five are shown."""
+        """Earlier shards are counted separately, and five of many failures are shown."""
         text = split_text(summary)
         for start in lines:
             assert any(line.startswith(start) for line in text.splitlines())
@@ -229,7 +229,7 @@ class TestSummary:
         assert "shards out of bounds" not in text
 
     def test_a_part(self) -> None:
-        """What it made, what the split still lacks, and the command that completes it."""
+        """A part has its own figures, the shards that its split lacks, and the next command."""
         assert split_text(PART).splitlines() == [
             "train, part 1/4: 180 shards made, 7 stored by an earlier run, 2 photos failed"
             " -> s3://bucket/out",
@@ -240,6 +240,8 @@ class TestSummary:
 
 
 class TestJson:
+    """``--json`` prints one object."""
+
     def test_it_is_one_object(self) -> None:
         """The JSON object has every figure of each split."""
         text = splits_json([SUMMARY, PART])
@@ -286,7 +288,7 @@ class TestJson:
         failures: list[tuple[str, str]],
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        """The splits before it, the reason, and the failures that are known."""
+        """The object has the earlier splits, the reason, and the known failures."""
         if isinstance(error, TooManyFailures):
             error.failures = tuple(failures)
         with pytest.raises(type(error)):
@@ -303,19 +305,20 @@ class TestJson:
     def test_what_was_printed_before(
         self, error: DataprepError, as_json: bool, out: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Text of a split is printed when the split is done; a refused request prints no JSON."""
+        """Text of a split is printed when the split is done. A refused request prints no JSON."""
         with pytest.raises(type(error)):
             show_splits(_splits(error), as_json=as_json)
         assert capsys.readouterr().out == out
 
 
 def _splits(error: DataprepError) -> Iterator[Summary | PartSummary]:
+    """Yield one finished split, then raise the error."""
     yield SUMMARY
     raise error
 
 
 def test_results_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Names of files may hold anything."""
+    """Control characters in file names are escaped."""
     show("a\x1b[2J\nb")
     assert capsys.readouterr().out == "a\\x1b[2J\nb\n"
 

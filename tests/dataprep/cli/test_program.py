@@ -1,4 +1,4 @@
-"""What both programs share: one-line errors, exit codes, signals, help in groups."""
+"""Both programs have one-line errors, exit codes, signal handling, and help in groups."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def invoked(raised: BaseException, *arguments: str, command: str = "fail") -> An
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 def test_an_error_is_one_line_and_an_exit_code(error: Exception, code: int, line: str) -> None:
-    """It goes to stderr, after the program's name, without credentials or control characters."""
+    """An error is one line on stderr after the program's name, without control characters."""
     done = invoked(error)
     assert (done.exit_code, done.stdout, done.stderr) == (code, "", f"toy: {line}\n")
 
@@ -72,7 +72,7 @@ def test_an_error_may_have_several_lines() -> None:
 
 
 def test_debug_shows_the_traceback() -> None:
-    """Before the line, with the same exit code, and without credentials."""
+    """--debug prints the traceback before the line, without credentials, with the same code."""
     error = ConfigError("refused")
     error.__cause__ = OSError("cannot reach http://jo:hunter2@host:1/x")
     done = invoked(error, "--debug")
@@ -83,7 +83,7 @@ def test_debug_shows_the_traceback() -> None:
 
 
 def test_a_bug_keeps_its_traceback() -> None:
-    """What nobody foresaw is not turned into a line."""
+    """An unexpected exception is not turned into an error line."""
     error = ZeroDivisionError("x")
     assert invoked(error).exception is error
 
@@ -121,7 +121,7 @@ def test_help_groups_options() -> None:
 
 @given(st.text())
 def test_printable_text_is_one_line(text: str) -> None:
-    """Nothing in it moves a cursor."""
+    """Printed text is one line without control characters."""
     assert printable(text).isprintable()
 
 
@@ -169,20 +169,20 @@ def toy(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_the_first_signal_ends_in_order(name: str) -> None:
-    """Blocks are left as by an exception; the exit code is 130."""
+    """The first signal exits blocks like an exception, and the exit code is 130."""
     done = toy("wait", name, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     assert (done.returncode, done.stdout) == (130, "cleaned up\n")
     assert done.stderr == "toy: interrupted\n"
 
 
 def test_a_second_signal_ends_at_once() -> None:
-    """The process ends even if it is still cleaning up."""
+    """A second signal ends the process even during its cleanup."""
     done = toy("wait", "SIGTERM-twice")
     assert (done.returncode, done.stdout) == (130, "")
 
 
 def test_an_ignored_signal_stays_ignored() -> None:
-    """A job under ``nohup`` or in the background is not ended by Ctrl-C."""
+    """Ctrl-C does not end a job under ``nohup`` or in the background."""
     done = toy(
         "wait",
         "SIGINT-ignored",
@@ -198,7 +198,7 @@ def test_debug_may_stand_anywhere() -> None:
 
 
 def test_a_result_that_cannot_be_written_is_an_error() -> None:
-    """A full disk behind stdout is one line, and exit code 1."""
+    """A full disk behind stdout is one error line, and exit code 1."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     with open("/dev/full", "wb") as full:  # noqa: PTH123  a device
         done = toy("speak", stdout=full, env=environment)

@@ -1,4 +1,4 @@
-"""The first line of a summary says what the source was taken for."""
+"""The first line of a summary says as what the source was understood."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def job(source: Path, output: Path, *options: str) -> Sequence[str]:
 
 
 def test_the_summaries_begin_with_what_was_understood(tmp_path: Path) -> None:
-    """``shard`` and ``plan`` name kind, classes, images and labels, first and in the JSON."""
+    """``shard`` and ``plan`` begin with kind, classes, images and labels, also in their JSON."""
     source = tmp_path / "photos"
     photos(source, {"cat": 2, "dog": 3, "owl": 1})
     line = f"{source}/: class folders, 3 classes, 6 images; labels 0 to 2 in the order of names"
@@ -46,7 +46,7 @@ def test_the_summaries_begin_with_what_was_understood(tmp_path: Path) -> None:
 
 
 def test_one_line_for_all_splits(tmp_path: Path) -> None:
-    """A job with a validation split has read one source; a part of a job says the same."""
+    """A job with a validation split has one such line, and a part of a job has the same."""
     source = tmp_path / "photos"
     photos(source, {"cat": 4, "dog": 4})
     line = f"{source}/: class folders, 2 classes, 8 images; labels 0 to 1 in the order of names"
@@ -71,7 +71,7 @@ def test_one_line_for_all_splits(tmp_path: Path) -> None:
 def test_the_order_of_labels_is_said(
     tmp_path: Path, rows: str, options: Sequence[str], order: str
 ) -> None:
-    """Names, numbers and a list of classes each have their own words."""
+    """Names, numbers and a list of classes each have their own description of the order."""
     photos(tmp_path, {".": 0})
     for name in ("a.jpg", "b.jpg"):
         (tmp_path / name).write_bytes(jpeg(len(name)))
@@ -84,7 +84,7 @@ def test_the_order_of_labels_is_said(
 
 
 def test_synsets_in_the_names_of_members_are_the_classes(tmp_path: Path) -> None:
-    """As in the three archives ``train_images_N.tar.gz``, whose own names are no classes."""
+    """Names of images with synsets give the classes, because ``train_images_N.tar.gz`` has none."""
     source = tmp_path / "archives"
     source.mkdir()
     for number in range(3):
@@ -102,7 +102,7 @@ def test_synsets_in_the_names_of_members_are_the_classes(tmp_path: Path) -> None
 
 
 def test_archives_of_several_classes_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
-    """The message names an archive, its folders and the key to set; nothing is written."""
+    """The message names an archive, its folders and the key to set, and nothing is written."""
     source = tmp_path / "archives"
     source.mkdir()
     for number, pets in enumerate((("cat", "dog"), ("owl", "rat"))):
@@ -115,11 +115,11 @@ def test_archives_of_several_classes_that_nothing_tells_apart_are_refused(tmp_pa
 
 
 def test_a_list_of_im2rec_for_detection_is_refused(tmp_path: Path) -> None:
-    """No value of it becomes a class; the list stays as it is, and nothing is written."""
+    """Values of a list for detection become no classes. The list is refused, nothing is written."""
     photos(tmp_path / "img", {".": 4})
     lines = []
     for number in range(4):
-        # The header has 4 values (its width, that of a box, the image's size), then comes a box.
+        # The header has 4 values (its width, the width of a box, the image's size). A box follows.
         values = [4, 5, 120, 90, number % 2, 0.1, 0.2, 0.6, 0.7]
         lines.append("\t".join([str(number), *map(str, values), f"img/{number}.jpg"]))
     listing = tmp_path / "boxes.lst"

@@ -1,4 +1,4 @@
-"""The keys of a job, their defaults and bounds; YAML files, ``--set`` and dotted overrides."""
+"""The keys of a job have documented defaults and bounds, in YAML files, ``--set`` and overrides."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_source_and_output_are_enough() -> None:
     ],
 )
 def test_an_unknown_keys_the_nearest(key: str, message: str) -> None:
-    """An unknown key, at any depth, is named with the keys above it and the nearest known one."""
+    """An unknown key at any depth is named with its parent keys and the nearest known key."""
     assert refusal({key: 1}).startswith(f"unknown key {message}")
 
 
@@ -160,7 +160,7 @@ def test_a_password_is_refused_and_never_repeated(key: str, value: object, tmp_p
 
 
 def test_the_models_do_not_repeat_a_password() -> None:
-    """Building a config without `load` keeps it secret too."""
+    """A config that is built without `load` keeps a password secret too."""
     store = {"endpoint_url": "https://me:s3cr3t@host"}
     for model, values in ((ShardConfig, {**PLACES, "store": store}), (StoreOptions, store)):
         with pytest.raises(ValidationError) as caught:
@@ -194,7 +194,7 @@ configs = st.builds(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(config=configs)
 def test_a_dumped_config_loads_as_it_was(config: ShardConfig, tmp_path: Path) -> None:
-    """What --print-config prints is a config file that means the same."""
+    """The output of --print-config is a config file with the same meaning."""
     file = tmp_path / "job.yaml"
     file.write_bytes(dump(config).encode())
     assert load(file, {}) == config
@@ -202,11 +202,12 @@ def test_a_dumped_config_loads_as_it_was(config: ShardConfig, tmp_path: Path) ->
 
 @given(config=configs)
 def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
-    """Places, workers, stores, limits, and how a source is read are no content; the rest is.
+    """The content has all settings that determine bytes, and no others.
 
-    What was read is: it stands in the plan, in labels.json and in the digest of the source.
+    Paths, workers, stores, limits and the way of reading a source are not content. The data that
+    were read are covered by the plan, by labels.json and by the digest of the source.
     """
-    elsewhere = config.model_copy(
+    changed_config = config.model_copy(
         update={
             "source": "x",
             "output": "y",
@@ -225,13 +226,13 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "source_concurrency": 3,
         }
     )
-    assert elsewhere.content() == config.content()
+    assert changed_config.content() == config.content()
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
         "hung_samples",
         *("exclude", "listing", "records", "ilsvrc", "webdataset", "parquet", "plan"),
         "source_concurrency",
-        "unlabelled",  # absent where it is false, as in outputs of earlier versions
+        "unlabelled",  # it is missing if it is false, as in outputs of earlier versions
     }
     changes: list[dict[str, Any]] = [{"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}]
     for change in [*changes, {"split": "x-y"}, {"unlabelled": True}]:
@@ -239,7 +240,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
 
 
 def test_overrides_win_over_the_file(tmp_path: Path) -> None:
-    """A dotted override changes one key of a file; paths are places; a format counts once."""
+    """Overrides win over the file: a dotted key, a path, and a repeated format that counts once."""
     file = tmp_path / "job.yaml"
     file.write_text("source: a\noutput: b\nimage: {size: 256, quality: 80}\nformat: recordio\n")
     config = load(file, {"image.size": 128, "seed": 3})
@@ -257,13 +258,13 @@ def test_overrides_win_over_the_file(tmp_path: Path) -> None:
     [("5%", "1/20"), ("0.1%", "1/1000"), (" 12.5 % ", "1/8"), ("100%", "1"), ("0%", "0")],
 )
 def test_shares_are_exact(text: str, share: str) -> None:
-    """Shares are fractions, not floats."""
+    """Shares are exact fractions, not floats."""
     assert parse_share(text) == Fraction(share)
 
 
 @pytest.mark.parametrize("text", ["5", "%", "-5%", "5%%", "1e3%", ".5%", "five%", "101%", ""])
 def test_other_texts_are_no_shares(text: str) -> None:
-    """A share is digits and a per cent sign."""
+    """A share consists of digits and a per cent sign."""
     with pytest.raises(ValueError, match="a share such as 5%"):
         parse_share(text)
 
@@ -283,33 +284,33 @@ def test_other_texts_are_no_shares(text: str) -> None:
     ],
 )
 def test_allowed_failures(limit: int | str, samples: int, allowed: int) -> None:
-    """A number is itself, a share is rounded down without floats, unlimited is all of them."""
+    """A number is itself, a share is rounded down without floats, and unlimited means all."""
     assert allowed_failures(limit, samples) == allowed
 
 
 @pytest.mark.parametrize("limit", ["-1", "few", "", "1.5", "²", -1])
 def test_limits_that_are_none(limit: int | str) -> None:
-    """Not a count, a share or unlimited."""
+    """A limit is a count, a share or unlimited."""
     with pytest.raises(ConfigError, match="give a number of failures"):
         allowed_failures(limit, 100)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_a_fraction_is_a_share(share: float) -> None:
-    """YAML's 0.05 means 5 %, for the validation split and for failures."""
+    """YAML's 0.05 means 5 % for the validation split and for failures."""
     config = load(None, {**PLACES, "validation": share, "max_failures": share})
     assert config.validation_share == Fraction(str(share))
     assert allowed_failures(config.max_failures, 1000) == int(1000 * share)
 
 
 def test_as_many_workers_as_processors() -> None:
-    """Unless their number is given."""
+    """By default there is one worker for each processor."""
     assert 1 <= DaskOptions().worker_count <= len(os.sched_getaffinity(0))
     assert DaskOptions(workers=7).worker_count == 7
 
 
 def test_store_options_alone() -> None:
-    """Store options are checked as in a whole config; nothing else is taken."""
+    """Store options are checked as in a whole config, and other keys are refused."""
     options = store_options({"store.profile": "me", "store.requester_pays": True})
     assert (options.profile, options.requester_pays) == ("me", True)
     with pytest.raises(ConfigError, match=r"unknown key store.profil: did you mean store.profile"):
@@ -319,7 +320,7 @@ def test_store_options_alone() -> None:
 
 
 def test_a_file_in_a_store() -> None:
-    """It is read like one on a disk; a missing one is a wrong request."""
+    """A config file in a store is read like one on a disk. A missing one is a wrong request."""
     store = open_store("memory://configs")
     store.put("job.yaml", b"source: photos\noutput: out\nimage: {size: 96}\n")
     config = load("memory://configs/job.yaml", {"image.quality": 90})
@@ -352,7 +353,7 @@ class Outer(BaseModel):
 
 
 def at(values: Any, path: str) -> Any:
-    """What stands at ``a.b.c``."""
+    """The value of ``a.b.c``."""
     for key in path.split("."):
         values = values[key]
     return values
@@ -372,7 +373,7 @@ class TestReadConfig:
         ],
     )
     def test_every_problem_is_named(self, tmp_path: Path, content: str, message: str) -> None:
-        """In one line after the file's name, with the place in a list."""
+        """Every problem is one line after the file's name, with its position in a list."""
         path = tmp_path / "c.yaml"
         path.write_text(content)
         with pytest.raises(ConfigError) as caught:
@@ -380,7 +381,10 @@ class TestReadConfig:
         assert str(caught.value).startswith(f"{path}: {message}")
 
     def test_a_problem_of_an_option_has_its_name(self, tmp_path: Path) -> None:
-        """With the value that was given, cut; one of the file has its key all the same."""
+        """The error of an option has its name and its shortened value.
+
+        That of a file has its key.
+        """
         with pytest.raises(ConfigError, match=r"^--first big: give a whole number$"):
             read_config(Outer, None, {"items": [{}], "items.0.size": "big"}, FLAGS)
         path = tmp_path / "c.yaml"
@@ -408,7 +412,7 @@ class TestReadYaml:
         ],
     )
     def test_a_mapping(self, tmp_path: Path, content: str, expected: dict[str, Any]) -> None:
-        """A file without content is an empty one; what ``<<`` brings in may be set anew."""
+        """An empty file is an empty mapping, and keys that ``<<`` merges can be overridden."""
         path = tmp_path / "c.yaml"
         path.write_text(content, "utf-8")
         assert read_yaml(path) == expected
@@ -432,7 +436,7 @@ class TestReadYaml:
         ],
     )
     def test_what_is_no_config(self, tmp_path: Path, content: bytes, message: str) -> None:
-        """One line with the file's name and what is wrong; no object is ever built."""
+        """The error is one line with the file's name and the reason. No object is ever built."""
         path = tmp_path / "c.yaml"
         path.write_bytes(content)
         with pytest.raises(ConfigError, match=message) as caught:
@@ -441,14 +445,14 @@ class TestReadYaml:
         assert "\n" not in str(caught.value)
 
     def test_no_file(self, tmp_path: Path) -> None:
-        """Its name is shown, and a folder is no file."""
+        """The error has the name of the file. A folder is no file."""
         with pytest.raises(ConfigError, match=r"cannot read config file .*missing\.yaml: No such"):
             read_yaml(tmp_path / "missing.yaml")
         with pytest.raises(ConfigError, match=r"config file .*: Is a directory: .*--source"):
             read_yaml(tmp_path)
 
     def test_a_file_that_may_not_be_read(self) -> None:
-        """Is told from one that is not there."""
+        """An unreadable file is distinguished from a missing one."""
         with reachable_folder() as folder:
             path = folder / "c.yaml"
             path.write_text("a: 1")
@@ -459,7 +463,10 @@ class TestReadYaml:
 
 class TestSettings:
     def test_values_are_yaml(self) -> None:
-        """Numbers, lists, mappings and blanks are what they look like; the first ``=`` divides."""
+        """Values are numbers, lists, mappings and empty values as in YAML.
+
+        The first ``=`` separates.
+        """
         pairs = ["a=1", "b.c=[x, 2]", "d=", "e=k=v", "f={g: true}", "a=2", "h= "]
         assert parse_settings(pairs) == {
             "a": 2,
@@ -472,7 +479,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("pair", ["", "a", "=1", "a: 1"])
     def test_other_texts_are_refused(self, pair: str) -> None:
-        """The line says how a pair is written."""
+        """The error shows how a pair is written."""
         with pytest.raises(ConfigError, match="write KEY=VALUE"):
             parse_settings([pair])
 
@@ -488,19 +495,19 @@ class TestSetDotted:
     def test_the_value_stands_where_it_was_told(
         self, values: dict[str, Any], path: str, value: Any
     ) -> None:
-        """Whatever stood there; other keys, and inner mappings that others hold, do not change."""
-        held = dict(values)
-        before = copy.deepcopy(held)
+        """The value replaces any old value, without change of other keys or of shared mappings."""
+        original = dict(values)
+        before = copy.deepcopy(original)
         set_dotted(values, path, value)
         assert at(values, path) == value
-        assert held == before
+        assert original == before
         first = path.partition(".")[0]
         values.pop(first)
         before.pop(first, None)
         assert values == before
 
     def test_places_in_lists(self) -> None:
-        """By number, without a change of the list that was there."""
+        """Positions in a list are numbers, and the original list does not change."""
         items = [{"x": 1}, {"x": 2}]
         values: dict[str, Any] = {"items": items}
         set_dotted(values, "items.1.x", 3)

@@ -13,14 +13,14 @@ from dataprep.drawn.drawing import draw_image, draw_photo, draw_style
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 40), (3000, 8), (7, 5), (333, 500)])
 def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
-    """An image is uint8 of the width and height asked for, in three channels."""
+    """An image is uint8 of the requested width and height, in three channels."""
     image = draw_image(0, *size)
     assert image.shape == (size[1], size[0], 3)
     assert image.dtype == np.uint8
 
 
 def test_a_seed_determines_the_pixels() -> None:
-    """One seed gives one image, another seed another."""
+    """The same seed gives the same image, and another seed another one."""
     assert np.array_equal(draw_image(1, 80, 60), draw_image(1, 80, 60))
     assert not np.array_equal(draw_image(1, 80, 60), draw_image(2, 80, 60))
     assert draw_photo((3, 1)) == draw_photo((3, 1)) != draw_photo((3, 2))
@@ -36,7 +36,7 @@ def test_channels_are_correlated_as_in_photographs() -> None:
 
 
 def test_power_falls_as_in_photographs() -> None:
-    """The power spectrum falls with an exponent near the 2.5 measured on ImageNet."""
+    """The power spectrum falls with an exponent near the 2.5 that was measured on ImageNet."""
     slopes = []
     window = np.hanning(256)[:, None] * np.hanning(256)
     down, across = np.meshgrid(*[np.fft.fftfreq(256)] * 2, indexing="ij")
@@ -53,7 +53,7 @@ def test_power_falls_as_in_photographs() -> None:
 
 
 def test_detail_costs_bytes() -> None:
-    """The more detail, the more bytes a pixel takes."""
+    """More detail means more bytes for each pixel."""
     bytes_of = []
     for detail in (0.0, 0.5, 1.0):
         sizes = []
@@ -66,18 +66,18 @@ def test_detail_costs_bytes() -> None:
 
 
 def test_classes_can_be_distinguished() -> None:
-    """Images of one style are nearer in mean colour than images of several."""
-    means = np.array(
-        [
-            [draw_image(100 * k + i, 64, 64, draw_style(k, k / 6)).mean((0, 1)) for i in range(8)]
-            for k in range(6)
-        ]
-    )
+    """The mean colours of one style are closer to each other than those of several styles."""
+    means = np.empty((6, 8, 3))
+    for group in range(6):
+        style = draw_style(group, group / 6)
+        for number in range(8):
+            image = draw_image(100 * group + number, 64, 64, style)
+            means[group, number] = image.mean((0, 1))
     hues = means - means.mean(axis=-1, keepdims=True)
     assert hues.std(axis=1).mean() < 0.8 * hues.reshape(-1, 3).std(axis=0).mean()
 
 
 def test_a_style_has_the_hue_asked_for() -> None:
-    """The subject of a style of hue 0 is red, that of hue 2/3 blue."""
+    """The subject of a style of hue 0 is red, and that of hue 2/3 is blue."""
     assert np.argmax(draw_style(3, hue=0.0).subject) == 0
     assert np.argmax(draw_style(3, hue=2 / 3).subject) == 2

@@ -1,4 +1,4 @@
-"""The sample in the layout in which ILSVRC2012 is downloaded."""
+"""A drawn sample can have the layout in which ILSVRC2012 is downloaded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_training_tar_has_the_drawn_tree(drawn: Path, tmp_path: Path) -> None:
-    """Unpacked twice, the training tar is what the other layout draws, with its links."""
+    """The training tar, unpacked twice, is the tree of the other layout, with its links."""
     tree = draw_tree(tmp_path / "tree", images=30, classes=5, seed=3, defects=True).root
     with tarfile.open(drawn / TRAIN) as outer:
         inner = [outer.getmember(name) for name in outer.getnames()]
@@ -42,12 +42,12 @@ def test_the_training_tar_has_the_drawn_tree(drawn: Path, tmp_path: Path) -> Non
 
 
 def test_nothing_else_is_there(drawn: Path) -> None:
-    """The folder has two tars and the devkit, as downloaded."""
+    """The folder has only two tars and the devkit, as in the download."""
     assert {path.name for path in drawn.iterdir()} == {TRAIN, VALIDATION, DEVKIT}
 
 
 def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
-    """Validation images are numbered from 1 without gaps, and are not in that order."""
+    """Validation images are numbered from 1 without gaps, and are stored in another order."""
     with tarfile.open(drawn / VALIDATION) as tar:
         names = tar.getnames()
         assert all(re.fullmatch(r"ILSVRC2012_val_\d{8}\.JPEG", name) for name in names)
@@ -59,7 +59,7 @@ def test_the_validation_tar_is_flat_and_in_no_order(drawn: Path) -> None:
 
 
 def test_the_devkit_has_their_classes(drawn: Path) -> None:
-    """The ground truth is of all classes, through IDs that are in no alphabetical order."""
+    """The ground truth has all classes, by IDs that are not in alphabetical order."""
     kit = (drawn / DEVKIT).read_bytes()
     meta = read_rows(unpack_devkit(kit, META, "devkit"), "meta.mat")
     rows = read_rows(unpack_devkit(kit, GROUND_TRUTH, "devkit"), "truth")
@@ -73,7 +73,7 @@ def test_the_devkit_has_their_classes(drawn: Path) -> None:
 
 
 def test_the_same_seed_makes_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
-    """Archives have neither the time at which they were made nor their maker."""
+    """Archives contain neither the time of their creation nor an owner."""
     draw_ilsvrc(tmp_path / "again", images=30, classes=5, seed=3, defects=True)
     for name in (TRAIN, VALIDATION, DEVKIT):
         assert (tmp_path / "again" / name).read_bytes() == (drawn / name).read_bytes()

@@ -1,4 +1,4 @@
-"""The drawn image folder, and its odd and broken files."""
+"""The drawn image folder has odd and broken files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dataprep.errors import ConfigError
 
 pytestmark = pytest.mark.slow
 
-# What Pillow finds in files that are not JPEG of three channels, by the end of the name.
+# The format and mode that Pillow finds in files that are not JPEG of three channels, by suffix.
 OPENED = {
     "cmyk.JPEG": ("JPEG", "CMYK"),
     "grey.JPEG": ("JPEG", "L"),
@@ -36,7 +36,7 @@ SIZES = {"1x1.JPEG": (1, 1), "8-pixels-high.JPEG": (2880, 8)}
 
 
 def contents(root: Path) -> dict[str, bytes | str]:
-    """Every file by its path, and the target of every link."""
+    """The content of every file by its path, and the target of every link."""
     return {
         str(path.relative_to(root)): str(path.readlink())
         if path.is_symlink()
@@ -47,11 +47,11 @@ def contents(root: Path) -> dict[str, bytes | str]:
 
 def expecting(tree: SampleTree, expected: str) -> list[Path]:
     """The odd files that a job writes, fails or skips."""
-    return [tree.root / path for path, what in tree.defects.items() if what == expected]
+    return [tree.root / path for path, outcome in tree.defects.items() if outcome == expected]
 
 
 def test_one_seed_gives_one_tree(tmp_path: Path) -> None:
-    """The same seed gives the same names and bytes, defects included; another gives others."""
+    """One seed gives the same names and bytes, including defects, and another seed gives others."""
     for name, seed in (("first", 7), ("second", 7), ("other", 8)):
         draw_tree(tmp_path / name, images=12, classes=3, seed=seed, defects=True)
     first = contents(tmp_path / "first")
@@ -76,7 +76,7 @@ def test_layout_is_an_image_folder(tree: SampleTree, sound: list[Path]) -> None:
 
 
 def test_photos_are_as_in_imagenet(sound: list[Path]) -> None:
-    """Sizes, bytes a pixel and settings are distributed as in ImageNet."""
+    """Sizes, bytes for each pixel and encoder settings are distributed as in ImageNet."""
     headers = [simplejpeg.decode_jpeg_header(path.read_bytes()) for path in sound]
     height, width = np.array([header[:2] for header in headers]).T
     sizes = np.array([path.stat().st_size for path in sound])
@@ -104,7 +104,7 @@ def test_impossible_requests_are_refused(tmp_path: Path, request_: dict[str, int
 
 
 def test_a_used_destination_is_refused(tmp_path: Path) -> None:
-    """A folder that has something in it is refused and left as it is, a file too."""
+    """A used folder or a file is refused and left as it is."""
     (tmp_path / "mine.txt").write_text("mine")
     for dest in (tmp_path, tmp_path / "mine.txt"):
         with pytest.raises(ConfigError, match="is not an empty folder: name a new"):
@@ -113,25 +113,25 @@ def test_a_used_destination_is_refused(tmp_path: Path) -> None:
 
 
 def test_quirks_open_as_described(tree: SampleTree) -> None:
-    """Pillow opens each file to be written, and finds the format, mode and size of its name."""
-    seen = set()
+    """Pillow opens each file that can be written, with the format, mode and size in its name."""
+    suffixes = set()
     for path in expecting(tree, "written"):
-        end = path.name.rpartition("_")[2]
+        suffix = path.name.rpartition("_")[2]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             with Image.open(path) as opened:
                 opened.load()
-        assert (opened.format, opened.mode) == OPENED.get(end, ("JPEG", "RGB")), path
-        assert opened.size == SIZES.get(end, (360, 270)), path
-        assert opened.getexif().get(0x0112) == (6 if end == "turned.JPEG" else None)
-        assert ("progressive" in opened.info) == (end == "progressive.JPEG")
-        assert ("icc_profile" in opened.info) == (end == "icc.JPEG")
-        seen.add(end)
-    assert seen >= OPENED.keys() | SIZES.keys()
+        assert (opened.format, opened.mode) == OPENED.get(suffix, ("JPEG", "RGB")), path
+        assert opened.size == SIZES.get(suffix, (360, 270)), path
+        assert opened.getexif().get(0x0112) == (6 if suffix == "turned.JPEG" else None)
+        assert ("progressive" in opened.info) == (suffix == "progressive.JPEG")
+        assert ("icc_profile" in opened.info) == (suffix == "icc.JPEG")
+        suffixes.add(suffix)
+    assert suffixes >= OPENED.keys() | SIZES.keys()
 
 
 def test_broken_files_cannot_be_opened(tree: SampleTree) -> None:
-    """Pillow refuses each file that is to fail; two are links that lead to no image."""
+    """Pillow refuses each file that fails. Two of them are links that lead to no image."""
     broken = expecting(tree, "failed")
     for path in broken:
         with pytest.raises((OSError, Image.DecompressionBombError)), Image.open(path) as opened:
@@ -154,7 +154,7 @@ def test_names_are_hard_to_handle(tree: SampleTree) -> None:
 def test_names_that_the_file_system_refuses_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that a file system cannot have is left out; other errors are raised."""
+    """A name that a file system refuses is left out, and other errors are raised."""
     write = Path.write_bytes
 
     def refuse(path: Path, data: bytes) -> int:

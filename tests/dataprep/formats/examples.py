@@ -1,4 +1,4 @@
-"""A sample that has everything, and Examples of samples."""
+"""A sample with a value in every field, and Examples of samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def encode_example(features: Mapping[str, Feature]) -> bytes:
 
 
 def encoded(sample: Sample, layout: Layout, offset: int = 0) -> bytes:
-    """The Example of a sample, as the TFRecord format writes it, without its framing."""
+    """The Example of a sample as the TFRecord format writes it, without its framing."""
     sink = io.BytesIO()
     form = get_format("tfrecord")
     form.writer(sink, RecordOptions(offset, layout)).write(sample)

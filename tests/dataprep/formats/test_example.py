@@ -1,4 +1,4 @@
-"""Tests of dataprep.formats.example."""
+"""Examples are encoded and decoded as protobuf and TensorFlow do it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEGATIVE = "ff" * 9 + "01"
 
 
 def delimited(tag: int, content: str | bytes) -> bytes:
-    """A field of fewer than 128 bytes, its tag a single byte."""
+    """A field of fewer than 128 bytes, whose tag is a single byte."""
     data = bytes.fromhex(content) if isinstance(content, str) else content
     return bytes((tag, len(data))) + data
 
@@ -56,20 +56,20 @@ def message(*entries: bytes) -> bytes:
     ids=str,
 )
 def test_known_features(feature: Feature, encoded: str) -> None:
-    """Each kind of list is encoded as protobuf does, and read."""
+    """Each kind of list is encoded as protobuf does it, and read back."""
     data = message(entry(encoded))
     assert encode_example({"a": feature}) == data
     assert decode_example(data) == {"a": feature}
 
 
 def test_an_example_without_features() -> None:
-    """No features are an empty map; a message without any map reads the same."""
+    """An Example without features has an empty map. A message without any map is equal to it."""
     assert encode_example({}) == b"\x0a\x00"
     assert decode_example(b"\x0a\x00") == decode_example(b"") == {}
 
 
 def test_keys_are_sorted_by_their_utf8_bytes() -> None:
-    """The order of keys is that of their UTF-8 bytes, whatever order they come in."""
+    """Keys are sorted by their UTF-8 bytes, in any order of the features."""
     keys = ["b", "", "a/b", "a", "\U0001f600", "é", "z", "\uffff"]
     data = encode_example({key: Int64List([1]) for key in keys})
     assert list(decode_example(data)) == sorted(keys, key=str.encode)
@@ -78,13 +78,13 @@ def test_keys_are_sorted_by_their_utf8_bytes() -> None:
 
 @given(features=examples)
 def test_features_come_back(features: dict[str, Feature]) -> None:
-    """What is encoded is decoded to the same keys, kinds and values."""
+    """Decoding gives the keys, kinds and values that were encoded."""
     assert decode_example(encode_example(features)) == features
 
 
 @given(value=payloads)
 def test_every_kind_of_buffer_is_a_byte_string(value: bytes) -> None:
-    """A feature of bytes, of a bytearray or of a memoryview is encoded alike."""
+    """bytes, a bytearray and a memoryview are encoded alike."""
     expected = encode_example({"image": BytesList([value])})
     assert encode_example({"image": BytesList([bytearray(value)])}) == expected
     assert encode_example({"image": BytesList([memoryview(value)])}) == expected
@@ -98,7 +98,7 @@ def test_a_buffer_of_larger_items_counts_in_bytes() -> None:
 
 @pytest.mark.parametrize("size", [0, 5, 127, 128, 2**14, 2**21])
 def test_the_head_of_a_byte_string_needs_its_size_alone(size: int) -> None:
-    """With the string behind it, it is the entry."""
+    """The head of a byte string depends only on its size, and gives the entry with the string."""
     value = bytes(size)
     assert bytes_head("clé", size) + value == encode_feature("clé", BytesList([value]))
 
@@ -113,7 +113,7 @@ def test_long_byte_strings_are_views() -> None:
 
 @given(features=examples)
 def test_one_byte_string_is_that_of_the_whole_example(features: dict[str, Feature]) -> None:
-    """It is the first value of a feature of byte strings, or None."""
+    """``first_byte_string`` returns the first value of a feature of byte strings, or None."""
     data = encode_example(features)
     for key, feature in features.items():
         string = first_byte_string(data, key)
@@ -143,7 +143,7 @@ def test_what_was_decoded_before_is_not_lost_with_its_buffer() -> None:
 
 
 def test_kinds_differ_and_values_may_be_any_sequence() -> None:
-    """Lists of different kinds are never equal; a list and a tuple of values are."""
+    """Lists of different kinds are never equal. A list and a tuple of equal values are."""
     empty: list[Feature] = [BytesList([]), FloatList([]), Int64List([])]
     assert [empty.count(feature) for feature in empty] == [1, 1, 1]
     assert Int64List([1, 2]) == Int64List((1, 2)) == Int64List(range(1, 3))
@@ -162,13 +162,13 @@ def test_kinds_differ_and_values_may_be_any_sequence() -> None:
     ids=str,
 )
 def test_a_number_that_does_not_fit_is_refused(feature: Feature) -> None:
-    """A number that its list cannot hold is an error that names the key; none is cut to fit."""
+    """A number that its list cannot hold is an error with the key, and is never truncated."""
     with pytest.raises(RecordError, match="feature 'key'"):
         encode_feature("key", feature)
 
 
 def test_two_gibibytes_are_refused() -> None:
-    """An example that protobuf would not read back is refused."""
+    """An Example that protobuf would not read back is refused."""
     with pytest.raises(RecordError, match="below 2 GiB"):
         example_head(2**31 - 6)
     assert len(example_head(2**31 - 7)) == 6
@@ -202,7 +202,7 @@ def test_two_gibibytes_are_refused() -> None:
     ],
 )
 def test_other_writers_forms_are_read(data: bytes, expected: Feature) -> None:
-    """Forms that protobuf reads and TensorFlow does not write are read as protobuf does."""
+    """Forms that protobuf reads and TensorFlow does not write are read as protobuf reads them."""
     assert decode_example(data) == {"a": expected}
 
 
@@ -212,7 +212,7 @@ def test_other_writers_forms_are_read(data: bytes, expected: Feature) -> None:
     ids=["varint", "delimited", "fixed32", "fixed64"],
 )
 def test_unknown_fields_are_skipped(unknown: str) -> None:
-    """Fields of every wire type that nobody knows are passed over at every level."""
+    """Unknown fields of every wire type are skipped at every level."""
     extra = bytes.fromhex(unknown)
     feature = delimited(0x1A, extra + delimited(0x0A, "01") + extra)
     inner = delimited(0x0A, extra + b"\x0a\x01a" + extra + delimited(0x12, extra + feature))
@@ -221,7 +221,7 @@ def test_unknown_fields_are_skipped(unknown: str) -> None:
 
 
 def test_a_feature_without_a_list_is_left_out() -> None:
-    """A feature of no kind is as if it were not there, and takes an earlier one away."""
+    """A feature of no kind does not count, and removes an earlier one of its name."""
     assert decode_example(message(entry(""))) == {}
     assert decode_example(message(entry("1a00"), entry(""))) == {}
 
@@ -244,7 +244,7 @@ def test_a_feature_without_a_list_is_left_out() -> None:
     ],
 )
 def test_what_is_not_an_example_is_corrupt(data: str, problem: str) -> None:
-    """A malformed message is a CorruptRecord that names the byte and the problem."""
+    """A malformed message is a CorruptRecord with the byte and the problem."""
     with pytest.raises(CorruptRecord, match=problem):
         decode_example(bytes.fromhex(data))
 
@@ -260,7 +260,7 @@ def test_a_field_stays_within_the_message_that_holds_it() -> None:
 @given(data=st.binary() | mutated(examples.map(encode_example)))
 @example(data=b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")
 def test_any_bytes_are_an_example_or_corrupt(data: bytes) -> None:
-    """Arbitrary bytes decode or raise a RecordError, nothing else."""
+    """Arbitrary bytes are decoded or raise a RecordError, and nothing else."""
     message = "at its byte"
     try:
         decode_example(memoryview(data))

@@ -1,4 +1,4 @@
-"""Samples to Examples, byte for byte, and back, in every layout."""
+"""Samples are converted to Examples, byte for byte, and back, in every layout."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ samples = st.builds(
 
 
 def example(**changes: Feature | None) -> bytes:
-    """An Example of all features, some changed or left out; ``__`` stands for a slash."""
-    actual: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
+    """An Example of all features, some changed or left out. ``__`` stands for a slash."""
+    features: dict[str, Feature] = dict(decode_example(encoded(SAMPLE, EVERYTHING)))
     for name, feature in changes.items():
         key = "all/" + name.replace("__", "/")
         if feature is None:
-            del actual[key]
+            del features[key]
         else:
-            actual[key] = feature
-    return encode_example(actual)
+            features[key] = feature
+    return encode_example(features)
 
 
 def test_tfds_byte_for_byte() -> None:
-    """Three features in the order of their names, the label without an offset of its own."""
+    """The bytes of the TFDS layout: three features in the order of names, and a label from 0."""
     assert encoded(replace(SAMPLE, image=b"JPG", filename=b"a.JPEG"), TFDS) == (
         b"\x0a\x3b"
         b"\x0a\x17\x0a\x09file_name\x12\x0a\x0a\x08\x0a\x06a.JPEG"
@@ -62,7 +62,7 @@ def test_tfds_byte_for_byte() -> None:
 
 
 def test_a_mapping_byte_for_byte() -> None:
-    """Numbers, floats and bytes under names of one's own, sorted by the bytes of the names."""
+    """The bytes of a custom mapping: numbers, floats and bytes, sorted by the bytes of names."""
     layout = Layout.of({"é": "values", "i": "encoded", "Y": "label", "h": "height"})
     assert encoded(replace(SAMPLE, image=b"JPG"), layout, 1) == (
         b"\x0a\x3e"
@@ -74,7 +74,7 @@ def test_a_mapping_byte_for_byte() -> None:
 
 
 def test_what_was_written_before_changes_no_byte() -> None:
-    """0.0 and -0.0 are equal, and have other bytes, whichever came first."""
+    """0.0 and -0.0 are equal but have different bytes, in any order of writing."""
     first = replace(SAMPLE, values=(0.0,), boxes=(Box(0.0, 0.0, 0.5, 0.5),))
     other = replace(SAMPLE, values=(-0.0,), boxes=(Box(-0.0, -0.0, 0.5, 0.5),))
     assert len({encoded(sample, EVERYTHING) for sample in (first, other)}) == 2
@@ -82,7 +82,7 @@ def test_what_was_written_before_changes_no_byte() -> None:
 
 
 def test_samples_that_share_values_come_out_as_themselves() -> None:
-    """What was encoded for an earlier sample is never used for another value."""
+    """The cached encoding of an earlier sample is never used for another value."""
     plain = replace(SAMPLE, boxes=(), values=())
     changes: tuple[dict[str, Any], ...] = (
         {},
@@ -101,7 +101,7 @@ def test_samples_that_share_values_come_out_as_themselves() -> None:
 
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More sizes than are remembered are still written as they are."""
+    """Sizes beyond the limit of the cache are encoded correctly."""
     monkeypatch.setattr(features, "_MAX_CACHED", 3)
     encode = features.example_encoder.__wrapped__(IMAGENET, 0)
     for width in (*range(1, 9), *range(1, 9)):
@@ -110,7 +110,10 @@ def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_boxes_are_floats_and_their_labels_have_the_offset() -> None:
-    """Four float lists that keep their fractions, and int64 labels that count as the image's."""
+    """Boxes are four float lists with their fractions.
+
+    Their int64 labels have the image's offset.
+    """
     example = decode_example(encoded(SAMPLE, IMAGENET, 1))
     assert example["image/object/bbox/xmin"] == FloatList([0.125, 0.0])
     assert example["image/object/bbox/ymax"].values[0] == 0.75
@@ -127,7 +130,7 @@ def test_everything_comes_back(sample: Sample, offset: int) -> None:
 
 @given(sample=samples, offset=st.integers(0, 9))
 def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
-    """TFDS's layout keeps image, label and name; the encoding is that of the image's bytes."""
+    """TFDS's layout keeps image, label and name, and the image's bytes give the encoding."""
     decoded = read(encoded(sample, TFDS, offset), TFDS, offset)
     assert decoded == Sample(
         image=sample.image,
@@ -138,7 +141,7 @@ def test_what_a_layout_keeps(sample: Sample, offset: int) -> None:
 
 
 def test_boxes_without_labels_have_that_of_the_image() -> None:
-    """A layout may leave the labels of boxes out."""
+    """A layout may omit the labels of boxes, which then have the label of the image."""
     layout = Layout.of({name: field for name, field in IMAGENET.features if field != "bbox/label"})
     decoded = read(encoded(SAMPLE, layout, 1), layout, 1)
     assert [box.label for box in decoded.boxes] == [3, 3]
@@ -163,14 +166,14 @@ def test_boxes_without_labels_have_that_of_the_image() -> None:
     ids=str,
 )
 def test_features_that_make_no_sample(changes: dict[str, Feature | None]) -> None:
-    """A feature that is missing, doubled, of another type or of another length is named."""
+    """A feature that is missing, repeated, of another type or of another length is named."""
     name = next(iter(changes)).replace("__", "/")
     with pytest.raises(CorruptRecord, match=f"all/{name}|lists of boxes"):
         read(example(**changes), EVERYTHING)
 
 
 def test_lists_may_be_missing() -> None:
-    """A record without any box feature has no boxes, as other writers leave them out."""
+    """A record without any box feature has no boxes, because other writers omit empty lists."""
     without = {f"bbox__{side}": None for side in ("xmin", "xmax", "ymin", "ymax", "label")}
     assert read(example(**without), EVERYTHING).boxes == ()
 
@@ -186,7 +189,7 @@ def test_lists_may_be_missing() -> None:
     ],
 )
 def test_the_first_bytes_give_the_encoding(head: bytes, encoding: str) -> None:
-    """JPEG where they say nothing."""
+    """The first bytes of an image give its encoding, and JPEG is the default."""
     assert encoding_of(memoryview(head + b"..")) == encoding
 
 
@@ -194,7 +197,7 @@ OWN = {"x": "encoded", "y": "label"}
 
 
 def test_the_customary_layout() -> None:
-    """``imagenet`` has the customary keys, in their byte order, and counts from background."""
+    """``imagenet`` has the customary keys in byte order, and its labels count from a background."""
     assert Layout.of("imagenet") == IMAGENET
     assert IMAGENET.counts_from_background
     assert IMAGENET.keeps_boxes
@@ -207,7 +210,7 @@ def test_the_customary_layout() -> None:
 
 
 def test_that_of_tensorflow_datasets() -> None:
-    """``tfds`` has image, label and base name, and counts from 0."""
+    """``tfds`` has image, label and base name, and its labels count from 0."""
     layout = Layout.of("tfds")
     assert dict(layout.features) == {"image": "encoded", "label": "label", "file_name": "filename"}
     assert not layout.counts_from_background
@@ -218,7 +221,7 @@ def test_that_of_tensorflow_datasets() -> None:
     st.dictionaries(st.text(min_size=1), st.sampled_from(FIELDS)).map(lambda own: {**own, **OWN})
 )
 def test_features_stand_in_the_order_of_their_bytes(features: dict[str, str]) -> None:
-    """Whatever a mapping's order, features are sorted as UTF-8; what is refused says why."""
+    """Features are sorted as UTF-8 in any order of a mapping. A refusal has the reason."""
     try:
         layout = Layout.of(features)
     except ConfigError:
@@ -246,6 +249,6 @@ def test_features_stand_in_the_order_of_their_bytes(features: dict[str, str]) ->
     ],
 )
 def test_a_layout_that_cannot_be(value: Any, message: str) -> None:
-    """What could not be written or read again is refused by name, with the known ones."""
+    """A layout that could not be written or read again is refused, with the known names."""
     with pytest.raises(ConfigError, match=message):
         Layout.of(value)

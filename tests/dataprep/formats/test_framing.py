@@ -1,4 +1,4 @@
-"""How TFRecord and RecordIO frame records, and the file that they are written to."""
+"""TFRecord and RecordIO frame records, and write them to files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ contents_of_files = st.lists(magic_payloads, max_size=4)
 def test_spans_and_payloads_come_back(
     framing: Framing, contents: list[Buffer], offset: int
 ) -> None:
-    """Reading gives each payload, and the span that writing it returned."""
+    """Reading returns each payload, and the span that writing it returned."""
     sink = io.BytesIO()
     writer = framing.writer(sink, offset)
     spans = [writer.write(payload) for payload in contents]
@@ -66,7 +66,7 @@ def test_spans_and_payloads_come_back(
 @each_framing
 @given(parts=chopped(magic_payloads))
 def test_parts_are_written_as_the_whole(framing: Framing, parts: list[bytes]) -> None:
-    """A payload given in parts, also empty ones, makes the record of the whole."""
+    """A payload in parts, some of them empty, makes the same record as a whole payload."""
     sink = io.BytesIO()
     span = framing.writer(sink).write_parts(parts)
     assert sink.getvalue() == framing.encode([b"".join(parts)])
@@ -82,7 +82,7 @@ def test_a_buffer_of_larger_items_counts_in_bytes(framing: Framing) -> None:
 
 @each_framing
 def test_payloads_are_views_of_the_file(framing: Framing) -> None:
-    """Reading copies no payload that is in one part: it changes with its buffer."""
+    """Reading does not copy a payload of one part: it changes with its buffer."""
     file = bytearray(framing.encode([b"hello"]))
     (record,) = framing.read(file)
     at = file.index(b"hello")
@@ -112,7 +112,7 @@ def test_truncation_at_every_byte(framing: Framing) -> None:
 )
 @given(data=st.data())
 def test_any_bytes_are_records_or_a_record_error(framing: Framing, data: st.DataObject) -> None:
-    """Arbitrary bytes read or raise a RecordError that lies in the file, nothing else."""
+    """Arbitrary bytes are read or raise a RecordError with a position in the file."""
     file = data.draw(st.binary() | mutated(contents_of_files.map(framing.encode)))
     end, problem_at = 0, len(file)
     try:
@@ -129,7 +129,7 @@ def test_any_bytes_are_records_or_a_record_error(framing: Framing, data: st.Data
 def test_headers_alone_give_the_place_of_each_record(
     framing: Framing, contents: list[bytes]
 ) -> None:
-    """Walking from span to span finds what reading finds, the parts of split records joined."""
+    """Following the spans finds the same records as reading, with split records joined."""
     data, offset = framing.encode(contents), 0
     for record in framing.read(data):
         span = framing.span_at(memoryview(data), offset)
@@ -140,7 +140,7 @@ def test_headers_alone_give_the_place_of_each_record(
 
 
 def test_a_file_of_records_is_the_same_as_by_any_other_sink(tmp_path: Path) -> None:
-    """Large records, small ones, empty ones, and buffers that their owner changes afterwards."""
+    """Records of any size, and buffers that change afterwards, are written as by any other sink."""
     path, plain = tmp_path / "gathered", tmp_path / "plain"
     payloads = [bytes([number % 251]) * (number * 997 % 90_000) for number in range(300)]
     with dataprep.RecordFile(path) as file, plain.open("wb") as other:
@@ -177,14 +177,14 @@ def test_a_writer_leaves_a_file_open_that_it_has_not_opened(framing: Framing) ->
 
 @each_framing
 def test_a_path_takes_no_offset(framing: Framing, tmp_path: Path) -> None:
-    """A new file begins at 0, and the error says how to append."""
+    """A new file begins at offset 0, and the error says how to append."""
     with pytest.raises(ValueError, match="mode 'ab'"):
         framing.writer(tmp_path / "records", 8)
     assert not (tmp_path / "records").exists()
 
 
 def test_many_small_parts(tmp_path: Path) -> None:
-    """More than fit into the buffer at once."""
+    """Many small parts exceed the buffer and are written correctly."""
     path = tmp_path / "small"
     with dataprep.RecordFile(path) as file:
         for number in range(5000):
@@ -193,7 +193,7 @@ def test_many_small_parts(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_is_replaced(tmp_path: Path) -> None:
-    """Nothing of it stays."""
+    """Nothing of an existing file remains."""
     path = tmp_path / "there"
     path.write_bytes(b"much longer than that")
     with dataprep.RecordFile(path) as file:

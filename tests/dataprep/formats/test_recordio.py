@@ -1,4 +1,4 @@
-"""Tests of dataprep.formats.recordio."""
+"""RecordIO and image records have the bytes of MXNet and dmlc-core."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def encode(payloads: Sequence[Buffer]) -> bytes:
 
 
 def part(cflag: int, data: bytes) -> bytes:
-    """One part, padded."""
+    """One padded part."""
     return MAGIC + struct.pack("<I", cflag << 29 | len(data)) + data + bytes(-len(data) % 4)
 
 
 def encode_as_dmlc(payload: bytes) -> bytes:
-    """One record by dmlc-core's own loop, a word at a time."""
+    """One record as dmlc-core's own loop encodes it, word by word."""
     parts, begin = [], 0
     for at in range(0, len(payload) // 4 * 4, 4):
         if payload[at : at + 4] == MAGIC:
@@ -60,7 +60,7 @@ def test_a_known_split_record() -> None:
 
 @pytest.mark.parametrize("size", range(9))
 def test_a_record_is_padded_with_zeros(size: int) -> None:
-    """A record takes eight bytes of header and its payload up to a multiple of four."""
+    """A record has eight bytes of header, and its payload padded to a multiple of four."""
     data = encode([b"x" * size])
     assert data == MAGIC + bytes((size, 0, 0, 0)) + b"x" * size + bytes(-size % 4)
     assert [bytes(record.payload) for record in read_recordio(data)] == [b"x" * size]
@@ -69,7 +69,7 @@ def test_a_record_is_padded_with_zeros(size: int) -> None:
 @pytest.mark.parametrize("before", range(9))
 @pytest.mark.parametrize("after", range(9))
 def test_the_magic_splits_at_multiples_of_four_only(before: int, after: int) -> None:
-    """A magic splits a payload where its offset is a multiple of four, and nowhere else."""
+    """A magic splits a payload only if its offset is a multiple of four."""
     payload = b"a" * before + MAGIC + b"b" * after
     data = encode([payload])
     assert data == encode_as_dmlc(payload)
@@ -79,7 +79,7 @@ def test_the_magic_splits_at_multiples_of_four_only(before: int, after: int) -> 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_payload_of_magics_alone_is_all_empty_parts(count: int) -> None:
-    """Magics one after the other leave empty parts between them."""
+    """Consecutive magics leave empty parts between them."""
     data = encode([MAGIC * count])
     assert data == part(1, b"") + part(2, b"") * (count - 1) + part(3, b"")
     assert [record.payload for record in read_recordio(data)] == [MAGIC * count]
@@ -87,12 +87,12 @@ def test_a_payload_of_magics_alone_is_all_empty_parts(count: int) -> None:
 
 @given(payload=magic_payloads)
 def test_records_are_those_of_dmlc(payload: bytes) -> None:
-    """Writing splits where dmlc-core's loop does."""
+    """A record is split where dmlc-core's loop splits it."""
     assert encode([payload]) == encode_as_dmlc(payload)
 
 
 def test_the_image_header_counts_for_alignment() -> None:
-    """A magic is aligned by its place in the payload, which begins with the image header."""
+    """The offset of a magic counts from the image header, with which the payload begins."""
     header = pack_image_header([1.0], 0)
     sink = io.BytesIO()
     RecordIOWriter(sink).write_parts([header, b"ab" + MAGIC + b"ab" + MAGIC])
@@ -100,7 +100,7 @@ def test_the_image_header_counts_for_alignment() -> None:
 
 
 def test_a_payload_of_half_a_gibibyte_is_refused() -> None:
-    """The length has 29 bits; a payload that needs more is a ValueError, and nothing is written."""
+    """The length has 29 bits. A longer payload is a ValueError, and nothing is written."""
     sink = io.BytesIO()
     writer = RecordIOWriter(sink)
     with (
@@ -134,7 +134,7 @@ def test_a_payload_of_half_a_gibibyte_is_refused() -> None:
     ],
 )
 def test_what_is_not_a_record_is_corrupt(data: bytes, problem: str) -> None:
-    """A missing magic and parts out of order are a CorruptRecord that says where."""
+    """A missing magic and parts in a wrong order are a CorruptRecord with the position."""
     reader = read_recordio(part(0, b"abcdefg") + data, name="shard")
     next(reader)
     with pytest.raises(CorruptRecord, match="shard: record 1 at byte 16") as caught:
@@ -144,7 +144,7 @@ def test_what_is_not_a_record_is_corrupt(data: bytes, problem: str) -> None:
 
 
 def test_known_image_headers() -> None:
-    """One label stands in the header; several follow it."""
+    """One label is in the header, and several labels follow it."""
     assert pack_image_header([7.0], 5) == struct.pack("<IfQQ", 0, 7.0, 5, 0)
     assert pack_image_header([1.0, 2.0], 5) == struct.pack("<IfQQff", 2, 0, 5, 0, 1.0, 2.0)
 
@@ -156,7 +156,7 @@ def test_known_image_headers() -> None:
     image=buffers,
 )
 def test_image_records_come_back(labels: list[float], number: int, id2: int, image: Buffer) -> None:
-    """Labels, ids and image come back; flag counts the labels that follow the header."""
+    """Labels, ids and image are read back, and flag counts the labels behind the header."""
     header = pack_image_header(labels, number, id2)
     assert len(header) % 4 == 0
     flag = len(labels) if len(labels) > 1 else 0
@@ -165,7 +165,7 @@ def test_image_records_come_back(labels: list[float], number: int, id2: int, ima
 
 
 def test_labels_are_read_by_flag() -> None:
-    """What a writer left in the header's label is ignored where labels follow."""
+    """If labels follow the header, the label in the header is ignored."""
     payload = struct.pack("<IfQQ2f", 2, 99.0, 5, 0, 1.0, 2.0) + b"image"
     assert unpack_image_record(payload).labels == (1.0, 2.0)
 
@@ -181,20 +181,20 @@ def test_a_header_that_cannot_be_is_refused(labels: list[float], number: int) ->
 
 @pytest.mark.parametrize("size", range(24 + 8))
 def test_an_image_record_shorter_than_its_header_and_labels_is_corrupt(size: int) -> None:
-    """Labels that run past the payload are corrupt, wherever it ends."""
+    """Labels that exceed the payload are corrupt, at every size of the payload."""
     with pytest.raises(CorruptRecord):
         unpack_image_record(pack_image_header([1.0, 2.0], 0)[:size])
 
 
 def test_a_flag_of_billions_is_corrupt() -> None:
-    """More labels than bytes are corrupt, and nothing is allocated for them."""
+    """More labels than bytes are corrupt, and no memory is allocated for them."""
     with pytest.raises(CorruptRecord, match="4294967295 labels"):
         unpack_image_record(b"\xff" * 100)
 
 
 @given(data=st.binary())
 def test_any_bytes_are_an_image_record_or_corrupt(data: bytes) -> None:
-    """Arbitrary bytes unpack or raise a RecordError, nothing else."""
+    """Arbitrary bytes are unpacked or raise a RecordError, and nothing else."""
     try:
         record = unpack_image_record(data)
     except RecordError:
@@ -203,7 +203,7 @@ def test_any_bytes_are_an_image_record_or_corrupt(data: bytes) -> None:
 
 
 def test_the_mxnet_index_of_known_offsets() -> None:
-    """Each line has a key, a tab and the offset of the record's first magic, also past 4 GiB."""
+    """Each line has a key, a tab and the offset of the record's first magic, even above 4 GiB."""
     assert mxnet_index([(0, 0), (7, 2**33)]) == b"0\t0\n7\t8589934592\n"
 
 
@@ -221,7 +221,10 @@ def decoded(record: bytes, offset: int = 0) -> Sample:
 
 
 def test_several_labels_byte_for_byte() -> None:
-    """The flag is their number, the class is the first with its offset, the header's label 0."""
+    """The flag is the number of labels.
+
+    The first is the class with its offset; the header has 0.
+    """
     record = written(Sample(image=b"JPEG", label=2, number=5, values=(2.0, 0.5, 7.0)), 1)
     assert record == struct.pack("<II", 0xCED7230A, 40) + struct.pack(
         "<IfQQ3f4s", 3, 0.0, 5, 0, 3.0, 0.5, 7.0, b"JPEG"
@@ -234,7 +237,7 @@ def test_several_labels_byte_for_byte() -> None:
     offset=st.integers(0, 9),
 )
 def test_labels_come_back(label: int, others: list[float], offset: int) -> None:
-    """The class without its offset, then the other labels as they were."""
+    """The class is read without its offset, and then the other labels."""
     values = (float(label), *others)
     record = written(Sample(image=b"x", label=label, values=values), offset)
     decoded_sample = decoded(record, offset)
@@ -243,13 +246,13 @@ def test_labels_come_back(label: int, others: list[float], offset: int) -> None:
 
 
 def test_the_class_is_that_of_labels_json() -> None:
-    """A listing's own number of a class gives way to the label of this output."""
+    """The class has the label of this output, and not the number in the listing."""
     decoded_sample = decoded(written(Sample(image=b"x", label=4, values=(281.0, 0.5))))
     assert (decoded_sample.label, decoded_sample.values) == (4, (4.0, 0.5))
 
 
 def test_one_label_is_in_the_header() -> None:
-    """A sample with one label has it in the image header, with flag 0."""
+    """A single label is in the image header, with flag 0."""
     record = written(Sample(image=b"x", label=4))
     assert struct.unpack_from("<If", record, 8) == (0, 4.0)
     assert decoded(record).values == ()
@@ -266,13 +269,13 @@ def test_labels_that_begin_with_no_class(label: float) -> None:
 
 @pytest.mark.parametrize("start", [b"", b"\x0a\x23\xd7\xce", bytes(40)])
 def test_no_record_has_no_labels(start: bytes) -> None:
-    """Where no image record begins there are no labels to count."""
+    """Bytes that begin no image record have no labels."""
     with pytest.raises(CorruptRecord, match="no image record"):
         label_count(start)
 
 
 def test_the_list_has_all_labels() -> None:
-    """``.lst`` has a column for each, so that im2rec can pack it again."""
+    """``.lst`` has a column for each label, so that im2rec can pack it again."""
     entries = [IndexEntry(7, 3, 0, 36, "a/x.jpg", (9.0, 0.5)), IndexEntry(8, 2, 36, 40, "b.jpg")]
     assert FORM.indexes(entries)[".lst"] == (
         b"7\t3.000000\t0.500000\ta/x.jpg\n8\t2.000000\tb.jpg\n"

@@ -1,4 +1,4 @@
-"""Tests of dataprep.formats.tfrecord."""
+"""TFRecord has the framing and the checksums of TensorFlow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_known_records(payload: bytes, record: bytes) -> None:
 
 @pytest.mark.parametrize("position", range(len(HELLO)))
 def test_a_flipped_byte_is_found_wherever_it_is(position: int) -> None:
-    """Every change of any one byte of a record is a CorruptRecord that says where."""
+    """Every change of one byte of a record is a CorruptRecord with the position."""
     for change in range(1, 256):
         damaged = bytearray(EMPTY + HELLO)
         damaged[len(EMPTY) + position] ^= change
@@ -48,7 +48,7 @@ def test_checksums_are_ignored_on_request() -> None:
 
 @pytest.mark.parametrize("length", [6, 2**31, 2**64 - 1])
 def test_a_length_past_the_end_is_a_truncated_file(length: int) -> None:
-    """A length that runs past the end is a truncated file, be it 16 EiB."""
+    """A length beyond the end is a truncated file, even if it is 16 EiB."""
     damaged = length.to_bytes(8, "little") + HELLO[8:]
     with pytest.raises(TruncatedRecord, match=rf"its {length} payload bytes run past the end"):
         next(read_tfrecords(damaged, check=False))
@@ -57,12 +57,12 @@ def test_a_length_past_the_end_is_a_truncated_file(length: int) -> None:
 
 
 def test_a_span_needs_the_header_alone() -> None:
-    """No payload is looked at."""
+    """The span of a record is read from its header alone, without its payload."""
     assert span_at(memoryview(HELLO[:12] + bytes(9)), 0).payload_bytes == 5
 
 
 def test_an_error_survives_pickling() -> None:
-    """A truncated file is an EOFError, and crosses from one process to another whole."""
+    """A truncated file is an EOFError, and can be pickled to another process."""
     with pytest.raises(TruncatedRecord) as caught:
         next(read_tfrecords(HELLO[:-1], name="a"))
     error = pickle.loads(pickle.dumps(caught.value))

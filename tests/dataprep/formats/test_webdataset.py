@@ -1,4 +1,4 @@
-"""WebDataset shards: the bytes of a tar, other readers of them, and what is refused."""
+"""WebDataset shards are tars with exact bytes; other readers read them, and damage is refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def shard(samples: Sequence[Sample] = SAMPLES, label_offset: int = 0) -> bytes:
 
 
 def tar(*members: tuple[str, bytes], **header: Any) -> bytes:
-    """A tar of Python's with these members."""
+    """A tar of these members, made by Python."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in members:
@@ -74,18 +74,18 @@ def tar(*members: tuple[str, bytes], **header: Any) -> bytes:
 
 def decoded(data: bytes) -> list[Sample]:
     """All samples of a shard."""
-    actual = [FORM.decode(record.payload, RecordOptions()) for record in FORM.read(data, "shard")]
-    return [replace(sample, image=bytes(sample.image)) for sample in actual]
+    samples = [FORM.decode(record.payload, RecordOptions()) for record in FORM.read(data, "shard")]
+    return [replace(sample, image=bytes(sample.image)) for sample in samples]
 
 
 def test_the_bytes_are_golden() -> None:
-    """They are those of the committed file, which Python's tarfile and GNU tar can read."""
+    """The bytes are those of the committed file, which Python's tarfile and GNU tar can read."""
     assert shard() == (GOLDEN / "webdataset.tar").read_bytes()
     assert decoded((GOLDEN / "webdataset.tar").read_bytes()) == [*SAMPLES]
 
 
 def test_headers_are_those_of_python() -> None:
-    """Byte for byte, where Python writes ustar with no time and no owner."""
+    """The headers are byte for byte those of Python's ustar with no time and no owner."""
     data, at = shard(), 0
     with tarfile.open(fileobj=io.BytesIO(data)) as opened:
         for member in opened:
@@ -129,7 +129,7 @@ def test_gnu_tar_lists_it(tmp_path: Path) -> None:
 
 
 def test_a_tar_of_another_writer_is_read_if_its_samples_have_this_form() -> None:
-    """Its keys, folders and padding may be others."""
+    """Keys, folders and padding of a tar by another writer may differ."""
     data = tar(("a/b.JPG", b"image"), ("a/b.cls", b"3"), ("a/b.json", b"{}"))
     assert decoded(data) == [Sample(image=b"image", label=3)]
 
@@ -154,19 +154,19 @@ LONG = "x" * 120
     ],
 )
 def test_other_tars_are_refused(data: bytes, problem: str) -> None:
-    """The error names file, record and byte, what is wrong and, for whole tars, what reads them."""
+    """The error names file, record, byte and fault, and for whole tars a kind that reads them."""
     with pytest.raises(CorruptRecord, match=f"^x.tar: record 0 at byte 0: .*{problem}") as caught:
         list(FORM.read(data, "x.tar"))
     assert (caught.value.record, caught.value.offset) == (0, 0)
 
 
 def second_record() -> int:
-    """Where the second record of the shard begins."""
+    """The offset of the second record of the shard."""
     return [*FORM.read(shard(), "x")][1].offset
 
 
 def test_a_changed_header_is_found() -> None:
-    """By the checksum of the header, whichever byte of it is another."""
+    """A change of any byte of a header is detected by the header's checksum."""
     for at in range(0, 512, 7):
         data = bytearray(shard())
         data[second_record() + at] ^= 1
@@ -178,7 +178,7 @@ def test_a_changed_header_is_found() -> None:
 
 
 def test_a_length_past_the_end_is_a_cut_file() -> None:
-    """Of 8 GiB, nothing is allocated for it."""
+    """For a length beyond the end, such as 8 GiB, no memory is allocated."""
     data = bytearray(shard())
     data[124:135] = b"7" * 11
     data[148:156] = b"%06o\0 " % (sum(data[:148]) + 8 * 32 + sum(data[156:512]))
@@ -187,7 +187,7 @@ def test_a_length_past_the_end_is_a_cut_file() -> None:
 
 
 def test_a_cut_end_marker_is_found() -> None:
-    """One block of zeros is half of the end."""
+    """One block of zeros is only half of the end marker, which is reported."""
     with pytest.raises(TruncatedRecord, match=r"record 3 at byte .* inside its end marker"):
         list(FORM.read(shard()[:-512], "x.tar"))
 
@@ -219,14 +219,14 @@ def test_a_cut_end_marker_is_found() -> None:
     ],
 )
 def test_hostile_content_is_corrupt(label: bytes, facts: bytes) -> None:
-    """It raises one kind of error, whatever it is."""
+    """Hostile content raises one kind of error."""
     data = tar(("a.jpg", b""), ("a.cls", label), ("a.json", facts))
     with pytest.raises(CorruptRecord):
         decoded(data)
 
 
 def test_facts_of_any_type_are_shown() -> None:
-    """Numbers, texts and values of all other types are shown."""
+    """Numbers, texts and values of all other JSON types are shown."""
     facts = {"n": 2**70, "i": 3, "f": 0.5, "t": "x", "l": [1, {}], "z": None}
     data = tar(("a.jpg", b"image"), ("a.json", json.dumps(facts).encode()))
     (record,) = FORM.read(data, "x")
@@ -239,7 +239,7 @@ def test_facts_of_any_type_are_shown() -> None:
 
 @pytest.mark.parametrize("with_class", [True, False])
 def test_facts_do_not_replace_members(with_class: bool) -> None:
-    """Facts of other programs under the names of the image and the label have another name."""
+    """Facts with the names of the image or the label member are shown under another name."""
     facts = {"image": "https://example.org/a.jpg", "key": 5, "label": 9, "caption": "a cat"}
     label = [("5.cls", b"3")] if with_class else []
     data = tar(("5.jpg", b"\xff\xd8 a JPEG"), *label, ("5.json", json.dumps(facts).encode()))
@@ -257,6 +257,6 @@ def test_facts_do_not_replace_members(with_class: bool) -> None:
 
 
 def test_numbers_that_json_lacks_are_refused() -> None:
-    """The writer refuses them with the number of the sample."""
+    """The writer refuses numbers that JSON lacks, with the number of the sample."""
     with pytest.raises(RecordError, match=r"sample 4: .* finite"):
         shard([replace(SAMPLES[0], number=4, values=(1.0, float("nan")))])

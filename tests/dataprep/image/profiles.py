@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 D50 = (0.9642, 1.0, 0.8249)
-# sRGB's primaries adapted to D50, as IEC 61966-2-1's own profile has them.
+# These are sRGB's primaries adapted to D50, as in IEC 61966-2-1's own profile.
 SRGB_PRIMARIES = (
     (0.4361, 0.2225, 0.0139),
     (0.3851, 0.7169, 0.0971),
     (0.1431, 0.0606, 0.7141),
 )
-# Lab of D50 for the paper and four inks that are none of the usual ones.
+# These are Lab values under D50 of the paper and of four unusual inks.
 INKS = {
     "paper": (100.0, 0.0, 0.0),
     "cyan": (54.0, 80.0, 68.0),  # looks red
@@ -27,18 +27,22 @@ INKS = {
 
 
 def _fixed(*numbers: float) -> bytes:
+    """The numbers in fixed point of 16 and 16 bits."""
     return struct.pack(f">{len(numbers)}i", *(round(number * 65_536) for number in numbers))
 
 
 def _xyz(numbers: Sequence[float]) -> bytes:
+    """An XYZ tag."""
     return b"XYZ \0\0\0\0" + _fixed(*numbers)
 
 
 def _gamma(exponent: float) -> bytes:
+    """A curve tag with a power law."""
     return b"curv\0\0\0\0" + struct.pack(">IH", 1, round(exponent * 256)) + b"\0\0"
 
 
 def _profile(kind: bytes, space: bytes, pcs: bytes, tags: Mapping[bytes, bytes]) -> bytes:
+    """A profile with these tags, behind its header and its table of tags."""
     offset = 128 + 4 + 12 * len(tags)
     table, body = struct.pack(">I", len(tags)), b""
     for name, content in tags.items():
@@ -58,7 +62,7 @@ def rgb_profile(
     *,
     padding: int = 0,
 ) -> bytes:
-    """RGB with a power law and sRGB's primaries, or others; ``padding`` bytes make it long."""
+    """An RGB profile with a power law and primaries, by default sRGB's, and ``padding`` bytes."""
     tags = {b"wtpt": _xyz(D50)}
     for name, primary in zip("rgb", primaries, strict=True):
         tags[f"{name}XYZ".encode()] = _xyz(primary)
@@ -69,18 +73,18 @@ def rgb_profile(
 
 
 def swapped_profile() -> bytes:
-    """RGB whose first channel is green and whose second is red."""
+    """An RGB profile whose first channel is green and whose second is red."""
     red, green, blue = SRGB_PRIMARIES
     return rgb_profile(primaries=(green, red, blue))
 
 
 def grey_profile(gamma: float = 2.2) -> bytes:
-    """Greyscale with a power law."""
+    """A greyscale profile with a power law."""
     return _profile(b"mntr", b"GRAY", b"XYZ ", {b"wtpt": _xyz(D50), b"kTRC": _gamma(gamma)})
 
 
 def ink_profile() -> bytes:
-    """Four inks by a table of their 16 combinations; more than one ink gives black."""
+    """A profile of four inks by a table of their 16 combinations. Two or more inks give black."""
     corners = []
     for inks in product((0, 1), repeat=4):
         names = [name for name, ink in zip(list(INKS)[1:], inks, strict=True) if ink]

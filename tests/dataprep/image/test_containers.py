@@ -1,4 +1,4 @@
-"""What is read of PNG, TIFF, GIF and the like: pixels, traits, limits, and files not read."""
+"""PNG, TIFF, GIF and other containers are read with their traits and limits, or refused."""
 
 from __future__ import annotations
 
@@ -35,35 +35,27 @@ GREY, RGB, GREY_ALPHA, RGBA = 0, 2, 4, 6
 
 
 def opened(data: bytes) -> DecodedImage:
-    """Open by the defaults."""
+    """An image that is opened with the default policy."""
     return decode_by_pillow(data, ImagePolicy())
 
 
 def png(depth: int, kind: int, row: bytes, width: int, transparent: tuple[int, ...] = ()) -> bytes:
-    """A PNG of one row, written by hand, for any depth and colour type."""
-    chunks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, 1, depth, kind, 0, 0, 0)),
-        *([(b"tRNS", struct.pack(f">{len(transparent)}H", *transparent))] if transparent else []),
-        (b"IDAT", zlib.compress(b"\0" + row)),
-        (b"IEND", b""),
-    ]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content))
-        + name
-        + content
-        + struct.pack(">I", zlib.crc32(name + content))
-        for name, content in chunks
-    )
+    """A PNG of one row for any depth and colour type, written by hand."""
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, 1, depth, kind, 0, 0, 0))]
+    if transparent:
+        chunks.append((b"tRNS", struct.pack(f">{len(transparent)}H", *transparent)))
+    chunks += [(b"IDAT", zlib.compress(b"\0" + row)), (b"IEND", b"")]
+    return enc.png_of_chunks(chunks)
 
 
 def sixteen(*samples: int) -> bytes:
-    """Samples of 16 bits as PNG has them."""
+    """16-bit samples in the byte order of PNG."""
     return struct.pack(f">{len(samples)}H", *samples)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "PPM"])
 def test_lossless_containers_give_the_very_pixels(kind: str) -> None:
-    """RGB and greyscale in lossless formats come back to the bit, greyscale as one channel."""
+    """RGB and greyscale in lossless formats have exactly their pixels, greyscale in one channel."""
     opened_image = opened(enc.pillow(IMAGE, kind))
     source = opened_image.source
     assert (source.container, source.orientation, source.notes) == (kind, 1, ())
@@ -96,7 +88,7 @@ def test_palettes_become_colours_over_white() -> None:
 
 
 def test_alpha_is_composed_over_white() -> None:
-    """Full alpha keeps a colour, none gives white, and half lies half way."""
+    """A pixel with full alpha keeps its colour, one without alpha is white, half is half way."""
     row = bytes([10, 20, 30, 255, 10, 20, 30, 0, 10, 20, 30, 128])
     opened_image = opened(png(8, RGBA, row, 3))
     assert opened_image.source.notes == ("alpha_flattened",)
@@ -135,14 +127,14 @@ def test_grey_with_alpha_stays_grey(depth: int, row: bytes) -> None:
     ids=["grey1", "grey2", "grey4", "grey8", "grey16", "rgb8", "rgb16"],
 )
 def test_the_transparent_colour_is_white(data: bytes, expected: list[list[int]]) -> None:
-    """A PNG's transparent colour becomes white at every depth, and no other colour does."""
+    """A PNG's transparent colour becomes white at every depth, and other colours do not."""
     opened_image = opened(data)
     assert "alpha_flattened" in opened_image.source.notes
     assert opened_image.pixels[0].tolist() == expected
 
 
 def test_16_bit_colours_are_within_one() -> None:
-    """RGB of 16 bits is scaled to within one of the exact value, and the ends are exact."""
+    """RGB of 16 bits is scaled to within one of the exact value, and exactly at both ends."""
     samples = (0, 65535, 0x8000, 257, 12345, 54321)
     opened_image = opened(png(16, RGB, sixteen(*samples), 2))
     exact = np.array(samples).reshape(2, 3) / 257
@@ -153,7 +145,7 @@ def test_16_bit_colours_are_within_one() -> None:
 
 @pytest.mark.parametrize("order", ["<u2", ">u2"])
 def test_16_bit_tiff_of_both_byte_orders(order: str) -> None:
-    """16 bits are scaled whichever byte comes first."""
+    """16-bit samples are scaled correctly in either byte order."""
     ramp = np.arange(0, 65536, 257, dtype=np.uint16).reshape(16, 16)
     mode = "I;16" if order == "<u2" else "I;16B"
     image = Image.frombytes(mode, (16, 16), ramp.astype(order).tobytes())
@@ -166,13 +158,13 @@ def test_16_bit_tiff_of_both_byte_orders(order: str) -> None:
     ids=["float", "negative", "wide"],
 )
 def test_samples_without_a_range_are_unsupported(samples: NDArray[Any]) -> None:
-    """Floating-point and 32-bit samples are refused, since nothing says what is white."""
+    """Floating-point and 32-bit samples are refused, because their white level is unknown."""
     with pytest.raises(UnsupportedImage, match="floating-point or signed"):
         opened(saved(Image.fromarray(samples), "TIFF"))
 
 
 def test_the_first_frame_of_an_animation() -> None:
-    """An animated GIF gives its first frame, and a note; a still one gives none."""
+    """An animated GIF gives its first frame and a note, and a still GIF has no note."""
     moving, still = opened(enc.animated_gif(IMAGE)), opened(enc.animated_gif(IMAGE, frames=1))
     assert np.array_equal(moving.pixels, still.pixels)
     assert apart(moving.pixels, IMAGE) < 12
@@ -183,7 +175,7 @@ def test_the_first_frame_of_an_animation() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
 @pytest.mark.parametrize("orientation", [3, 6])
 def test_orientation_is_a_plain_number(kind: str, orientation: int) -> None:
-    """The orientation of other containers is read, as an int even where it is a fraction."""
+    """The orientation of other containers is an int, even if it is stored as a fraction."""
     data = enc.pillow(IMAGE, kind, exif=turned(orientation))
     assert opened(data).source.orientation == orientation
 
@@ -205,7 +197,7 @@ def test_orientation_is_a_plain_number(kind: str, orientation: int) -> None:
     ],
 )
 def test_images_that_are_not_read(data: bytes, message: str) -> None:
-    """Known kinds are called by name, with what to do; of others the first bytes are shown."""
+    """The error names a known kind and a remedy, or shows the first bytes of an unknown one."""
     with pytest.raises(NotAnImage, match=f"^{message}"):
         opened(data)
 
@@ -222,7 +214,7 @@ def test_an_image_cut_anywhere_is_corrupt(kind: str) -> None:
 def test_too_many_pixels_are_refused_before_they_are_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Images over the limit are refused by their headers, without decoding a pixel."""
+    """Images above the limit are refused by their headers, without decoding."""
 
     def decoded(self: object) -> None:
         raise AssertionError
@@ -249,7 +241,7 @@ def tiff(pixels: bytes, bits: int, photometric: int, form: int = 1) -> bytes:
     return head + pixels + struct.pack("<H", len(entries)) + directory + bytes(4)
 
 
-TWELVE = bytes.fromhex("000800fff001")  # 0, 2048, 4095, 1
+TWELVE = bytes.fromhex("000800fff001")  # samples are 0, 2048, 4095, 1
 SIXTEEN = struct.pack("<4H", 0, 32_768, 65_535, 1)
 
 
@@ -264,7 +256,7 @@ SIXTEEN = struct.pack("<4H", 0, 32_768, 65_535, 1)
     ids=["12", "16", "16 from white", "8 from white"],
 )
 def test_deep_grey_tiffs(data: bytes, expected: list[int]) -> None:
-    """Scaled by their own depth, and counted from white where the file says so."""
+    """Grey samples are scaled by their own depth, and inverted if 0 is white in the file."""
     assert opened(data).pixels.ravel().tolist() == expected
 
 
@@ -274,7 +266,7 @@ def test_deep_grey_tiffs(data: bytes, expected: list[int]) -> None:
     ids=["10 bits", "14 bits", "no directory"],
 )
 def test_tiffs_that_cannot_be_read(data: bytes) -> None:
-    """The error names what else begins as a TIFF does."""
+    """The error names other formats that begin as a TIFF does."""
     with pytest.raises(CorruptImage, match="raw files of cameras, such as NEF"):
         opened(data)
 
@@ -283,7 +275,7 @@ DEEP = IMAGE.astype(np.uint16) * 257
 
 
 def by_opencv(kind: str, pixels: NDArray[np.uint16], *options: int) -> bytes:
-    """More than 8 bits a sample, as OpenCV writes them; none where it lacks the encoder."""
+    """An image of more than 8 bits a sample by OpenCV, or None without its encoder."""
     try:
         return bytes(cv2.imencode(kind, pixels, options)[1].tobytes())
     except cv2.error:
@@ -302,7 +294,7 @@ def by_opencv(kind: str, pixels: NDArray[np.uint16], *options: int) -> bytes:
     ids=["png", "tiff", "ppm", "grey png", "grey tiff", "pgm", "jpeg 2000", "avif", "comments"],
 )
 def test_more_than_eight_bits_are_noticed(data: bytes) -> None:
-    """The depth is seen even if Pillow opens the file with 8 bits; the policy may refuse it."""
+    """The depth is noted even if Pillow opens the file with 8 bits. The policy can refuse it."""
     if not data:
         pytest.skip("this OpenCV has no encoder of AVIF")
     assert "depth_reduced" in opened(data).source.notes
@@ -312,7 +304,7 @@ def test_more_than_eight_bits_are_noticed(data: bytes) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "PPM", "JPEG2000", "AVIF", "BMP", "GIF", "WEBP"])
 def test_eight_bits_are_not_deep(kind: str) -> None:
-    """Eight bits a sample, or one, are what every container usually has."""
+    """Eight bits a sample, or one bit, cause no note."""
     policy = ImagePolicy(depth="fail")
     decode_by_pillow(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"), policy)
     if kind in ("PNG", "TIFF", "PPM"):
@@ -324,7 +316,7 @@ SOUND_PNG = enc.pillow(draw_image(10, 40, 30, detail=0.2), "PNG")
 
 @given(at=st.integers(8, len(SOUND_PNG) - 13), bit=st.integers(0, 7))
 def test_no_png_with_a_flipped_bit_is_stored_as_it_is(at: int, bit: int) -> None:
-    """A sound PNG is; with any bit changed before its end it is encoded anew, or fails."""
+    """A valid PNG is stored as it is. With any bit changed, it is encoded again, or fails."""
     policy = ImagePolicy(encoding="png")
     assert convert(SOUND_PNG, policy).data == SOUND_PNG
     flipped = bytearray(SOUND_PNG)
@@ -341,7 +333,7 @@ XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF", "AVIF"])
 def test_xmp_is_not_followed(kind: str) -> None:
-    """The orientation is Exif's, in every container."""
+    """The orientation is that of Exif in every container, and not that of XMP."""
     options: dict[str, object] = {"xmp": XMP}
     if kind == "PNG":
         text = PngImagePlugin.PngInfo()
@@ -356,20 +348,20 @@ def test_xmp_is_not_followed(kind: str) -> None:
 
 
 def test_pages_are_not_counted() -> None:
-    """A second page that cannot be read costs nothing: the first is the image."""
+    """A second page that cannot be read causes no error, because the first one is the image."""
     data = bytearray(saved(Image.fromarray(IMAGE), "TIFF"))
     start = int.from_bytes(data[4:8], "little")
     following = start + 2 + 12 * int.from_bytes(data[start : start + 2], "little")
     data += b"\0" * (len(data) % 2)
     data[following : following + 4] = len(data).to_bytes(4, "little")
-    data += bytes(2 + 4)  # a directory of nothing
+    data += bytes(2 + 4)  # an empty directory
     opened_image = opened(bytes(data))
     assert opened_image.source.notes == ("first_frame_kept",)
     assert np.array_equal(opened_image.pixels, IMAGE)
 
 
 def test_16_bits_are_rounded() -> None:
-    """Every level of 16 bits becomes the nearest of 255."""
+    """Every level of 16 bits becomes the nearest of 255 levels."""
     samples = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
     opened_image = opened(saved(Image.fromarray(samples), "PNG"))
     assert np.array_equal(opened_image.pixels[:, :, 0], np.floor(samples / 65_535 * 255 + 0.5))
@@ -398,5 +390,5 @@ def test_16_bits_are_rounded() -> None:
     ],
 )
 def test_names_promise_containers(name: str, container: str, wrong: bool) -> None:
-    """Only an extension that stands for another container contradicts, in upper case too."""
+    """Only an extension of another container contradicts the content, in upper case too."""
     assert extension_notes(name, container, ImagePolicy()) == ("wrong_container",) * wrong

@@ -1,4 +1,4 @@
-"""Images converted by a policy, and whole images as RGB pixels."""
+"""Images are converted by a policy, and decoded as RGB pixels."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ SHARP = {"quality": 100, "subsampling": "444"}
 
 
 def show(data: bytes) -> Pixels:
-    """Pixels as RGB."""
+    """The pixels as RGB."""
     return np.asarray(pillow_image(data).convert("RGB"))
 
 
 def psnr(left: NDArray[Any], right: NDArray[Any]) -> float:
-    """Peak signal-to-noise ratio of 8-bit images; dB."""
+    """The peak signal-to-noise ratio of 8-bit images, in dB."""
     error = np.mean((left.astype(float) - right) ** 2)
     return float(10 * np.log10(255**2 / error)) if error else float("inf")
 
 
 def damaged(data: bytes) -> bytes:
-    """A JPEG that ends in the middle of its pixels, with an end marker there and junk behind."""
+    """A JPEG that ends in the middle of its pixels with an end marker, followed by junk."""
     middle = len(data) // 2
     return data[:middle] + b"\xff\xd9" + data[middle + 50 :]
 
@@ -62,7 +62,7 @@ def damaged(data: bytes) -> bytes:
     ids=["plain", "grey", "icc", "bad exif", "rgb", "upright", "trailer"],
 )
 def test_jpegs_of_the_right_size_pass_through(data: bytes, colorspace: str, check_by: str) -> None:
-    """A sound JPEG that needs no change is stored byte for byte, profile and Exif included."""
+    """A valid JPEG that needs no change is stored byte for byte, with its profile and Exif."""
     for policy in ({}, {"mode": "short", "size": 120}, {"mode": "exact", "size": (160, 120)}):
         converted_image = convert(data, ImagePolicy.model_validate({**policy, "check": check_by}))
         assert converted_image.data == data
@@ -77,7 +77,7 @@ def test_jpegs_of_the_right_size_pass_through(data: bytes, colorspace: str, chec
 
 @pytest.mark.parametrize("check_by", ["decode", "header"])
 def test_a_jpeg_that_others_do_not_take_for_one_is_encoded_again(check_by: str) -> None:
-    """A stray byte behind the first two, which libjpeg skips."""
+    """A JPEG with a stray byte behind the first two, which libjpeg skips, is encoded again."""
     data = PLAIN[:2] + b"\0" + PLAIN[2:]
     converted_image = convert(data, ImagePolicy.model_validate({"check": check_by}))
     assert (converted_image.action, converted_image.notes) == ("reencoded", ("recovered",))
@@ -89,7 +89,7 @@ def test_a_jpeg_that_others_do_not_take_for_one_is_encoded_again(check_by: str) 
 @pytest.mark.parametrize("size", [64, 140, 200])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_every_mode_gives_the_size_it_says(mode: Mode, upscale: bool, size: int, kind: str) -> None:
-    """The stored JPEG truly has the size that each mode asks for, from JPEG and from PNG."""
+    """The stored JPEG has exactly the size of each mode, from JPEG and from PNG."""
     policy = ImagePolicy(mode=mode, size=None if mode == "none" else size, upscale=upscale)
     converted_image = convert(enc.pillow(IMAGE, kind), policy)
     long, short = max(size, 0), size
@@ -119,7 +119,7 @@ def test_a_crop_keeps_the_centre() -> None:
 
 
 def test_orientation_is_ignored_and_reset() -> None:
-    """By default an orientation turns nothing; the tag alone becomes 1, and both are noted."""
+    """By default only the orientation tag changes, to 1. Both facts are noted."""
     data = enc.oriented_jpeg(IMAGE, 6, note_bytes=100)
     converted_image = convert(data)
     assert converted_image.data == enc.oriented_jpeg(IMAGE, 1, note_bytes=100)
@@ -132,7 +132,7 @@ def test_orientation_is_ignored_and_reset() -> None:
 @pytest.mark.parametrize("size", [None, 60])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 def test_orientations(orientation: int, how: str, size: int | None, kind: str) -> None:
-    """Applied, an orientation turns an image as Pillow's exif_transpose does; ignored, not."""
+    """An orientation is applied as Pillow's exif_transpose does it, or ignored."""
     data = enc.oriented_jpeg(IMAGE, orientation)
     if kind == "PNG":
         data = saved(Image.fromarray(IMAGE), "PNG", exif=turned(orientation))
@@ -156,7 +156,7 @@ def test_orientations(orientation: int, how: str, size: int | None, kind: str) -
 @pytest.mark.parametrize("encode", [enc.adobe_cmyk_jpeg, enc.plain_cmyk_jpeg, enc.ycck_jpeg])
 @pytest.mark.parametrize("size", [None, 60])
 def test_four_colours_become_rgb(encode: Callable[[Pixels], bytes], size: int | None) -> None:
-    """CMYK and YCCK JPEGs are re-encoded in the true colours, with and without Adobe's marker."""
+    """CMYK and YCCK JPEGs are encoded again in their true colours, also without Adobe's marker."""
     converted_image = convert(encode(IMAGE), ImagePolicy(size=size))
     truth = Image.fromarray(IMAGE).resize(
         (converted_image.width, converted_image.height), Image.Resampling.BICUBIC
@@ -197,7 +197,7 @@ def test_grey_stays_one_channel(data: bytes, size: int | None) -> None:
 
 @pytest.mark.parametrize("kind", ["PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF"])
 def test_the_content_decides_the_codec(kind: str) -> None:
-    """Every container is known by its content, and becomes a JPEG of the same picture."""
+    """Every container is recognised by its content, and becomes a JPEG of the same picture."""
     converted_image = convert(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
     assert (converted_image.container, converted_image.action) == (kind, "reencoded")
     assert converted_image.data.startswith(b"\xff\xd8\xff")
@@ -206,7 +206,7 @@ def test_the_content_decides_the_codec(kind: str) -> None:
 
 @pytest.mark.parametrize("subsampling", ["420", "422", "444"])
 def test_encoder_settings_are_used(subsampling: str) -> None:
-    """Subsampling stands in the stored header, and a lower quality takes fewer bytes."""
+    """The subsampling is in the stored header, and a lower quality takes fewer bytes."""
     sizes = []
     for quality in (50, 95):
         policy = ImagePolicy.model_validate(
@@ -241,14 +241,14 @@ def test_encoder_settings_are_used(subsampling: str) -> None:
 def test_every_kind_of_error(
     data: bytes, error: type[ImageError], message: str, size: int | None
 ) -> None:
-    """Each way in which bytes are no usable image has its error, resized or not."""
+    """Each reason why bytes are no usable image has its own error, resized or not."""
     with pytest.raises(ImageError, match=message) as caught:
         convert(data, ImagePolicy(size=size))
     assert type(caught.value) is error
 
 
 def test_limits() -> None:
-    """Bytes and pixels may reach their limits but not pass them."""
+    """Bytes and pixels may equal their limits but not exceed them."""
     convert(PLAIN, ImagePolicy(max_source_bytes=len(PLAIN), max_pixels=160 * 120))
     with pytest.raises(ImageTooLarge, match="max_source_bytes"):
         convert(PLAIN, ImagePolicy(max_source_bytes=len(PLAIN) - 1))
@@ -260,7 +260,7 @@ def test_limits() -> None:
 @pytest.mark.parametrize("filter", get_args(Filter))
 @pytest.mark.parametrize("encoding", ["jpeg", "png"])
 def test_what_would_become_too_large_is_not_scaled(filter: str, encoding: str) -> None:
-    """The geometry decides, whatever the filter."""
+    """A result above the limit is refused before scaling, with each filter."""
     data = enc.pillow(np.zeros((5000, 1, 3), np.uint8), "PNG")
     policy = {"size": 256, "upscale": True, "filter": filter, "encoding": encoding}
     with pytest.raises(ImageTooLarge, match="256 x 1280000"):
@@ -269,7 +269,7 @@ def test_what_would_become_too_large_is_not_scaled(filter: str, encoding: str) -
 
 @pytest.mark.parametrize("data", [enc.bomb_jpeg(IMAGE, 65500), enc.bomb_png(65500)])
 def test_bombs_are_never_decoded(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bomb is refused by its header: neither decoder is asked for a pixel."""
+    """An image with a huge size in its header is refused without calling a decoder."""
 
     def decoded(*_: object, **__: object) -> None:
         raise AssertionError
@@ -283,7 +283,7 @@ def test_bombs_are_never_decoded(data: bytes, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_header_check_reads_no_pixels() -> None:
-    """Check "header" passes a damaged file that ends as a JPEG does, and no truncated one."""
+    """Check "header" accepts a damaged file that ends like a JPEG, and no truncated file."""
     policy = ImagePolicy(check="header")
     assert convert(damaged(PLAIN), policy).data == damaged(PLAIN)
     with pytest.raises(CorruptImage, match="truncated JPEG"):
@@ -294,9 +294,9 @@ def test_the_header_check_reads_no_pixels() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("size", [64, 128, 200, 224, 256, 300])
 def test_resizing_is_close_to_pillows(kind: str, seed: int, size: int) -> None:
-    """Drawn photographs come out within 30 dB of Pillow's antialiased bicubic resize.
+    """Drawn photographs are within 30 dB of Pillow's antialiased bicubic resize.
 
-    From pixels that no DCT has scaled, within 42 dB.
+    Pixels that no DCT has scaled are within 42 dB.
     """
     image = draw_image(seed, 500, 375, detail=0.1 + 0.15 * seed)
     data = enc.jpeg(image, "444", 95) if kind == "JPEG" else enc.pillow(image, "PNG")
@@ -314,7 +314,7 @@ def zone_plate(side: int) -> Pixels:
 
 
 def aliases(result: Pixels, source_side: int) -> float:
-    """What is left of the rings that the result is too small to show: 0 is right."""
+    """The remainder of rings that the result is too small to show. The correct value is 0."""
     side = len(result)
     across = np.arange(side) - (side - 1) / 2
     radius = np.hypot(across, across[:, None])
@@ -325,7 +325,7 @@ def aliases(result: Pixels, source_side: int) -> float:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("size", [400, 360, 300, 256, 241, 224, 200, 161, 128, 100, 61, 50, 31])
 def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
-    """A zone plate has no more aliases than with OpenCV's INTER_AREA, within 2 %."""
+    """A zone plate has at most 2 % more aliases than with OpenCV's INTER_AREA."""
     plate = zone_plate(480)
     data = (
         simplejpeg.encode_jpeg(plate[..., None], 100, "GRAY", "Gray")
@@ -340,7 +340,7 @@ def test_no_more_aliases_than_an_area_average(kind: str, size: int) -> None:
 
 @pytest.mark.parametrize("size", [100, 20])
 def test_conversion_is_repeatable(size: int) -> None:
-    """The same bytes and policy give the same bytes, whatever was converted between."""
+    """The same bytes and policy give the same bytes, whatever was converted in between."""
     sources = [PLAIN, enc.pillow(IMAGE, "PNG"), enc.adobe_cmyk_jpeg(IMAGE), enc.palette_png(IMAGE)]
     policy = ImagePolicy(size=size)
     first = [convert(data, policy) for data in sources]
@@ -376,7 +376,7 @@ SEEDS = st.sampled_from(
 
 
 def attempt(data: bytes, policy: ImagePolicy) -> Converted | str:
-    """The conversion, or why there is none."""
+    """The conversion, or its error."""
     try:
         return convert(data, policy, name="a.JPEG")
     except ImageError as error:
@@ -388,7 +388,7 @@ def attempt(data: bytes, policy: ImagePolicy) -> Converted | str:
 def test_webp_has_no_alpha_that_is_opaque_everywhere(
     lossless: bool, alpha: int, channels: int
 ) -> None:
-    """The reported channels are those of the stored file."""
+    """The reported channels are those of the stored WebP file."""
     image = Image.new("RGBA", (24, 16), (200, 100, 50, 255))
     image.putpixel((3, 3), (200, 100, 50, alpha))
     policy = ImagePolicy(encoding="webp", alpha="keep", webp_lossless=lossless)
@@ -410,7 +410,7 @@ def test_webp_has_no_alpha_that_is_opaque_everywhere(
     policy=trait_policies(),
 )
 def test_every_policy_gives_an_image_or_an_image_error(data: bytes, policy: ImagePolicy) -> None:
-    """Any bytes become what the policy plans, twice the same, or an ImageError."""
+    """Any bytes give the planned image, twice the same, or an ImageError."""
     converted_image = attempt(data, policy)
     assert attempt(data, policy) == converted_image
     if isinstance(converted_image, str):
@@ -422,7 +422,7 @@ def test_every_policy_gives_an_image_or_an_image_error(data: bytes, policy: Imag
         converted_image.geometry.crop_width,
         converted_image.geometry.crop_height,
     )
-    # Sound pixels behind a check of the header alone were never promised.
+    # A check of the header alone never promised correct pixels.
     if policy.check == "decode" or converted_image.action == "reencoded":
         assert check(converted_image.data) == (
             converted_image.width,
@@ -447,7 +447,7 @@ SCENE = Image.fromarray(np.dstack([ACROSS, DOWN, np.full_like(DOWN, 99)]).astype
     [("JPEG", "CMYK"), *((form, mode) for form in ("JPEG", "PNG", "GIF") for mode in ("RGB", "L"))],
 )
 def test_containers_and_colours(format: str, mode: str) -> None:
-    """Every image comes out at its own size as RGB."""
+    """Every image is decoded at its own size as RGB."""
     image = SCENE.convert(mode)
     pixels = decode_rgb(saved(image, format))
     assert pixels.shape == (203, 301, 3)
@@ -468,12 +468,12 @@ def test_stored_alpha(encoding: str) -> None:
 
 
 def test_orientation_is_ignored() -> None:
-    """An EXIF orientation turns nothing."""
+    """An EXIF orientation does not turn the pixels."""
     assert decode_rgb(saved(SCENE, "JPEG", exif=turned(6))).shape == (203, 301, 3)
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xd8", b"text", saved(SCENE, "JPEG")[:200]])
 def test_no_image(data: bytes) -> None:
-    """What cannot be decoded is an ImageError."""
+    """Bytes that cannot be decoded raise an ImageError."""
     with pytest.raises(ImageError):
         decode_rgb(data)

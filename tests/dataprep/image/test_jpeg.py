@@ -1,4 +1,4 @@
-"""JPEGs: their headers, their flaws, those that end early, and those of many scans."""
+"""Headers of JPEGs are read, and flawed, truncated and many-scan files are handled."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ KEEP = ImagePolicy(encoding="png", truncated="keep")
 
 
 def pixels(data: bytes) -> Pixels:
-    """Pixels as Pillow decodes them."""
+    """The pixels as Pillow decodes them."""
     return np.asarray(pillow_image(data))
 
 
 def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0, count: int = 1) -> bytes:
-    """PLAIN with an orientation of any TIFF type and byte order, between ``others`` entries."""
+    """PLAIN with an orientation of any TIFF type and byte order, between other entries."""
     order = ">" if big else "<"
     code = {BYTE: "B", SHORT: "H", LONG: "I", SSHORT: "h", SLONG: "i"}[kind]
     content = struct.pack(order + code, value).ljust(4, b"\xaa")
@@ -63,7 +63,7 @@ def test_resetting_touches_the_tag_alone(value: int, kind: int, big: bool, other
 
 
 def test_every_orientation_tag_is_reset() -> None:
-    """Where a file has two Exif segments, the first decides and both are reset."""
+    """If a file has two Exif segments, the first one decides and both are reset."""
     first, second = exif_jpeg(SHORT, 6, big=True), exif_jpeg(LONG, 3, big=False)
     converted_image = convert(first[: len(first) - len(PLAIN) + 2] + second[2:])
     upright, other = exif_jpeg(SHORT, 1, big=True), exif_jpeg(LONG, 1, big=False)
@@ -74,7 +74,7 @@ def test_every_orientation_tag_is_reset() -> None:
 @pytest.mark.parametrize(("kind", "count"), [(SHORT, 0), (SHORT, 2), (SSHORT, 1), (SLONG, 1)])
 @pytest.mark.parametrize("big", [False, True])
 def test_tags_that_are_none_by_exif(kind: int, count: int, big: bool) -> None:
-    """A tag of another type or count is read and reset, since some decoders follow it."""
+    """A tag of another type or count is read and reset, because some decoders follow it."""
     converted_image = convert(exif_jpeg(kind, 6, big=big, count=count))
     assert (converted_image.exif_orientation, converted_image.action) == (6, "retagged")
     assert converted_image.data == exif_jpeg(kind, 1, big=big, count=count)
@@ -84,7 +84,7 @@ def test_tags_that_are_none_by_exif(kind: int, count: int, big: bool) -> None:
 
 @pytest.mark.parametrize("value", [9, 255])
 def test_an_orientation_that_is_none(value: int) -> None:
-    """Values that Exif does not define count as 1, and stay."""
+    """Values that Exif does not define count as 1, and are not changed."""
     data = exif_jpeg(BYTE, value, big=True)
     converted_image = convert(data, ImagePolicy(orientation="apply"))
     assert (converted_image.data, converted_image.exif_orientation) == (data, 1)
@@ -92,7 +92,7 @@ def test_an_orientation_that_is_none(value: int) -> None:
 
 @given(data=mutated(st.just(exif_jpeg(SHORT, 6, big=False, others=2))))
 def test_a_broken_exif_segment_costs_no_image(data: bytes) -> None:
-    """Whatever is wrong in a header, only bytes of orientations change, or it is an error."""
+    """A damaged header is an error, or only the bytes of orientations change."""
     try:
         converted_image = convert(data)
     except ImageError:
@@ -128,7 +128,7 @@ def test_headers_are_read(data: bytes, colorspace: str, channels: int, profile: 
 
 
 def test_arithmetic_coding() -> None:
-    """An arithmetic-coded file is read as any other."""
+    """An arithmetic-coded file is read like any other."""
     converted_image = convert(enc.arithmetic_jpeg())
     assert (converted_image.width, converted_image.height, converted_image.action) == (
         32,
@@ -139,13 +139,13 @@ def test_arithmetic_coding() -> None:
 
 @pytest.mark.parametrize("marker", [0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF])
 def test_lossless_and_hierarchical_are_unsupported(marker: int) -> None:
-    """Frames that libjpeg cannot decode are unsupported, not broken."""
+    """Frames that libjpeg cannot decode are unsupported, and not corrupt."""
     with pytest.raises(UnsupportedImage, match="lossless, hierarchical, or does not have 8 bits"):
         convert(PLAIN.replace(b"\xff\xc0", bytes([0xFF, marker])))
 
 
 def test_a_header_cut_anywhere_is_corrupt() -> None:
-    """A file that ends before its first scan is corrupt, wherever it is cut."""
+    """A file that ends before its first scan is corrupt, at each length."""
     for size in range(2, PLAIN.index(b"\xff\xda") + 14):
         with pytest.raises(CorruptImage, match="truncated JPEG"):
             convert(PLAIN[:size])
@@ -157,7 +157,7 @@ def test_a_header_cut_anywhere_is_corrupt() -> None:
     "junk", [b"\xff" * 3_000_000, b"\xff\0" * 2_000_000, b"\xff\xd3" * 2_000_000, bytes(3_000_000)]
 )
 def test_junk_by_the_million(junk: bytes) -> None:
-    """What stands between segments is passed over, however much it is."""
+    """Any number of bytes between segments is skipped."""
     header = read_header(PLAIN[:20] + junk + PLAIN[20:])
     assert (header.width, header.height) == (48, 36)
     assert header.scan_offset == read_header(PLAIN).scan_offset + len(junk)
@@ -165,7 +165,7 @@ def test_junk_by_the_million(junk: bytes) -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(65_501, 8), (8, 65_535), (0, 0), (0, 8)])
 def test_sides_that_no_jpeg_has(width: int, height: int) -> None:
-    """A side that libjpeg refuses is an error of an image."""
+    """A side that libjpeg refuses is an ImageError."""
     data = bytearray(PLAIN)
     at = data.index(b"\xff\xc0") + 5
     data[at : at + 4] = struct.pack(">HH", height, width)
@@ -175,23 +175,23 @@ def test_sides_that_no_jpeg_has(width: int, height: int) -> None:
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
 def test_what_decodes_is_kept(share: float) -> None:
-    """Rows above the cut are those of the whole file, rows below it are grey."""
+    """Rows above the cut equal those of the complete file, and rows below it are grey."""
     cut = BASELINE[: int(len(BASELINE) * share)]
     with pytest.raises(CorruptImage, match="truncated JPEG"):
         convert(cut)
     converted_image = convert(cut, KEEP)
     assert converted_image.notes == ("truncated_kept",)
-    kept = pixels(converted_image.data)
-    rows = int(np.argmin((kept == pixels(BASELINE)).all(axis=(1, 2))))
+    decoded = pixels(converted_image.data)
+    rows = int(np.argmin((decoded == pixels(BASELINE)).all(axis=(1, 2))))
     assert 0.5 * share < rows / 160 < share + 0.15
-    assert (kept[rows + 16 :] == 128).all()
-    complete = convert(BASELINE[:-2], KEEP)  # an end marker alone is missing
+    assert (decoded[rows + 16 :] == 128).all()
+    complete = convert(BASELINE[:-2], KEEP)  # only an end marker is missing
     assert complete.notes == ("truncated_kept",)
     assert np.array_equal(pixels(complete.data), pixels(BASELINE))
 
 
 def test_progressive_files_are_blurred_instead() -> None:
-    """The first scans of a progressive file show the whole picture."""
+    """The first scans of a truncated progressive file show the complete picture."""
     converted_image = convert(PROGRESSIVE[: len(PROGRESSIVE) // 2], KEEP)
     assert converted_image.notes == ("truncated_kept",)
     assert np.abs(pixels(converted_image.data).astype(int) - PHOTO).mean() < 25
@@ -199,7 +199,7 @@ def test_progressive_files_are_blurred_instead() -> None:
 
 @pytest.mark.parametrize("truncated", ["keep", "fail"])
 def test_nothing_to_keep(truncated: str) -> None:
-    """A file that ends before its first pixels is truncated, kept or not."""
+    """A file that ends before its first pixels is truncated, even if truncated files are kept."""
     policy = ImagePolicy.model_validate({"truncated": truncated})
     with pytest.raises(CorruptImage, match="truncated JPEG"):
         convert(BASELINE[: BASELINE.index(b"\xff\xda") + 14], policy)
@@ -222,7 +222,7 @@ FLAWED: Mapping[str, tuple[bytes, bytes]] = {
 
 @pytest.mark.parametrize("name", FLAWED)
 def test_flaws_that_cost_nothing(name: str) -> None:
-    """Every pixel decodes; the file is stored as it is and counted as recovered."""
+    """A flaw without lost pixels leaves the file as it is, and is counted as recovered."""
     sound, data = FLAWED[name]
     converted_image = convert(data)
     assert (converted_image.data, converted_image.notes) == (data, ("recovered",))
@@ -235,18 +235,18 @@ def test_flaws_that_cost_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", FLAWED)
 @pytest.mark.parametrize("size", [None, 40])
 def test_pixels_that_are_lost_behind_a_flaw(name: str, size: int | None) -> None:
-    """Also where an end marker follows, and whether it is resized or not."""
+    """Pixels lost behind a flaw make the file corrupt, even with an end marker, resized or not."""
     _, data = FLAWED[name]
     scan = data.index(b"\xff\xda")
-    lost = data[: scan + (len(data) - scan) * 6 // 10]
+    truncated = data[: scan + (len(data) - scan) * 6 // 10]
     with pytest.raises(CorruptImage, match="truncated JPEG"):
-        convert(lost, ImagePolicy(size=size))
-    kept = convert(lost, ImagePolicy(size=size, truncated="keep"))
-    assert kept.action == "reencoded"
-    assert "truncated_kept" in kept.notes
+        convert(truncated, ImagePolicy(size=size))
+    repaired = convert(truncated, ImagePolicy(size=size, truncated="keep"))
+    assert repaired.action == "reencoded"
+    assert "truncated_kept" in repaired.notes
     if name != "progressive":
         with pytest.raises(CorruptImage, match="corrupt JPEG"):
-            convert(lost + b"\xff\xd9", ImagePolicy(size=size))
+            convert(truncated + b"\xff\xd9", ImagePolicy(size=size))
 
 
 @given(
@@ -255,20 +255,24 @@ def test_pixels_that_are_lost_behind_a_flaw(name: str, size: int | None) -> None
     keep=st.booleans(),
 )
 def test_cut_anywhere(data: bytes, share: float, keep: bool) -> None:
-    """Cut at any byte, a JPEG is kept, if the policy says so, or corrupt."""
+    """A JPEG that is cut at any byte is kept, if the policy says so, or corrupt."""
     policy = ImagePolicy(truncated="keep" if keep else "fail")
-    actual: Converted | None = None
+    converted_image: Converted | None = None
     try:
-        actual = convert(data[: int(len(data) * share)], policy)
+        converted_image = convert(data[: int(len(data) * share)], policy)
     except CorruptImage:
         return
     assert keep
-    assert (actual.action, actual.width, actual.height) == ("reencoded", 200, 160)
-    assert "truncated_kept" in actual.notes
+    assert (converted_image.action, converted_image.width, converted_image.height) == (
+        "reencoded",
+        200,
+        160,
+    )
+    assert "truncated_kept" in converted_image.notes
 
 
 def test_a_profile_that_is_not_whole() -> None:
-    """Pixels do not suffer from a profile of which a part is missing; the rest is still checked."""
+    """A profile with a missing part does not affect the pixels, and the rest is still checked."""
     data = enc.pillow(PHOTO, "JPEG", icc_profile=rgb_profile(padding=70_000))
     missing = odd_jpegs.without_part_of_its_profile(data)
     png = ImagePolicy(encoding="png")
@@ -281,7 +285,7 @@ def test_a_profile_that_is_not_whole() -> None:
 def test_scans_by_the_thousand_are_refused_before_they_are_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each scan is decoded over the whole image: more than encoders write are hours of work."""
+    """More scans than encoders write are refused, because decoding all of them takes hours."""
     large = enc.pillow(np.zeros((4000, 4000, 3), np.uint8), "JPEG", "L", progressive=True)
     assert convert(large, ImagePolicy(check="header")).data == large
 
@@ -300,7 +304,7 @@ SHARP = {"quality": 100, "subsampling": "444"}
 @pytest.mark.parametrize("check_by", ["decode", "header"])
 @pytest.mark.parametrize("size", [None, 60])
 def test_unusual_samplings_are_encoded_anew(size: int | None, check_by: str) -> None:
-    """What TurboJPEG does not take is decoded by Pillow, as other readers decode it."""
+    """A JPEG that TurboJPEG refuses is decoded by Pillow, as other readers decode it."""
     policy = ImagePolicy.model_validate({**SHARP, "size": size, "check": check_by})
     converted_image = convert(UNUSUAL, policy)
     assert (converted_image.action, converted_image.notes) == (
@@ -313,10 +317,10 @@ def test_unusual_samplings_are_encoded_anew(size: int | None, check_by: str) -> 
 
 @pytest.mark.parametrize("share", [0.4, 0.8])
 def test_unusual_samplings_that_end_early(share: float) -> None:
-    """Truncated like any other: failed, or kept as far as it goes."""
+    """An unusual JPEG that is truncated fails, or is kept, like any other."""
     data = UNUSUAL[: int(len(UNUSUAL) * share)]
     with pytest.raises(CorruptImage, match="truncated"):
         convert(data)
-    kept = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
-    assert kept.notes == ("subsampling_converted", "truncated_kept")
-    assert np.abs(pixels(kept.data)[:32].astype(int) - pixels(UNUSUAL)[:32]).max() < 9
+    repaired = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
+    assert repaired.notes == ("subsampling_converted", "truncated_kept")
+    assert np.abs(pixels(repaired.data)[:32].astype(int) - pixels(UNUSUAL)[:32]).max() < 9

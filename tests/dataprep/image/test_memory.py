@@ -1,4 +1,4 @@
-"""A process that may have no more memory does not call an image broken for it."""
+"""A lack of memory is never reported as a broken image."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ except (ImageError, MemoryError) as error:
 """
 
 
-def encoded(container: str, width: int, height: int, **how: Any) -> bytes:
-    """Noise of that size."""
+def encoded(container: str, width: int, height: int, **options: Any) -> bytes:
+    """An image of noise of this size."""
     noise = np.random.default_rng(1).integers(0, 256, (height, width, 3), np.uint8)
-    return saved(Image.fromarray(noise), container, **how)
+    return saved(Image.fromarray(noise), container, **options)
 
 
 def limited(folder: Path, data: bytes, small: bytes, spare: int) -> str:
-    """The error over ``data`` in a process that may allocate so much more, after ``small``."""
+    """The error of ``data`` in a process that may allocate ``spare`` more bytes after ``small``."""
     (folder / "large").write_bytes(data)
     (folder / "small").write_bytes(small)
     done = subprocess.run(
@@ -59,7 +59,7 @@ def limited(folder: Path, data: bytes, small: bytes, spare: int) -> str:
     ids=["progressive", "webp", "avif", "png"],
 )
 def test_a_limited_process(container: str, how: dict[str, Any], tmp_path: Path) -> None:
-    """An image that needs more memory than there is raises MemoryError."""
+    """An image that needs more memory than the limit raises MemoryError."""
     large = saved(Image.new("RGB", (3000, 2000), (9, 90, 200)), container, **how)
     small = encoded(container, 300, 200, **how)
     assert limited(tmp_path, large, small, 10_000_000) == "MemoryError"
@@ -67,7 +67,7 @@ def test_a_limited_process(container: str, how: dict[str, Any], tmp_path: Path) 
 
 @pytest.mark.parametrize("container", ["WEBP", "AVIF"])
 def test_a_broken_image_where_memory_is_enough(container: str, tmp_path: Path) -> None:
-    """It is one, limit or not."""
+    """A broken image is reported as broken, with a memory limit or without."""
     data = encoded(container, 300, 200)
     error = limited(tmp_path, data[: len(data) // 3], data, 2**31)
     assert error == {"WEBP": "CorruptImage", "AVIF": "NotAnImage"}[container]
@@ -75,13 +75,13 @@ def test_a_broken_image_where_memory_is_enough(container: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("text", [b"outofmemory", b"bad_alloc", b"Out of memory"])
 def test_no_file_says_it_of_itself(text: bytes) -> None:
-    """A file that has a codec's words in its header is no image, and stops no job."""
+    """A file that has a codec's error text in its header is no image, and stops no job."""
     with pytest.raises(ImageError):
         convert(b"P6 9 9 " + text + b" 255\n")
 
 
 def test_a_damaged_size_is_no_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """libjpeg's out-of-memory error means a damaged file if no memory limit is set."""
+    """Without a memory limit, libjpeg's out-of-memory error means a damaged file."""
 
     def decoded(*_: object, **__: object) -> None:
         raise ValueError("Insufficient memory (case 4)")

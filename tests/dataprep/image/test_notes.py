@@ -1,4 +1,4 @@
-"""Policies of images, and the notes that an image has under them."""
+"""A policy determines which notes and refusals an image causes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEEP = enc.deep_png(IMAGE, grey=False)
 TAGGED = enc.pillow(IMAGE, "JPEG", icc_profile=profiles.rgb_profile())
 BROKEN = enc.pillow(IMAGE, "JPEG", icc_profile=b"rubbish" * 40)
 
-# Bytes and policy that give each note, and none of them the note without that policy.
+# Each note has bytes and a policy that cause it. The default policy does not cause it.
 EMITTED: Mapping[Note, tuple[bytes, dict[str, Any]]] = {
     "alpha_flattened": (enc.rgba_png(IMAGE), {}),
     "alpha_kept": (enc.rgba_png(IMAGE), {"encoding": "png", "alpha": "keep"}),
@@ -63,20 +63,20 @@ REFUSED: Mapping[Refusal, tuple[bytes, dict[str, Any]]] = {
 
 
 def documented() -> dict[str, set[str]]:
-    """What is counted, by key: the table in docs/images.md."""
+    """The counts that the table in docs/images.md lists, by key."""
     text = (ROOT / "docs/images.md").read_text()
     block = text.partition("<!-- policies -->\n")[2].partition("\n\n")[0]
-    actual: dict[str, set[str]] = {}
+    counts_by_key: dict[str, set[str]] = {}
     for line in block.splitlines()[2:]:
         keys, counted = line.strip("|").split("|")
         for key in re.findall(r"`(\w+)`", keys):
-            actual[key] = set(re.findall(r"`(\w+)`", counted))
-    return actual
+            counts_by_key[key] = set(re.findall(r"`(\w+)`", counted))
+    return counts_by_key
 
 
 @pytest.mark.parametrize("note", sorted(EMITTED))
 def test_each_note_is_emitted(note: Note) -> None:
-    """Each note comes from an image that has the trait, and not from a plain one."""
+    """Each note comes from an image with the trait, and not from a plain image."""
     data, keys = EMITTED[note]
     policy = ImagePolicy.model_validate(keys)
     assert note in convert(data, policy, name="n01/a.JPEG").notes
@@ -86,7 +86,7 @@ def test_each_note_is_emitted(note: Note) -> None:
 
 @pytest.mark.parametrize("kind", sorted(REFUSED))
 def test_each_refusal_has_its_kind(kind: Refusal) -> None:
-    """An image that the policy refuses fails under the key's name; by default it does not."""
+    """A refused image fails under the name of the key, and is accepted by default."""
     data, keys = REFUSED[kind]
     with pytest.raises(errors.RefusedImage, match=rf"image\.{kind} is 'fail'") as caught:
         convert(data, ImagePolicy.model_validate(keys), name="a.jpg")
@@ -96,13 +96,13 @@ def test_each_refusal_has_its_kind(kind: Refusal) -> None:
 
 
 def test_a_skipped_image_is_counted_by_its_error() -> None:
-    """The one note that no conversion has is the kind of the error for small images."""
+    """A skipped image is counted by its error, which is the one note that no conversion has."""
     assert set(get_args(Note)) - set(EMITTED) == {errors.ImageTooSmall.kind}
     assert set(REFUSED) == set(get_args(Refusal)) <= set(ImagePolicy.model_fields)
 
 
 def test_the_table_lists_keys_of_the_policy() -> None:
-    """docs/images.md has no key that the policy lacks; docs/shard-config.md has them all."""
+    """docs/images.md has no key that the policy lacks, and docs/shard-config.md has all keys."""
     assert set(documented()) <= set(ImagePolicy.model_fields)
 
 
@@ -121,7 +121,7 @@ def test_the_table_lists_every_count() -> None:
 
 
 def test_a_resize_counts_more_than_one_trait() -> None:
-    """An image with several traits has a note of each."""
+    """An image with several traits has a note for each."""
     grey = np.asarray(Image.fromarray(IMAGE).convert("L"))
     data = enc.pillow(np.repeat(grey[..., None], 3, axis=2), "PNG", "LA")
     policy = ImagePolicy(size=60, greyscale="rgb")
@@ -130,7 +130,7 @@ def test_a_resize_counts_more_than_one_trait() -> None:
 
 
 def test_a_size_alone_is_the_short_side() -> None:
-    """A size without a mode is that of the short side; neither leaves images as they are."""
+    """A size without a mode is that of the short side. Without both, images keep their size."""
     assert ImagePolicy(size=256).mode == "short"
     assert ImagePolicy.model_validate({"size": 256, "mode": None}).mode == "short"
     assert ImagePolicy().mode == "none"
@@ -177,19 +177,19 @@ def test_what_cannot_be_is_refused(values: dict[str, Any], message: str) -> None
 
 
 def test_colours() -> None:
-    """A background is three numbers or six digits, and comes back as numbers."""
+    """A background is three numbers or six digits, and is returned as numbers."""
     for value in ("#102030", "102030", [16, 32, 48], (16, 32, 48)):
         assert ImagePolicy.model_validate({"background": value}).background == (16, 32, 48)
 
 
 @pytest.mark.parametrize("value", [420, 422, 444])
 def test_subsampling_as_a_number(value: int) -> None:
-    """What YAML and --set take for a number is the same choice as in quotes."""
+    """A subsampling that YAML or --set reads as a number equals the quoted one."""
     assert ImagePolicy.model_validate({"subsampling": value}).subsampling == str(value)
 
 
 def test_where_bytes_are_the_same_everywhere() -> None:
-    """JPEGs are the same on every processor unless colours are converted; the others are not."""
+    """Only JPEGs without converted colours have the same bytes on every processor."""
     assert ImagePolicy().same_everywhere
     assert ImagePolicy(icc="keep", progressive=True, filter="lanczos").same_everywhere
     assert not ImagePolicy(icc="srgb").same_everywhere
@@ -198,13 +198,13 @@ def test_where_bytes_are_the_same_everywhere() -> None:
 
 
 def test_every_key_has_a_meaning() -> None:
-    """Each key has a docstring, of which a page can be made."""
+    """Each key has a docstring for the documentation."""
     assert all(field.description for field in ImagePolicy.model_fields.values())
 
 
 @given(policy=image_policies() | trait_policies())
 def test_policies_survive_json(policy: ImagePolicy) -> None:
-    """A policy comes back from its own JSON, and cannot be changed."""
+    """A policy is read back from its own JSON, and is immutable."""
     assert ImagePolicy.model_validate_json(policy.model_dump_json()) == policy
     with pytest.raises(ValidationError, match="frozen"):
         policy.quality = 3

@@ -1,4 +1,4 @@
-"""Sizes of images, and how pixels are scaled to them."""
+"""Sizes of images are computed from modes, and pixels are scaled to them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from dataprep.image.resize import bgrx, fit
 from tests.strategies import image_policies, sides
 
 PHOTO = draw_image(4, 250, 190, detail=0.3)
-SOFT = (64 + PHOTO // 2).astype(np.uint8)  # so that nothing overshoots between the passes
+SOFT = (64 + PHOTO // 2).astype(np.uint8)  # nothing overshoots between the passes
 MEMORY = np.random.default_rng(0).integers(0, 256, (7, 5, 4), dtype=np.uint8)
-RGB = MEMORY[:, :, 2::-1]  # as a decoder gives it
+RGB = MEMORY[:, :, 2::-1]  # as decoders return it
 SIDES = st.integers(1, 90)
 WITH_CYKOOZ = pytest.mark.skipif(
     find_spec("cykooz_resizer") is None, reason="cykooz-resizer has no wheel for this processor"
@@ -45,13 +45,13 @@ CONVOLVED: tuple[Filter, ...] = ("bilinear", "bicubic")
 
 
 def scaled(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
-    """Scaled to exactly that size, without a crop."""
+    """The pixels scaled to exactly this size, without a crop."""
     return fit(pixels, Geometry(width, height, width, height), filter)
 
 
 @pytest.fixture(params=[pytest.param("cykooz", marks=WITH_CYKOOZ), "numpy"])
 def resizer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Either resizer, as if the other were not there."""
+    """Either resizer, as if the other one were missing."""
     if request.param == "numpy":
         monkeypatch.setattr(resize, "cykooz_resizer", None)
     return str(request.param)
@@ -62,7 +62,7 @@ def resizer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("sides", [(7, 5), (61, 40), (90, 200), (1, 1), (33, 40)])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_a_plain_image_stays_plain(filter: Filter, sides: tuple[int, int], channels: int) -> None:
-    """No weight is lost to rounding, whatever the size, the filter and the channels."""
+    """A plain image stays plain for any size, filter and channels: rounding loses no weight."""
     for value in (0, 1, 127, 255):
         plain = np.full((40, 61, channels), value, np.uint8)
         if channels == 4:
@@ -79,7 +79,10 @@ def test_a_plain_image_stays_plain(filter: Filter, sides: tuple[int, int], chann
 def test_filters_are_pillows(
     filter: Filter, native: str, size: tuple[int, int], channels: int
 ) -> None:
-    """Pillow goes across first, and cykooz-resizer rounds weights to 15 bits: 2 of 255 apart."""
+    """Pixels differ from Pillow's by 2 of 255 at most.
+
+    Pillow scales horizontally first, and cykooz-resizer rounds weights to 15 bits.
+    """
     pixels = SOFT[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
     array = np.asarray(image.resize(size, Image.Resampling[native]))
@@ -90,7 +93,7 @@ def test_filters_are_pillows(
 @WITH_CYKOOZ
 @given(data=st.data())
 def test_numpy_gives_the_pixels_of_cykooz_resizer(data: st.DataObject) -> None:
-    """To the bit, of smooth pixels and of the extremes."""
+    """NumPy gives exactly the pixels of cykooz-resizer, both of smooth and of extreme pixels."""
     height, width, high, wide = (data.draw(SIDES) for _ in range(4))
     channels = data.draw(st.sampled_from([1, 3, 4]))
     filter: Filter = data.draw(st.sampled_from(CONVOLVED))
@@ -112,7 +115,7 @@ def test_numpy_gives_the_pixels_of_cykooz_resizer(data: st.DataObject) -> None:
 def test_every_processor_gives_the_same_pixels(
     filter: Filter, extensions: str, data: st.DataObject
 ) -> None:
-    """With each set of vector instructions that there is here, to the bit."""
+    """Each available set of vector instructions gives exactly the same pixels."""
     if not _has(extensions):
         pytest.skip(f"this processor has no {extensions}")
     height, width, high, wide = (data.draw(SIDES) for _ in range(4))
@@ -131,17 +134,20 @@ def test_every_processor_gives_the_same_pixels(
 
 
 def _has(extensions: str) -> bool:
+    """Whether this processor has the vector instructions."""
     features = {"sse4_1": "SSE4.1", "avx2": "AVX2", "neon": "NEON"}
     arguments = cv2.getCPUFeaturesLine().replace("*", " ").replace("?", " ? ").split()
     name = features[extensions]
-    return name in arguments and arguments[
-        arguments.index(name) + 1 : arguments.index(name) + 2
-    ] != ["?"]
+    if name not in arguments:
+        return False
+    behind = arguments[arguments.index(name) + 1 :]
+    is_missing_here = behind[:1] == ["?"]
+    return not is_missing_here
 
 
 @pytest.mark.usefixtures("resizer")
 def test_threads_do_not_meet() -> None:
-    """Many at once give what one gives."""
+    """Many threads at the same time get the result of one thread."""
     sizes = [(40 + n, 30 + n) for n in range(40)]
     start = threading.Barrier(4)
 
@@ -150,8 +156,8 @@ def test_threads_do_not_meet() -> None:
         return [scaled(PHOTO, *size, "bicubic") for size in sizes[number::4]]
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(work, range(4)))
-    for number, images in enumerate(found):
+        images_of_threads = list(pool.map(work, range(4)))
+    for number, images in enumerate(images_of_threads):
         for size, image in zip(sizes[number::4], images, strict=True):
             assert np.array_equal(image, scaled(PHOTO, *size, "bicubic"))
 
@@ -166,7 +172,7 @@ def test_threads_do_not_meet() -> None:
     ],
 )
 def test_memory_of_four_bytes_is_not_copied(part: Callable[[Pixels], Pixels]) -> None:
-    """Neither all of a decoded image nor a part of it."""
+    """A decoded image, or a part of it, is not copied."""
     view = bgrx(part(RGB))
     assert np.shares_memory(view, MEMORY)
     assert view.tolist() == part(MEMORY).tolist()
@@ -184,27 +190,27 @@ def test_memory_of_four_bytes_is_not_copied(part: Callable[[Pixels], Pixels]) ->
     ids=["plain", "turned", "mirrored", "first three", "by columns"],
 )
 def test_other_memory_is_copied(pixels: Pixels) -> None:
-    """Whatever its strides, the colours stay what they are."""
+    """Memory with other strides is copied, and its colours do not change."""
     assert bgrx(pixels)[:, :, :3].tolist() == pixels[:, :, ::-1].tolist()
 
 
 def exact_area(row: NDArray[Any], target: int) -> list[int]:
-    """One row by fractions: each target pixel's own piece of the axis, halves rounded up."""
+    """One row in fractions: each pixel is the exact mean of its interval, rounded half up."""
     size = len(row)
     result = []
     for i in range(target):
         start, stop = Fraction(i * size, target), Fraction((i + 1) * size, target)
-        total = sum(
-            int(value) * max(Fraction(0), min(stop, Fraction(x + 1)) - max(start, Fraction(x)))
-            for x, value in enumerate(row)
-        )
+        total = Fraction(0)
+        for x, value in enumerate(row):
+            overlap = min(stop, Fraction(x + 1)) - max(start, Fraction(x))
+            total += int(value) * max(Fraction(0), overlap)
         result.append(int(total / (stop - start) + Fraction(1, 2)))
     return result
 
 
 @given(row=st.binary(min_size=1, max_size=24), target=st.integers(1, 30), down=st.booleans())
 def test_area_is_the_mean_of_the_area(row: bytes, target: int, down: bool) -> None:
-    """Across and down, growing and shrinking, each pixel is the exact mean of what it covers."""
+    """Each pixel is the exact mean of its area, in both directions, smaller or larger."""
     values = np.frombuffer(row, np.uint8)
     image = values.reshape(-1, 1, 1) if down else values.reshape(1, -1, 1)
     size = (1, target) if down else (target, 1)
@@ -213,7 +219,7 @@ def test_area_is_the_mean_of_the_area(row: bytes, target: int, down: bool) -> No
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_lanczos_is_pillows(channels: int) -> None:
-    """To the bit."""
+    """The Lanczos filter gives exactly the pixels of Pillow."""
     pixels: Pixels = PHOTO[:, :, :channels]
     image = Image.fromarray(pixels[:, :, 0].copy() if channels == 1 else pixels)
     array = np.asarray(image.resize((99, 77), Image.Resampling.LANCZOS)).reshape(77, 99, channels)
@@ -256,7 +262,7 @@ def test_known_sizes(
 
 @given(width=sides, height=sides, size=st.integers(1, 16_384))
 def test_scaling_rounds_halves_up(width: int, height: int, size: int) -> None:
-    """A scaled side is the nearest whole number, the upper one of two, and never 0."""
+    """A scaled side is the nearest whole number, rounded up for halves, and never 0."""
     geometry = plan_geometry(width, height, ImagePolicy(size=size, upscale=True))
     for side, scaled in ((width, geometry.width), (height, geometry.height)):
         exact = Fraction(side * size, min(width, height))
@@ -265,7 +271,7 @@ def test_scaling_rounds_halves_up(width: int, height: int, size: int) -> None:
 
 @given(width=sides, height=sides, policy=image_policies())
 def test_nothing_grows_unless_told(width: int, height: int, policy: ImagePolicy) -> None:
-    """Without upscaling no side grows, and the cut never leaves the scaled image."""
+    """Without upscaling no side grows, and the crop is always within the scaled image."""
     geometry = plan_geometry(width, height, policy)
     assert 1 <= geometry.crop_width <= geometry.width
     assert 1 <= geometry.crop_height <= geometry.height
@@ -280,7 +286,7 @@ def test_nothing_grows_unless_told(width: int, height: int, policy: ImagePolicy)
     policy=image_policies("short") | image_policies("long") | image_policies("crop"),
 )
 def test_the_aspect_is_kept(width: int, height: int, policy: ImagePolicy) -> None:
-    """Modes that keep the aspect change a side by less than a pixel against its exact length."""
+    """Modes that keep the aspect differ by less than a pixel from the exact length."""
     geometry = plan_geometry(width, height, policy)
     long, short = sorted([(width, geometry.width), (height, geometry.height)], reverse=True)
     assert abs(Fraction(short[0] * long[1], long[0]) - short[1]) <= 1
@@ -288,7 +294,7 @@ def test_the_aspect_is_kept(width: int, height: int, policy: ImagePolicy) -> Non
 
 @given(width=sides, height=sides, policy=image_policies())
 def test_the_asked_side_is_met(width: int, height: int, policy: ImagePolicy) -> None:
-    """With upscaling the asked side is met to the pixel, and nothing falls short."""
+    """With upscaling the requested side is exact, and no result is reported as too small."""
     policy = policy.model_copy(update={"upscale": True})
     geometry = plan_geometry(width, height, policy)
     cut = (geometry.crop_width, geometry.crop_height)
@@ -309,7 +315,7 @@ def test_the_asked_side_is_met(width: int, height: int, policy: ImagePolicy) -> 
 def test_falling_short_is_what_upscaling_would_change(
     width: int, height: int, policy: ImagePolicy
 ) -> None:
-    """A result falls short exactly where upscaling would have given another one."""
+    """A result is reported as too small exactly if upscaling would give another size."""
     policy = policy.model_copy(update={"upscale": False})
     grown = policy.model_copy(update={"upscale": True})
     geometry = plan_geometry(width, height, policy)
@@ -320,7 +326,7 @@ def test_falling_short_is_what_upscaling_would_change(
 
 @pytest.mark.parametrize(("encoding", "most"), [("jpeg", 65_500), ("webp", 16_383)])
 def test_sides_that_an_encoding_does_not_have(encoding: str, most: int) -> None:
-    """The largest side may be, a larger one not; what is cut off is not stored."""
+    """The largest side of an encoding is accepted and a larger one refused, after the crop."""
     policy = ImagePolicy.model_validate({"encoding": encoding})
     for width, height in ((most, 1), (1, most)):
         require_feasible(width, height, Geometry(width, height, width, height), policy)
@@ -341,7 +347,7 @@ def test_sides_that_an_encoding_does_not_have(encoding: str, most: int) -> None:
 def test_pixels_that_cannot_be_stored(
     width: int, height: int, geometry: Geometry, fits: bool
 ) -> None:
-    """No more on the way than readers take by default, or than are allowed of a source."""
+    """The image before its crop has at most the pixels that readers or the policy allow."""
     if not fits:
         with pytest.raises(ImageTooLarge, match="would be scaled to"):
             require_feasible(width, height, geometry, ImagePolicy(max_pixels=1))

@@ -1,4 +1,4 @@
-"""What is stored as it is, what survives of a source, and that what is stored is found sound."""
+"""Stored images keep or lose traits of their source as documented, and pass their check."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOSSLESS = {"PNG": {}, "WEBP": {"lossless": True}}
 
 
 def converted(data: bytes, **keys: Any) -> Converted:
-    """By a policy of these keys; what is stored is sound."""
+    """Convert by a policy of these keys. The result passes the check of stored images."""
     converted_image = convert(data, ImagePolicy.model_validate(keys))
     assert check(converted_image.data) == (
         converted_image.width,
@@ -38,7 +38,7 @@ def converted(data: bytes, **keys: Any) -> Converted:
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
 def test_other_encodings_pass_through(kind: str, mode: str) -> None:
-    """PNG and WebP that are wanted so are stored byte for byte; as JPEGs they never are."""
+    """With their own encoding PNG and WebP are stored byte for byte, and otherwise encoded."""
     data = enc.pillow(IMAGE, kind, mode, **LOSSLESS[kind])
     keys = {"encoding": kind.lower(), "alpha": "keep"}
     converted_image = converted(data, **keys)
@@ -71,7 +71,7 @@ def test_other_encodings_pass_through(kind: str, mode: str) -> None:
     ids=["palette", "grey16", "rgb16", "1bit", "alpha", "grey", "la", "icc", "frames", "jpeg"],
 )
 def test_pngs_that_need_a_change_are_encoded(data: bytes, keys: dict[str, Any]) -> None:
-    """A PNG with a trait that is not stored, or that a policy changes, is made anew."""
+    """A PNG with a trait that is not stored, or that the policy changes, is encoded again."""
     converted_image = converted(data, encoding="png", **keys)
     assert (converted_image.action, converted_image.encoding) == ("reencoded", "PNG")
     assert pillow_image(converted_image.data).mode in ("L", "RGB", "RGBA")
@@ -80,15 +80,15 @@ def test_pngs_that_need_a_change_are_encoded(data: bytes, keys: dict[str, Any]) 
 def test_pngs_that_strict_readers_do_not_take_are_encoded() -> None:
     """No stored file has an orientation, or a wrong checksum of its pixels."""
     data = enc.pillow(IMAGE, "PNG", exif=turned(6))
-    for how, size in (("ignore", (160, 120)), ("apply", (120, 160))):
-        converted_image = converted(data, encoding="png", orientation=how)
+    for orientation, size in (("ignore", (160, 120)), ("apply", (120, 160))):
+        converted_image = converted(data, encoding="png", orientation=orientation)
         assert (converted_image.action, pillow_image(converted_image.data).size) == (
             "reencoded",
             size,
         )
         assert pillow_image(converted_image.data).getexif().get(0x0112, 1) == 1
     damaged = bytearray(enc.pillow(IMAGE, "PNG"))
-    damaged[damaged.index(b"IEND") - 8] ^= 1  # in the checksum before it
+    damaged[damaged.index(b"IEND") - 8] ^= 1  # within the checksum before it
     converted_image = converted(bytes(damaged), encoding="png")
     assert converted_image.action == "reencoded"
     assert apart(pillow_image(converted_image.data), IMAGE) == 0
@@ -126,7 +126,7 @@ def test_a_profile_is_applied(kind: str, size: int | None) -> None:
 
 
 def test_srgb_passes_through_srgb() -> None:
-    """With ``srgb`` a file in sRGB keeps its bytes, and a broken profile is none."""
+    """With ``srgb`` a file in sRGB keeps its bytes, and a broken profile is ignored."""
     converted_image = converted(enc.icc_jpeg(IMAGE), icc="srgb")
     assert (converted_image.action, converted_image.notes) == ("passthrough", ("icc_kept",))
     broken = enc.pillow(IMAGE, "JPEG", icc_profile=OTHER[:150] + b"\xff" * 100)
@@ -135,7 +135,7 @@ def test_srgb_passes_through_srgb() -> None:
 
 
 def test_a_profile_in_many_segments() -> None:
-    """A profile of several segments is put together; with one missing it is broken."""
+    """A profile of several segments is joined, and is broken if a segment is missing."""
     profile = profiles.rgb_profile(padding=150_000)
     data = enc.pillow(IMAGE, "JPEG", icc_profile=profile)
     kept = converted(data, icc="keep", size=60)
@@ -149,7 +149,7 @@ def test_a_profile_in_many_segments() -> None:
 
 @pytest.mark.parametrize(("kind", "options"), [("JPEG", {"quality": 95}), ("TIFF", {})])
 def test_inks_by_their_profile(kind: str, options: dict[str, int]) -> None:
-    """CMYK with a profile goes through it under ``srgb``; its profile is never embedded."""
+    """Under ``srgb``, CMYK is converted by its profile, which is never embedded."""
     cyan = Image.new("CMYK", (32, 32), (255, 0, 0, 0))
     data = saved(cyan, kind, icc_profile=profiles.ink_profile(), **options)
     managed = converted(data, icc="srgb")
@@ -181,7 +181,7 @@ def test_profiles_of_grey() -> None:
 @pytest.mark.parametrize("size", [None, 60])
 @pytest.mark.parametrize("encoding", ["jpeg", "png", "webp"])
 def test_grey_becomes_three_channels(size: int | None, encoding: str) -> None:
-    """``rgb`` encodes a grey JPEG again with three equal channels, even if its size is right."""
+    """``rgb`` encodes a grey JPEG with three equal channels, even if its size is right."""
     converted_image = converted(enc.grey_jpeg(IMAGE), greyscale="rgb", size=size, encoding=encoding)
     assert (converted_image.action, converted_image.channels, converted_image.colorspace) == (
         "reencoded",
@@ -206,7 +206,7 @@ FOREIGN = {
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
 @pytest.mark.parametrize("size", [None, 60])
 def test_profiles_that_cannot_be_the_images(name: str, kind: str, size: int | None) -> None:
-    """They are treated as none and counted as broken; a file that is stored as it is keeps them."""
+    """A profile that does not fit is ignored and counted as broken. Unchanged files keep it."""
     data = enc.pillow(IMAGE, kind, icc_profile=FOREIGN[name])
     converted_image = converted(data, icc="keep", encoding=kind.lower(), size=size)
     assert converted_image.notes == ("icc_broken",)
@@ -217,7 +217,7 @@ def test_profiles_that_cannot_be_the_images(name: str, kind: str, size: int | No
     ("background", "channels"), [([0, 0, 255], 3), ("#804020", 3), ([7, 7, 7], 1)]
 )
 def test_backgrounds(background: object, channels: int) -> None:
-    """What is transparent shows the background; grey stays grey on a grey one only."""
+    """Transparent pixels get the background. Grey stays grey only on a grey background."""
     data = saved(Image.new("LA", (40, 40), (90, 0)), "PNG")
     converted_image = converted(data, background=background)
     expected = {"#804020": [128, 64, 32]}.get(str(background), background)
@@ -229,7 +229,7 @@ def test_backgrounds(background: object, channels: int) -> None:
 @pytest.mark.parametrize("filter", ["bicubic", "bilinear", "area", "lanczos"])
 @pytest.mark.parametrize("size", [70, 30])
 def test_what_is_transparent_gives_no_colour(encoding: str, filter: str, size: int) -> None:
-    """Scaled with alpha, red beside a transparent green is red, as with Pillow's own resize."""
+    """Transparent pixels do not colour their neighbours when scaled, as in Pillow's own resize."""
     pixels = np.zeros((100, 100, 4), np.uint8)
     pixels[:, :47] = [255, 0, 0, 255]
     pixels[:, 47:] = [0, 255, 0, 0]
@@ -253,7 +253,7 @@ def test_what_is_transparent_gives_no_colour(encoding: str, filter: str, size: i
 
 @pytest.mark.parametrize("data", [PLAIN, enc.pillow(IMAGE, "PNG"), enc.adobe_cmyk_jpeg(IMAGE)])
 def test_small_images(data: bytes) -> None:
-    """An image whose short side is below the minimum is an error of its own; at it, it is not."""
+    """An image whose short side is below the minimum has an error of its own."""
     converted(data, min_size=120)
     with pytest.raises(ImageTooSmall, match=r"160 x 120 pixels.*below min_size \(121\)"):
         convert(data, ImagePolicy(min_size=121))
@@ -275,7 +275,7 @@ def test_small_images(data: bytes) -> None:
 )
 @pytest.mark.parametrize("keys", [{}, {"size": 60}, {"check": "header"}, {"encoding": "png"}])
 def test_truncated_files_are_kept(data: bytes, keys: dict[str, Any]) -> None:
-    """What decodes is encoded anew, so that strict readers take it, and shows the picture."""
+    """The pixels that decode are encoded again, so that strict readers accept the result."""
     with pytest.raises(CorruptImage, match=r"truncated|premature end"):
         convert(data, ImagePolicy.model_validate(keys))
     converted_image = converted(data, truncated="keep", **keys)
@@ -284,14 +284,14 @@ def test_truncated_files_are_kept(data: bytes, keys: dict[str, Any]) -> None:
     mode = "L" if converted_image.channels == 1 else "RGB"
     kept = np.asarray(pillow_image(converted_image.data).convert(mode).resize((160, 120)), float)
     truth = np.asarray(Image.fromarray(IMAGE).convert(mode), float)
-    # A BMP's first row is its lowest; transparency begins at the left.
+    # A BMP's first row is its lowest one. Transparency begins at the left.
     part = np.s_[80:] if data.startswith(b"BM") else np.s_[:40, :40]
     assert apart(kept[part], truth[part]) < 30
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_where_boxes_go(orientation: int) -> None:
-    """A conversion reports how it turned the image, the size after scaling, and the crop."""
+    """A conversion reports the turn of the image, the size after scaling, and the crop."""
     data = enc.oriented_jpeg(IMAGE, orientation)
     turned = orientation >= 5
     converted_image = converted(data, orientation="apply", mode="crop", size=90)
@@ -306,7 +306,7 @@ def test_where_boxes_go(orientation: int) -> None:
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("how", ["ignore", "apply"])
 def test_the_orientation_of_tiff_is_always_applied(orientation: int, how: str) -> None:
-    """A TIFF's orientation is followed once, whatever the policy says, and counted so."""
+    """A TIFF's orientation is applied once under each policy, and is counted as applied."""
     data = enc.pillow(IMAGE, "TIFF", exif=turned(orientation))
     converted_image = converted(data, orientation=how, encoding="png")
     assert apart(pillow_image(converted_image.data), pillow_image(data)) == 0
@@ -320,7 +320,7 @@ def test_the_orientation_of_tiff_is_always_applied(orientation: int, how: str) -
 
 
 def test_nothing_of_exif_survives_an_encoding() -> None:
-    """No Exif, thumbnail or comment stands in what is encoded."""
+    """Encoded images have no Exif, thumbnail or comment."""
     data = enc.oriented_jpeg(IMAGE, 3, note_bytes=500)
     for encoding in ("jpeg", "png", "webp"):
         encoded_image = pillow_image(converted(data, size=60, encoding=encoding).data)
@@ -333,7 +333,7 @@ def test_nothing_of_exif_survives_an_encoding() -> None:
     ("data", "channels"), [(enc.rgba_png(IMAGE), 4), (PLAIN, 3), (enc.grey_jpeg(IMAGE), 1)]
 )
 def test_what_is_stored_is_found_sound(encoding: str, data: bytes, channels: int) -> None:
-    """Width, height and channels of every encoding; cut anywhere it does not decode."""
+    """The check returns width, height and channels. A file that is cut anywhere does not decode."""
     alpha = "flatten" if encoding == "jpeg" else "keep"
     policy = ImagePolicy.model_validate({"encoding": encoding, "alpha": alpha})
     converted_image = convert(data, policy)
@@ -346,7 +346,7 @@ def test_what_is_stored_is_found_sound(encoding: str, data: bytes, channels: int
 
 
 def test_damage_within() -> None:
-    """A JPEG damaged in its middle, and a PNG with one wrong byte, do not decode."""
+    """A JPEG damaged in its middle, and a PNG with one wrong byte, do not pass the check."""
     with pytest.raises(CorruptImage, match="corrupt JPEG"):
         check(enc.with_garbage(PLAIN, np.random.default_rng(0)))
     png = bytearray(enc.pillow(IMAGE, "PNG"))
@@ -357,14 +357,14 @@ def test_damage_within() -> None:
 
 @pytest.mark.parametrize("kind", ["GIF", "TIFF", "BMP"])
 def test_what_is_never_stored(kind: str) -> None:
-    """Other containers are refused."""
+    """Containers that are never stored are refused."""
     with pytest.raises(CorruptImage, match="not a JPEG, PNG or WebP: it begins with"):
         check(enc.pillow(IMAGE, kind, "P" if kind == "GIF" else "RGB"))
 
 
 @pytest.mark.parametrize("data", [enc.deep_png(IMAGE, grey=True), enc.palette_png(IMAGE)])
 def test_pngs_that_were_not_stored_here(data: bytes) -> None:
-    """A PNG of 16 bits or with a palette is none that this package stores."""
+    """A PNG of 16 bits or with a palette is refused, because this package does not store it."""
     with pytest.raises(CorruptImage, match="does not store such images"):
         check(data)
 
@@ -375,7 +375,7 @@ NOISE = np.random.default_rng(0).integers(0, 256, (600, 600, 3), dtype=np.uint8)
 
 
 def encoded(pixels: Pixels, **keys: Any) -> bytes:
-    """Encoded by a policy of these keys."""
+    """The pixels encoded by a policy of these keys."""
     image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     return convert(saved(image, "TIFF"), ImagePolicy.model_validate(keys)).data
 
@@ -403,7 +403,7 @@ def test_the_default_is_baseline() -> None:
 @pytest.mark.parametrize("subsampling", ["420", "422", "444"])
 @pytest.mark.parametrize("keys", [{"progressive": True}, {"optimize": True}])
 def test_progressive_and_optimised(channels: int, subsampling: str, keys: dict[str, Any]) -> None:
-    """They are what they say, smaller than plain files, and show the same picture."""
+    """Progressive and optimised files are smaller than plain ones, with the same picture."""
     pixels = PHOTO[:, :, :channels]
     plain = encoded(pixels, subsampling=subsampling)
     encoded_image = encoded(pixels, subsampling=subsampling, **keys)
@@ -417,7 +417,7 @@ def test_progressive_and_optimised(channels: int, subsampling: str, keys: dict[s
 
 @pytest.mark.parametrize("keys", [{"progressive": True}, {"optimize": True}])
 def test_noise_at_quality_100(keys: dict[str, Any]) -> None:
-    """No image is too noisy for the encoder's buffer."""
+    """The encoder's buffer is large enough for noise at quality 100."""
     data = encoded(NOISE, quality=100, subsampling="444", **keys)
     assert pillow_image(data).size == (600, 600)
 
@@ -433,7 +433,7 @@ def test_subsampling_is_kept(source: str, progressive: bool) -> None:
 
 
 def test_png_keeps_every_pixel() -> None:
-    """PNG gives back grey, RGB and RGBA; at level 0 nothing is compressed."""
+    """PNG keeps every pixel of grey, RGB and RGBA, and level 0 does not compress."""
     rgba = np.dstack([PHOTO, GREY])
     for pixels in (GREY, PHOTO, rgba):
         array = np.asarray(pillow_image(encoded(pixels, encoding="png", alpha="keep")))
@@ -443,7 +443,7 @@ def test_png_keeps_every_pixel() -> None:
 
 
 def test_webp() -> None:
-    """Lossless WebP gives every pixel back, lossy WebP the picture, smaller at less quality."""
+    """Lossless WebP keeps every pixel, and lossy WebP is smaller at a lower quality."""
     lossless = encoded(PHOTO, encoding="webp", webp_lossless=True)
     assert np.array_equal(np.asarray(pillow_image(lossless)), PHOTO)
     sizes = []
@@ -457,6 +457,6 @@ def test_webp() -> None:
 @pytest.mark.parametrize(("encoding", "most"), [("jpeg", 65_500), ("webp", 16_383)])
 @pytest.mark.parametrize("wide", [True, False])
 def test_the_largest_sides(encoding: str, most: int, wide: bool) -> None:
-    """What geometry lets pass is encoded."""
+    """A side that the geometry accepts can be encoded."""
     pixels = np.zeros((1, most, 3) if wide else (most, 1, 3), np.uint8)
     assert max(pillow_image(encoded(pixels, encoding=encoding)).size) == most

@@ -1,4 +1,4 @@
-"""A few images, and what tasks over them give."""
+"""A few images, and the expected output of tasks over them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def expected(images: Path) -> Mapping[str, bytes]:
-    """Six shards of them, made one after another without any engine; shards and indexes."""
+    """Shards and indexes of six tasks over the images, made in order without an engine."""
     store = MemoryStore("memory://expected-of-engines")
     for build in make_tasks(images, FolderSource(images), store, 6):
         make_shard(build(), lambda progress: None)
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 @pytest.fixture
 def failing(images: Path, tmp_path: Path) -> Callable[..., FailingSource]:
-    """Makes a source that fails over one file."""
+    """A function that makes a source with one file that cannot be read at first."""
     (tmp_path / "notes").mkdir()
     name = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))[8]
 

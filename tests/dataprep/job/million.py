@@ -1,8 +1,7 @@
-"""A plan of ILSVRC2012's size from a listing in memory, and the memory that it needs.
+"""Measures the memory of a plan of ILSVRC2012's size from a listing in memory.
 
-    python -m tests.dataprep.job.million [SAMPLES]
-
-Prints one JSON object: the peak memory of this process in bytes, samples and shards.
+python -m tests.dataprep.job.million [SAMPLES] prints one JSON object: the peak memory of this
+process in bytes, samples and shards.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ CLASSES = 1_000
 
 
 def listing(samples: int) -> Listing:
-    """Names as in the training tars, in order; sizes around 110 kB."""
+    """A listing with names as in the training tars, in order, and sizes around 110 kB."""
     per_class = -(-samples // CLASSES)
     groups = [f"n{1_440_764 + 9 * i:08d}" for i in range(CLASSES)]
     names = [f"{group}/{group}_{j}.JPEG" for group in groups for j in range(per_class)][:samples]
@@ -44,13 +43,16 @@ def listing(samples: int) -> Listing:
 
 
 def _peak_bytes() -> int:
-    """Of this program: getrusage(2) would tell that of who started it, where that is more."""
+    """The peak memory of this program, in bytes.
+
+    getrusage(2) would return the peak of the parent process, if that is larger.
+    """
     kilobytes = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
     return int(kilobytes[0]) * 1024
 
 
 def main(samples: int) -> None:
-    """List, plan, encode, read back."""
+    """List, plan, encode and read back."""
     listed = listing(samples)
     listed.digest()
     config = ShardConfig(source="in", output="out")

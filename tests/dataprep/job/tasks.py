@@ -1,4 +1,4 @@
-"""Shard tasks with sources and stores that do what a test says; importable by any worker."""
+"""Shard tasks whose sources and stores act as a test needs; any worker can import them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.commandline import objects
 
 
 class FolderSource:
-    """The files of one folder."""
+    """A source of the files of one folder."""
 
     def __init__(self, folder: Path, concurrency: int = 1) -> None:
         self.folder = folder
@@ -32,20 +32,20 @@ class FolderSource:
 
     @property
     def uri(self) -> str:
-        """The folder."""
+        """The address of the folder."""
         return str(self.folder)
 
     def list(self) -> Listing:
-        """Not asked for."""
+        """Fail: no test lists it."""
         raise NotImplementedError
 
     def read(self, item: Located) -> bytes:
-        """One file's bytes."""
+        """The bytes of one file."""
         return (self.folder / item.name).read_bytes()
 
 
 class FailingSource(FolderSource):
-    """Fails ``times`` times over each file named in ``names``, counting in files of ``notes``."""
+    """Fails ``times`` times for each file in ``names``. Files in ``notes`` count the failures."""
 
     def __init__(
         self, folder: Path, notes: Path, names: set[str], times: int, error: DataprepError
@@ -54,7 +54,7 @@ class FailingSource(FolderSource):
         self.notes, self.names, self.times, self.error = notes, names, times, error
 
     def read(self, item: Located) -> bytes:
-        """One file's bytes, in the end."""
+        """The bytes of one file, after its failures."""
         if item.name in self.names:
             note = self.notes / item.name.replace("/", "_")
             tried = note.stat().st_size if note.exists() else 0
@@ -66,10 +66,10 @@ class FailingSource(FolderSource):
 
 
 class DeadlySource(FolderSource):
-    """Ends the process that reads it, as an out-of-memory killer does."""
+    """Ends the process that reads from it, as an out-of-memory killer does."""
 
     def read(self, item: Located) -> bytes:
-        """Never returns."""
+        """End this process."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise StoreUnreachable("not dead yet")
 
@@ -78,7 +78,7 @@ class DeadlyStore(LocalStore):
     """Ends the process that stores a shard."""
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Never returns."""
+        """End this process."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise StoreUnreachable("not dead yet")
 
@@ -86,7 +86,7 @@ class DeadlyStore(LocalStore):
 class CrowdedStore(LocalStore):
     """Notes in ``crowd`` how many TFRecord shards are being stored at once, in any process.
 
-    Storing one takes until ``expected`` are being stored, or a moment.
+    Storing a shard takes until ``expected`` shards are being stored, or a short time.
     """
 
     def __init__(self, root: Path, crowd: Path, expected: int) -> None:
@@ -94,7 +94,7 @@ class CrowdedStore(LocalStore):
         self.crowd, self.wanted = crowd, expected
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Store, slowly."""
+        """Store an object slowly."""
         if not key.startswith("tfrecord/"):
             return super().create(key, data)
         here = self.crowd / key.replace("/", "_")
@@ -112,22 +112,22 @@ class CrowdedStore(LocalStore):
 
 
 class MarkingSource(FolderSource):
-    """Notes in ``notes`` which files have been read, in any process."""
+    """Notes in ``notes`` which files were read, in any process."""
 
     def __init__(self, folder: Path, notes: Path) -> None:
         super().__init__(folder)
         self.notes = notes
 
     def read(self, item: Located) -> bytes:
-        """One file's bytes."""
+        """The bytes of one file."""
         (self.notes / item.name.replace("/", "_")).touch()
         return super().read(item)
 
 
 class HeldStore(LocalStore):
-    """Stores the first shard only once ``expected`` files are noted as read.
+    """Stores the first shard only when ``expected`` files are noted as read.
 
-    ``fault`` is raised in place of storing it.
+    ``fault`` is raised instead of storing it.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class HeldStore(LocalStore):
         self.notes, self.wanted, self.fault = notes, expected, fault
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Store, the first shard when it is time."""
+        """Store an object, and the first shard when the files are read."""
         if key.startswith("tfrecord/train-00000"):
             deadline_s = time.monotonic() + 30
             while len(list(self.notes.iterdir())) < self.wanted:
@@ -150,14 +150,14 @@ class HeldStore(LocalStore):
 
 
 class WaitingSource(FolderSource):
-    """Notes in ``notes`` that a file is read, and waits for the file ``open`` there."""
+    """Notes in ``notes`` that a file is being read, and waits for the file ``open`` there."""
 
     def __init__(self, folder: Path, notes: Path) -> None:
         super().__init__(folder)
         self.notes = notes
 
     def read(self, item: Located) -> bytes:
-        """One file's bytes, when it is time."""
+        """The bytes of one file, after the wait."""
         (self.notes / "begun").touch()
         deadline_s = time.monotonic() + 60
         while not (self.notes / "open").exists() and time.monotonic() < deadline_s:
@@ -166,15 +166,15 @@ class WaitingSource(FolderSource):
 
 
 class UnseenSource(FolderSource):
-    """Names a folder that is not there."""
+    """Names a folder that does not exist."""
 
     def disk_paths(self) -> list[str]:
-        """One on another machine."""
+        """A path on another machine."""
         return [f"{self.folder}-elsewhere"]
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]
-    """A custom cluster class: worker threads in this process; ``clusters_made`` has all so far."""
+    """A custom cluster class with worker threads in this process. ``clusters_made`` lists all."""
 
     clusters_made: list[SmallCluster] = []  # noqa: RUF012
 
@@ -190,7 +190,7 @@ class SmallCluster(LocalCluster):  # type: ignore[misc]
         SmallCluster.clusters_made.append(self)
 
     def scale(self, n: int = 0, **arguments: Any) -> Any:
-        """As its parent, noted."""
+        """Scale as the parent class does, and note the number."""
         self.scaled.append(n)
         return super().scale(n, **arguments)
 
@@ -198,7 +198,7 @@ class SmallCluster(LocalCluster):  # type: ignore[misc]
 def make_tasks(
     images: Path, source: FolderSource, store: Store, shards: int
 ) -> list[Callable[[], ShardTask]]:
-    """``images`` in equal shares; each task is built when asked for."""
+    """Tasks with ``images`` in equal shares. Each task is built when it is requested."""
     names = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))
     space = LabelSpace.of(name.partition("/")[0] for name in names)
 
@@ -220,7 +220,7 @@ def make_tasks(
             ],
             label_space=space,
             policy=ImagePolicy(mode="short", size=48),
-            label_offsets=(("tfrecord", 1), ("recordio", 0)),  # whose ids show the numbers
+            label_offsets=(("tfrecord", 1), ("recordio", 0)),  # the ids of RecordIO are numbers
             source=source,
             store=store,
         )
@@ -229,5 +229,5 @@ def make_tasks(
 
 
 def shards(store: Store) -> dict[str, bytes]:
-    """Shards and indexes; receipts hold the store's own words."""
+    """Shards and indexes, without receipts, which contain the store's own ETags."""
     return {k: v for k, v in objects(store).items() if not k.startswith("receipts/")}

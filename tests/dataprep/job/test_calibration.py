@@ -36,7 +36,7 @@ def calibration_of(request: Request) -> Calibration:
 
 
 def test_a_failed_sample_counts_with_0_bytes(images: Path, tmp_path: Path) -> None:
-    """It has no record. The predictions for other sizes stay."""
+    """A failed sample has no record, and does not change the predictions for other sizes."""
     source = tmp_path / "photos"
     shutil.copytree(images, source)
     before = calibration_of(request_of(source, tmp_path / "out")).points
@@ -48,7 +48,10 @@ def test_a_failed_sample_counts_with_0_bytes(images: Path, tmp_path: Path) -> No
 
 
 def test_a_file_that_changes_while_the_job_is_planned(images: Path, tmp_path: Path) -> None:
-    """It is an error of the source. Nothing is stored yet, so that --overwrite is not advised."""
+    """A changed file is an error of the source.
+
+    Nothing is stored yet, so that --overwrite is not advised.
+    """
     source = tmp_path / "photos"
     shutil.copytree(images, source)
     request = request_of(source, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Dask clusters: our own worker processes, a custom class, one that runs already."""
+"""Tasks run on Dask clusters: our own worker processes, a custom class, or a running cluster."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SMALL = "tests.dataprep.job.tasks.SmallCluster"
 
 
 class Runner:
-    """Runs tasks on a cluster and keeps what it says."""
+    """Runs tasks on a cluster and collects its messages."""
 
     def __init__(self, **options: Any) -> None:
         self.results: list[ShardResult] = []
@@ -82,7 +82,7 @@ class Runner:
         tasks: list[Callable[[], ShardTask]],
         on_result: Callable[[ShardResult], object] = lambda result: None,
     ) -> None:
-        """Run them all."""
+        """Run all tasks."""
 
         def both(result: ShardResult) -> None:
             self.results.append(result)
@@ -96,7 +96,7 @@ class TestProcesses:
     def test_dashboard(
         self, images: Path, store: LocalStore, expected: Mapping[str, bytes]
     ) -> None:
-        """Processes give the bytes of one thread; the dashboard answers on loopback alone."""
+        """Processes give the bytes of one thread. The dashboard listens only on loopback."""
         runner = Runner(workers=2, dashboard="127.0.0.1:0")
         pages: list[int] = []
 
@@ -118,19 +118,22 @@ class TestProcesses:
         assert shards(store) == expected
 
     def test_uploads_are_bounded(self, images: Path, tmp_path: Path) -> None:
-        """Over all worker processes, never are more shards being stored than allowed."""
+        """All worker processes together never store more shards at once than allowed."""
         crowd = tmp_path / "crowd"
         crowd.mkdir()
         store = CrowdedStore(tmp_path / "crowded", crowd, expected=3)
         store.prepare()
         runner = Runner(workers=3, max_concurrent_uploads=2)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
-        seen = {path.name for path in tmp_path.glob("seen-*")}
-        assert "seen-1" in seen
-        assert "seen-3" not in seen
+        notes = {path.name for path in tmp_path.glob("seen-*")}
+        assert "seen-1" in notes
+        assert "seen-3" not in notes
 
     def test_a_sample_over_which_all_are_killed(self, images: Path, store: LocalStore) -> None:
-        """It ends the job, which names the shard and says what to do; nothing is recorded."""
+        """A sample that kills every worker ends the job with the shard's name and a remedy.
+
+        No receipt is stored.
+        """
         message = lost(images, DeadlySource(images), store)
         assert any("workers died over train-00000-of-00001" in line for line in message)
 
@@ -143,7 +146,7 @@ class TestProcesses:
         monkeypatch: pytest.MonkeyPatch,
         shards_in_all: int,
     ) -> None:
-        """They have the bytes of whole ones, and progress counts each sample once."""
+        """Shards in chunks have the bytes of whole shards, and progress counts each sample once."""
         monkeypatch.setattr("dataprep.job.shard_queue.MIN_CHUNK_SAMPLES", 3)
         tasks = make_tasks(images, FolderSource(images), store, shards_in_all)
         runner = Runner(workers=2)
@@ -162,13 +165,13 @@ class TestProcesses:
         lost(images, FolderSource(images), store)
 
     def test_interrupts_are_for_the_driver(self) -> None:
-        """A worker never sees Ctrl-C."""
+        """Workers ignore Ctrl-C."""
         engine = Cluster(DaskOptions(workers=1), print, print)
         with contextlib.closing(engine):
             assert [*engine.begin().result().run(blocks_interrupts).values()] == [True]
 
     def test_the_environment_is_that_of_now(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Credentials that are set between two jobs reach the second's workers."""
+        """Credentials that are set between two jobs reach the workers of the second one."""
         for profile in ("first", "second"):
             monkeypatch.setenv("AWS_PROFILE", profile)
             engine = Cluster(DaskOptions(workers=1), print, print)
@@ -179,7 +182,7 @@ class TestProcesses:
     def test_two_splits_have_the_same_workers(
         self, images: Path, store: LocalStore, expected: Mapping[str, bytes]
     ) -> None:
-        """What was started for the first serves the second, and ends when it is closed."""
+        """Workers of the first split are used for the second one, and end when they are closed."""
         reported: list[Progress] = []
         engine = Cluster(DaskOptions(workers=1), reported.append, lambda line: None)
         tasks = make_tasks(images, FolderSource(images), store, 6)
@@ -195,7 +198,7 @@ class TestProcesses:
     def test_a_cluster_that_loses_all_workers(
         self, images: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The job ends after a minute without one, and says how to go on."""
+        """The job ends after a minute without workers, and the message says how to continue."""
         monkeypatch.setattr(shard_queue, "MAX_S_WITHOUT_WORKERS", 0.1)
         monkeypatch.setattr(shard_queue, "POLL_INTERVAL_S", 0.1)
         runner = Runner(workers=1)
@@ -210,7 +213,7 @@ class TestProcesses:
         assert 0 < len(runner.results) < 24
 
     def test_is_closed_while_it_starts(self) -> None:
-        """A job that is given up before its first shard leaves no worker behind."""
+        """A job that is ended before its first shard leaves no worker behind."""
         engine = Cluster(DaskOptions(workers=1), print, print)
         starting = engine.begin()
         engine.close()
@@ -218,20 +221,20 @@ class TestProcesses:
 
 
 def blocks_interrupts() -> bool:
-    """Whether this process's main thread has interrupts blocked."""
+    """Whether the main thread of this process blocks interrupts."""
     status = Path("/proc/self/status").read_text()
     blocked = int(re.findall(r"SigBlk:\s*(\w+)", status)[0], 16)
     return bool(blocked >> (signal.SIGINT - 1) & 1)
 
 
 def on_scheduler(images: Path, output: Path, address: str) -> Result:
-    """``dataprep shard`` on a running scheduler."""
+    """Run ``dataprep shard`` on a running scheduler."""
     arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
     return CliRunner().invoke(app, ["shard", *arguments, "--scheduler", address])
 
 
 def lost(images: Path, source: FolderSource, store: LocalStore) -> list[str]:
-    """What is said of one shard that kills its workers; nothing of it is stored."""
+    """The error of one shard that kills its workers. No part of the shard is stored."""
     runner = Runner(workers=1)
     with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
         runner.run(make_tasks(images, source, store, 1))
@@ -241,7 +244,7 @@ def lost(images: Path, source: FolderSource, store: LocalStore) -> list[str]:
 
 class TestCustomClass:
     def test_is_used(self, images: Path, store: LocalStore, expected: Mapping[str, bytes]) -> None:
-        """Any importable cluster class is made with its arguments, scaled, and closed."""
+        """An importable cluster class is created with its arguments, scaled, and closed."""
         SmallCluster.clusters_made.clear()
         runner = Runner(cluster=SMALL, cluster_args={"name": "mine"}, workers=2)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
@@ -253,7 +256,7 @@ class TestCustomClass:
 
     @pytest.mark.smoke
     def test_a_worker_stores_one_shard_at_a_time(self, images: Path, tmp_path: Path) -> None:
-        """While a shard is stored its worker converts one more, which then waits in memory."""
+        """While it stores a shard, a worker converts one more, which then waits in memory."""
         crowd = tmp_path / "crowd"
         crowd.mkdir()
         store = CrowdedStore(tmp_path / "crowded", crowd, expected=2)
@@ -263,7 +266,7 @@ class TestCustomClass:
         assert {path.name for path in tmp_path.glob("seen-*")} == {"seen-1"}
 
     def test_does_not_start(self, images: Path, store: LocalStore) -> None:
-        """A class that refuses its arguments is a ConfigError that names them, not their values."""
+        """A class that refuses its arguments is a ConfigError with their names, without values."""
         runner = Runner(cluster=SMALL, cluster_args={"nonsense": "token-5"})
         with pytest.raises(ConfigError, match=r"cluster_args \(nonsense\)") as caught:
             runner.run(make_tasks(images, FolderSource(images), store, 1))
@@ -274,7 +277,7 @@ class TestCustomClass:
         [("no.such.Cluster", "cannot import"), ("subprocess.Popen", "named ...Cluster")],
     )
     def test_is_none(self, path: str, message: str) -> None:
-        """What cannot be imported, or is no cluster by its name, is refused before anything."""
+        """A class that cannot be imported, or is no cluster by its name, is refused first."""
         with pytest.raises(ConfigError, match=re.escape(message)):
             require_reachable(DaskOptions(cluster=path))
 
@@ -285,7 +288,7 @@ class TestCustomClass:
         store: LocalStore,
         expected: Mapping[str, bytes],
     ) -> None:
-        """A store that failed is asked again, and progress counts each sample once."""
+        """A failed store operation is repeated, and progress counts each sample once."""
         source = failing(2, StoreUnreachable("gone for a moment"))
         runner = Runner(cluster=SMALL, retries=2)
         runner.run(make_tasks(images, source, store, 6))
@@ -297,7 +300,7 @@ class TestCustomClass:
     def test_store_errors_end_it(
         self, images: Path, failing: Callable[..., FailingSource], store: LocalStore
     ) -> None:
-        """A store that goes on failing ends the job with its own error, not with Dask's."""
+        """A store that continues to fail ends the job with its own error, not with Dask's."""
         source = failing(99, StoreUnreachable("gone"))
         with pytest.raises(StoreUnreachable, match="gone"):
             Runner(cluster=SMALL, retries=1).run(make_tasks(images, source, store, 2))
@@ -319,7 +322,7 @@ class TestCustomClass:
         error: DataprepError,
         tries: int,
     ) -> None:
-        """A task is repeated at most ``retries`` times; each repeat is reported with its reason."""
+        """A task is repeated at most ``retries`` times, and each repeat is noted with a reason."""
         source = failing(99, error)
         runner = Runner(cluster=SMALL, retries=2)
         with pytest.raises(type(error), match=str(error)):
@@ -340,7 +343,7 @@ class TestCustomClass:
         monkeypatch: pytest.MonkeyPatch,
         ends: bool,
     ) -> None:
-        """A task that runs cannot be cancelled: until it has ended, the lock must not be free."""
+        """A running task cannot be cancelled, so the lock is kept until it has ended."""
         (tmp_path / "waiting").mkdir()
         source = WaitingSource(images, tmp_path / "waiting")
         monkeypatch.setattr(cluster_module, "_POLL_INTERVAL_S", 0.05)
@@ -370,7 +373,7 @@ class TestCustomClass:
     def test_a_worker_that_does_not_see_the_source_says_so(
         self, images: Path, store: LocalStore
     ) -> None:
-        """In one line: the host, the path, and what to do."""
+        """The error is one line with the host, the path, and a remedy."""
         with pytest.raises(JobError) as caught:
             Runner(cluster=SMALL).run(make_tasks(images, UnseenSource(images), store, 2))
         (line,) = str(caught.value).splitlines()
@@ -378,7 +381,7 @@ class TestCustomClass:
         assert "under the same path" in line
 
     def test_the_driver_stops_it(self, images: Path, store: LocalStore) -> None:
-        """An error of the driver over a result ends the job early."""
+        """An error of the driver about a result ends the job early."""
 
         def refuse(result: ShardResult) -> None:
             raise TooManyFailures("enough")
@@ -390,7 +393,7 @@ class TestCustomClass:
 
 
 class Watched(Display):
-    """Reads the lock when the shards begin; ``owner`` is what it holds, and empty before.
+    """Reads the lock when the shards begin. ``owner`` is its content, and empty before.
 
     ``then`` is called at a note that begins with ``at``.
     """
@@ -404,7 +407,7 @@ class Watched(Display):
         self.owner = json.loads(self._lock.read_text())
 
     def note(self, line: str) -> None:
-        """Call what was asked for."""
+        """Call ``then`` if the note begins with ``at``."""
         if line.startswith(self._at):
             self._then()
 
@@ -426,7 +429,10 @@ class TestLock:
     def test_names_no_process_that_can_be_known_to_have_ended(
         self, job: dataprep.ShardConfig
     ) -> None:
-        """Tasks on a cluster outlive the driver; the lock is released once all have ended."""
+        """Tasks on a cluster outlive the driver, so the lock does not name its process.
+
+        The lock is released when all tasks have ended.
+        """
         display = Watched(Path(job.output))
         dataprep.shard(job, display=display)
         assert display.owner["machine"] != this_process().machine
@@ -437,7 +443,7 @@ class TestLock:
     def test_is_left_to_expire_while_a_task_may_run(
         self, job: dataprep.ShardConfig, monkeypatch: pytest.MonkeyPatch, ends: bool
     ) -> None:
-        """An interrupted job releases it only if its task ends within the time of waiting."""
+        """An interrupted job releases the lock only if its task ends within the waiting time."""
         monkeypatch.setattr(cluster_module, "_POLL_INTERVAL_S", 0.05)
         monkeypatch.setattr(shard_queue, "POLL_INTERVAL_S", 0.05)
         if not ends:
@@ -474,7 +480,7 @@ class TestLock:
 class TestRunningScheduler:
     @pytest.fixture
     def running(self) -> Iterator[LocalCluster]:
-        """A cluster that somebody else started."""
+        """A running cluster that another program has started."""
         with LocalCluster(
             processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
         ) as cluster:
@@ -487,7 +493,7 @@ class TestRunningScheduler:
         store: LocalStore,
         expected: Mapping[str, bytes],
     ) -> None:
-        """A running cluster does the work, and runs on for a next job with other limits."""
+        """A running cluster does the work, and continues for a next job with other limits."""
         for uploads in (1, 3):
             runner = Runner(scheduler=running.scheduler_address, max_concurrent_uploads=uploads)
             runner.run(make_tasks(images, FolderSource(images), store, 6))
@@ -498,17 +504,17 @@ class TestRunningScheduler:
     def test_versions_are_compared_before_the_first_task(
         self, running: LocalCluster, images: Path, store: LocalStore
     ) -> None:
-        """The error names the difference, and nothing is made."""
+        """The error names the difference of versions, and nothing is made."""
         made_tasks = make_tasks(images, FolderSource(images), store, 6)
         older = replace(made_tasks[0](), versions=(("simplejpeg", "0.1"),))
         submitted: list[int] = []
 
-        def later(shard: int) -> ShardTask:
+        def task_of_other_version(shard: int) -> ShardTask:
             submitted.append(shard)
             return made_tasks[shard]()
 
         tasks: list[Callable[[], ShardTask]] = [lambda: older]
-        tasks += [partial(later, shard) for shard in range(1, 6)]
+        tasks += [partial(task_of_other_version, shard) for shard in range(1, 6)]
         runner = Runner(scheduler=running.scheduler_address)
         with pytest.raises(JobError, match=r"simplejpeg .* instead of 0\.1"):
             runner.run(tasks)
@@ -518,7 +524,7 @@ class TestRunningScheduler:
     def test_from_the_command_line(
         self, running: LocalCluster, images: Path, tmp_path: Path
     ) -> None:
-        """--scheduler takes its address, and the manifest tells of it."""
+        """--scheduler takes the address of a cluster, and the manifest names it."""
         result = on_scheduler(images, tmp_path / "mine", running.scheduler_address)
         assert result.exit_code == 0, result.stderr
         assert running.scheduler_address in (tmp_path / "mine/train.manifest.json").read_text()
@@ -543,7 +549,7 @@ class TestRunningScheduler:
         address: str,
         message: str,
     ) -> None:
-        """A scheduler that cannot be reached ends the command with 2 and one line, unwritten."""
+        """An unreachable scheduler ends the command with 2 and one line, before any write."""
         monkeypatch.setattr(dask_connection, "ANSWER_TIMEOUT_S", 1)
         output = tmp_path / "mine"
         result = on_scheduler(images, output, address)

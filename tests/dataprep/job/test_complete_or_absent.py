@@ -1,6 +1,6 @@
-"""A manifest means a complete split: looked at after each change of the store, as a kill would.
+"""A manifest exists only while its split is complete, which is checked after each store change.
 
-Each change of an object is a moment at which a process may end or a reader may come.
+Each change of an object is a moment at which a process may be killed, or a reader may come.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHANGES = ("put", "put_pieces", "create", "replace", "delete")
 
 
 class Watch:
-    """Looks at a store after each change.
+    """Examines a store after each change.
 
     Attributes:
         moments: for each change, which splits had a manifest after it.
@@ -71,7 +71,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def job(images: Path, output: str, **more: Any) -> dataprep.ShardConfig:
-    """A training and a validation split."""
+    """The config of a job with a training and a validation split."""
     settings = {
         "source": str(images),
         "output": output,
@@ -87,12 +87,12 @@ def job(images: Path, output: str, **more: Any) -> dataprep.ShardConfig:
 
 @pytest.fixture
 def output() -> str:
-    """An address in memory."""
+    """The address of an output in memory."""
     return f"memory://watched-{secrets.token_hex(4)}"
 
 
 def test_a_new_job(images: Path, output: str, watch: Watch) -> None:
-    """Each manifest is written when all else of its split is there, and nothing after it."""
+    """Each manifest is written when all other objects of its split exist, and is the last one."""
     dataprep.shard(job(images, output))
     assert watch.moments[0] == frozenset()
     assert {"train"} in watch.moments
@@ -100,7 +100,7 @@ def test_a_new_job(images: Path, output: str, watch: Watch) -> None:
 
 
 def test_overwriting(images: Path, output: str, watch: Watch) -> None:
-    """The old manifest goes before anything else of the split does."""
+    """The old manifest is removed before any other object of the split."""
     dataprep.shard(job(images, output))
     watch.moments.clear()
     dataprep.shard(job(images, output, image={"size": 48}), overwrite=True)
@@ -109,7 +109,7 @@ def test_overwriting(images: Path, output: str, watch: Watch) -> None:
 
 
 def test_trying_again_what_failed(source: Path, output: str, watch: Watch) -> None:
-    """The manifest goes before the receipts of the shards that are made again."""
+    """The manifest is removed before the receipts of the shards that are made again."""
     broken = min(source.rglob("*.JPEG"))
     content = broken.read_bytes()
     broken.write_bytes(content[: len(content) // 2])
@@ -123,7 +123,7 @@ def test_trying_again_what_failed(source: Path, output: str, watch: Watch) -> No
 
 
 def test_staging(images: Path, output: str, watch: Watch, tmp_path: Path) -> None:
-    """A copy has a manifest when all of it is there."""
+    """A copy gets its manifest when all of its other files exist."""
     dataprep.shard(job(images, output, validation=None))
     watch.moments.clear()
     dataprep.stage(output, tmp_path / "copy")

@@ -109,10 +109,10 @@ def test_of_several_runs_at_once_one_creates_its_job(empty: MemoryStore) -> None
     start = threading.Barrier(6)
 
     def begin(number: int) -> bool:
-        mine = str(number).encode()
+        own_bytes = str(number).encode()
         start.wait()
         try:
-            create_job(empty, b"labels", {"train": mine}, {"train": mine})
+            create_job(empty, b"labels", {"train": own_bytes}, {"train": own_bytes})
         except AnotherJobCreated:
             return False
         return True

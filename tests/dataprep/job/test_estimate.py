@@ -1,4 +1,4 @@
-"""What ``plan`` derives from a few conversions, predicted sizes, and prices."""
+"""``plan`` derives sizes, times and prices from a few conversions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
     ("samples", "expected"), [(0, 0), (5, 5), (32, 32), (33, 32), (1000, 100), (10**6, 128)]
 )
 def test_sample_sizes(samples: int, expected: int) -> None:
-    """A tenth is converted, at least 32 and at most 128, and never more than there are."""
+    """A tenth of the samples is converted, at least 32 and at most 128, or all if fewer."""
     assert calibration_samples(samples) == expected
 
 
@@ -51,7 +51,7 @@ def test_picks_are_spread_over_the_sizes(
 def test_predictions_are_positive_whole_numbers(
     learnt: list[tuple[int, int]], values: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> None:
-    """Whatever was learnt, a file has 1 byte or more and an empty one none; order is no matter."""
+    """A file has at least 1 predicted byte, an empty one has none, and the order has no effect."""
     model = Calibration.fit(learnt)
     predicted = model.predict(values)
     assert predicted.dtype == np.int64
@@ -64,20 +64,20 @@ def test_predictions_are_positive_whole_numbers(
 def test_what_is_proportional_is_predicted(
     factor: int, count: int, values: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> None:
-    """Records that are a tenth part of their files, times a factor, are predicted to the byte."""
+    """Records that are proportional to their files are predicted exactly."""
     model = Calibration.fit([(10 * i, factor * i) for i in range(1, count + 1)])
     inside = values % (10 * count) + 1
     assert np.abs(model.predict(inside) - inside * factor / 10).max() <= 2
 
 
 def test_a_constant_part_is_learnt() -> None:
-    """Records of one size whatever the source are predicted so, beyond both ends too."""
+    """Records of one size are predicted for all source sizes, even beyond those learnt."""
     model = Calibration.fit([(1000 * i, 20_000) for i in range(1, 257)])
     assert model.predict(np.array([1, 5000, 10**9], np.int64)).tolist() == [20_000] * 3
 
 
 def test_held_out_photographs_are_predicted() -> None:
-    """Learnt from 64 drawn photographs, the total of 64 others is predicted within 10 %."""
+    """The total of 64 drawn photographs is predicted from 64 others within 10 %."""
     policy = ImagePolicy(size=128)
     learnt: list[tuple[int, int]] = []
     for seed in range(128):
@@ -99,7 +99,7 @@ ROWS = [
 
 
 def test_a_trial_stands_for_all_samples() -> None:
-    """Bytes and counts are multiplied, shares kept; a failure counts under its kind."""
+    """Bytes and counts are multiplied, shares are kept, and a failure counts under its kind."""
     estimate = estimate_from_trial(ROWS, {"tfrecord": 1_000}, 400)
     assert estimate.bytes_by_format == {"tfrecord": 100_000}
     assert (estimate.passthrough, estimate.reencoded) == (0.25, 0.25)
@@ -116,12 +116,12 @@ def test_a_trial_stands_for_all_samples() -> None:
     ("shards", "workers", "seconds"), [(100, 4, 25.0), (1, 4, 25.0), (1, 10**6, 100 / 32)]
 )
 def test_workers_share_the_work(shards: int, workers: int, seconds: float) -> None:
-    """Also that of fewer shards than workers, as far as a shard can be shared."""
+    """Shards are shared among workers, and fewer shards than workers in part as well."""
     assert seconds_with_workers(100.0, shards, workers) == seconds
 
 
 def test_an_estimate_in_words() -> None:
-    """What was understood comes first, each figure has its unit, warnings come last."""
+    """The text begins with what was understood, gives units, and ends with warnings."""
     estimate = estimate_from_trial(ROWS, {"tfrecord": 1_000_000}, 400)
     split = SplitEstimate("train", 400, 4, estimate.bytes_by_format, 401, 101, 4)
     text = Estimate(
@@ -162,7 +162,7 @@ def test_an_estimate_in_words() -> None:
 
 
 def test_the_example_is_dated_and_says_where_it_is_from() -> None:
-    """The prices that come with the package; hours of machines have a date of their own."""
+    """The included prices have a source and a date, and prices of machines their own date."""
     prices = read_prices(None)
     assert (prices.as_of[:2], prices.currency) == ("20", "USD")
     assert prices.source.startswith("https://aws.amazon.com/")
@@ -174,14 +174,14 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
 
 
 def test_a_sum() -> None:
-    """LIST costs what PUT does, HEAD what GET does, a GB of storage is 2^30 bytes."""
+    """LIST costs as much as PUT, HEAD as much as GET, and a GB of storage is 2^30 bytes."""
     price = Price(put_per_1000=5.0, get_per_1000=0.4, gb_month=2.0)
     assert price.requests_cost(puts=1_500, gets=10_000, lists=500) == 10.0 + 4.0
     assert price.month_cost(3 * 2**30) == 6.0
 
 
 def test_prices_of_ones_own(tmp_path: Path) -> None:
-    """A copy with other figures is taken instead."""
+    """A copy of the prices with other figures is used instead."""
     path = tmp_path / "mine.yaml"
     path.write_text(
         "as_of: 2031-02-03\nsource: a contract\ncurrency: EUR\n"
@@ -203,7 +203,7 @@ def test_prices_of_ones_own(tmp_path: Path) -> None:
     ],
 )
 def test_no_prices(tmp_path: Path, text: str | None, message: str) -> None:
-    """What is no such file, or is not there, is refused with the key that is wrong."""
+    """A malformed or missing file of prices is refused, with the wrong key."""
     path = tmp_path / "prices.yaml"
     if text:
         path.write_text(text)
@@ -212,7 +212,7 @@ def test_no_prices(tmp_path: Path, text: str | None, message: str) -> None:
 
 
 def test_the_price_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its options, else the environment, else the first region; with where it is from."""
+    """The region comes from options, the environment, or the first price, and names its origin."""
     prices = read_prices(None)
     monkeypatch.delenv("AWS_REGION", raising=False)
     price, about = storage_price(prices, StoreOptions())

@@ -1,4 +1,4 @@
-"""Which shards of a job count as stored, and which receipts complete it."""
+"""Only correctly stored shards count, and only receipts of the same job complete it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.commandline import make
 
 @pytest.fixture
 def job(changeable: MemoryStore) -> JobFile:
-    """The job that the copy was made by."""
+    """The job file of the copy."""
     return JobFile.from_json(changeable.get(keys.job("train")), "train.job.json")
 
 
 def test_all_of_a_finished_job(changeable: MemoryStore, job: JobFile) -> None:
-    """Every shard is."""
+    """All shards of a finished job count as stored."""
     assert complete_shards(changeable, job) == list(range(job.shards))
 
 
@@ -38,12 +38,13 @@ def test_all_of_a_finished_job(changeable: MemoryStore, job: JobFile) -> None:
 def test_a_listing_that_still_shows_what_is_gone(
     changeable: MemoryStore, job: JobFile, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is listed and not there is no stored shard."""
+    """A shard that is listed and does not exist is not counted."""
     listed = list(changeable.list())
     gone = min(info.key for info in listed if info.key.startswith(folder))
     changeable.delete(gone)
 
     def lagging(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
+        """The objects of the store, with the removed ones."""
         return iter(listed)
 
     monkeypatch.setattr(MemoryStore, "list", lagging)
@@ -53,7 +54,7 @@ def test_a_listing_that_still_shows_what_is_gone(
 def test_a_listing_that_does_not_show_what_is_there(
     changeable: MemoryStore, job: JobFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is made again, to the same bytes."""
+    """A shard that exists and is not listed is made again, with the same bytes."""
     monkeypatch.setattr(MemoryStore, "list", lambda store, prefix="": iter(()))
     assert complete_shards(changeable, job) == []
 
@@ -72,12 +73,12 @@ def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
 def test_a_shard_of_another_size_is_not_stored(
     changeable: MemoryStore, job: JobFile, tmp_path: Path
 ) -> None:
-    """A store without ETags shows by the size that a shard is not the one of its receipt."""
+    """Without ETags, the size shows that a shard is not that of its receipt."""
     folder = LocalStore(str(tmp_path / "copy"))
     folder.prepare()
     for info in changeable.list():
         folder.put(info.key, changeable.get(info.key))
-    for number in range(job.shards):  # ETags of another store say nothing about this one
+    for number in range(job.shards):  # ETags of another store do not describe this one
         key = keys.receipt("train", number, job.shards)
         content = json.loads(folder.get(key))
         for format_entry in content["formats"].values():
@@ -92,7 +93,7 @@ def test_a_shard_of_another_size_is_not_stored(
 
 @pytest.fixture
 def with_failures(source: Path, tmp_path: Path) -> str:
-    """An output of which a photo and a dangling link failed, and another file was skipped."""
+    """An output with a failed photo, a failed dangling link and a skipped file."""
     broken = min(source.rglob("*.JPEG"))
     broken.write_bytes(broken.read_bytes()[:500])
     (broken.parent / "notes.txt").write_text("not a photo")
@@ -103,7 +104,7 @@ def with_failures(source: Path, tmp_path: Path) -> str:
 
 
 def test_every_file_has_a_row(source: Path, with_failures: str) -> None:
-    """Also those that were refused when the job was planned, and have no place in a shard."""
+    """Files that were refused when the job was planned have a row too, without a shard."""
     files = sorted(str(path.relative_to(source)) for path in source.rglob("*.*"))
     samples = dataprep.open(with_failures).samples
     assert sorted(samples["source"]) == files
@@ -115,7 +116,7 @@ def test_every_file_has_a_row(source: Path, with_failures: str) -> None:
 
 
 def test_too_many_failures_are_not_finalised(with_failures: str) -> None:
-    """Parts that each keep the limit may exceed it together, which ``finalize`` finds."""
+    """Parts that each keep the limit may exceed it together, which ``finalize`` detects."""
     manifest = Path(with_failures, keys.manifest("train"))
     manifest.unlink()
     with pytest.raises(dataprep.TooManyFailures, match="2 samples failed"):
@@ -128,7 +129,7 @@ def test_too_many_failures_are_not_finalised(with_failures: str) -> None:
 def test_a_run_that_lost_its_lock_writes_no_manifest(
     with_failures: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lock is looked at after the table of samples is stored, which may take long."""
+    """The lock is checked after the table of samples is stored, which may take long."""
     manifest = Path(with_failures, keys.manifest("train"))
     table = Path(with_failures, keys.samples("train"))
     manifest.unlink()

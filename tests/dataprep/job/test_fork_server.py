@@ -13,7 +13,7 @@ from dataprep.job.fork_server import keep_modules_of_fork_server
 
 
 def test_dask_keeps_the_modules_of_the_fork_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It depends on an internal variable of distributed, so its version has an upper bound."""
+    """This depends on an internal variable of distributed, whose version has an upper bound."""
     variable = "_forkserver_preload_set"
     assert hasattr(distributed.utils, variable), (
         f"distributed {distributed.__version__} has no {variable}: see how get_mp_context chooses "

@@ -1,4 +1,4 @@
-"""Jobs in this process: retried where that may help, else stopped at the first error."""
+"""Jobs in this process repeat store operations, and stop at the first other error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks, sh
 def run(
     workers: int, tasks: list[Callable[[], ShardTask]], **options: int
 ) -> tuple[list[ShardResult], Progress]:
-    """Run ``tasks``; their results and the progress in all."""
+    """Run ``tasks``. Return their results and the total progress."""
     results: list[ShardResult] = []
     reported: list[Progress] = []
     InProcess(DaskOptions.model_validate({"workers": workers, **options}), reported.append).run(
@@ -48,7 +48,7 @@ def test_all_shards(
 
 
 def tries(tmp_path: Path) -> int:
-    """How often the file that fails was read."""
+    """The number of readings of the file that fails."""
     (note,) = (tmp_path / "notes").iterdir()
     return note.stat().st_size
 
@@ -60,7 +60,7 @@ def test_retried(
     store: LocalStore,
     expected: Mapping[str, bytes],
 ) -> None:
-    """A store that failed is asked again; the progress of the failed attempt is taken back."""
+    """A failed reading is repeated, and the progress of the failed attempt is subtracted."""
     source = failing(2, StoreUnreachable("gone for a moment"))
     results, progress = run(2, make_tasks(images, source, store, 6), retries=2)
     assert (len(results), tries(tmp_path), progress.samples) == (6, 3, 24)
@@ -85,7 +85,7 @@ def test_not_retried(
     retries: int,
     tried: int,
 ) -> None:
-    """The job ends with the very error, at once where asking again cannot help."""
+    """An error that repeating cannot fix ends the job at once."""
     tasks = make_tasks(images, failing(9, error), store, 6)
     with pytest.raises(type(error), match=str(error)):
         run(2, tasks, retries=retries)
@@ -93,7 +93,7 @@ def test_not_retried(
 
 
 def test_the_driver_stops_it(images: Path, store: LocalStore) -> None:
-    """An error of the driver over a result ends the job; what was not begun is not begun."""
+    """An error of the driver about a result ends the job before further tasks begin."""
     built: list[int] = []
 
     def made_shard(build: Callable[[], ShardTask]) -> ShardTask:

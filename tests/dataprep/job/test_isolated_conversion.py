@@ -1,4 +1,4 @@
-"""Images converted in a process of their own: the same outcomes, and what a death says of one."""
+"""Images converted in a child process have the same outcomes, and its death fails an image."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.dataprep.job.test_shard_making import Files, jpeg
 
 
 def comparable(outcome: Outcome) -> tuple[object, str]:
-    """Errors by their words."""
+    """Errors as their messages, so that they can be compared."""
     converted = outcome.converted
     return (str(converted) if isinstance(converted, ImageError) else converted), outcome.sha256
 
 
 def test_the_same_outcomes() -> None:
-    """Images, errors, hashes and progress are those of a conversion in this process."""
+    """Images, errors, hashes and progress equal those of a conversion in this process."""
     files = {
         **{f"a/{shade}.JPEG": jpeg(shade) for shade in (0, 90, 180)},
         "a/cut.JPEG": jpeg(7)[:100],
@@ -77,12 +77,12 @@ def test_a_changed_file_ends_it() -> None:
     ],
 )
 def test_how_a_process_ended(code: int, stderr: str, kind: str) -> None:
-    """Fault signals come from the image's codec; a kill and a lack of memory do not."""
+    """Fault signals count as faults of the codec, and a kill or a lack of memory does not."""
     assert ending_of(code, stderr).cause == kind
 
 
 def test_what_an_ending_says_of_the_image() -> None:
-    """A fault fails it, a kill stops the job, and a hang does what ``hung_samples`` says."""
+    """A fault fails the image, a kill stops the job, and ``hung_samples`` decides about a hang."""
     limit = SampleLimit(5, "fail")
     assert isinstance(error_of_ending("a", Ending("fault", "SIGSEGV"), limit), DecoderCrashed)
     assert isinstance(error_of_ending("a", Ending("hung", "5 s"), limit), DecoderHung)

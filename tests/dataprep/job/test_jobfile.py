@@ -1,4 +1,4 @@
-"""Job files, and what an output holds already against what is asked for now."""
+"""Job files are stored and compared with a new request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHANGES: dict[str, Any] = {
 
 
 def test_job_files_come_back() -> None:
-    """A job file comes back from JSON as it was, with its fingerprint first."""
+    """A job file is read back from JSON unchanged, with its fingerprint first."""
     data = JOB.to_json()
     assert JobFile.from_json(data, "j") == JOB
     assert next(iter(json.loads(data).items())) == ("fingerprint", JOB.fingerprint)
@@ -57,26 +57,26 @@ def test_the_fingerprint_ignores_the_order_of_keys() -> None:
 
 @pytest.mark.parametrize("name", sorted({field.name for field in fields(JobFile)} - {VERSIONS}))
 def test_the_fingerprint_covers_every_field(name: str) -> None:
-    """A change of any field changes the fingerprint, apart from the versions of source files."""
+    """Changing any field changes the fingerprint, except the versions of source files."""
     assert replace(JOB, **{name: CHANGES[name]}).fingerprint != JOB.fingerprint
 
 
 def test_the_fingerprint_does_not_depend_on_where_files_came_from() -> None:
-    """A copy of the source has other modification times and gives the same bytes."""
+    """A copy of the source has other modification times and the same fingerprint."""
     job = replace(JOB, file_versions={"a.tar": "1764249999-10240"})
     assert job.fingerprint == JOB.fingerprint
     assert JobFile.from_json(job.to_json(), "j").file_versions == job.file_versions
 
 
 def test_changes_by_hand_are_found() -> None:
-    """A stored job file that was changed does not match its fingerprint."""
+    """A stored job file that was edited does not match its fingerprint."""
     changed = JOB.to_json().replace(b'"shards": 4', b'"shards": 3')
     with pytest.raises(DatasetError, match="j: its content does not match its fingerprint"):
         JobFile.from_json(changed, "j")
 
 
 def test_a_newer_job_file_is_refused() -> None:
-    """A newer schema is refused whatever else it holds."""
+    """A newer schema is refused with any other content."""
     with pytest.raises(SchemaTooNew, match=r"j: schema 2.*upgrade"):
         JobFile.from_json(b'{"fingerprint": "x", "schema": 2, "new": 1}', "j")
 
@@ -97,7 +97,7 @@ def test_other_content_is_no_job_file(data: bytes) -> None:
 
 
 def test_differences_name_keys() -> None:
-    """Each key that differs is named with both values, nested ones with dots."""
+    """Each differing key is named with both values, and nested keys have dots."""
     before = {"image": {"size": 256, "mode": "short"}, "seed": 0, "format": ["a"], "old": True}
     now = {"image": {"size": 224, "mode": "short"}, "seed": 0, "format": ("a", "b"), "new": None}
     assert differences(before, now) == [
@@ -108,7 +108,7 @@ def test_differences_name_keys() -> None:
 
 
 def test_tuples_are_lists() -> None:
-    """What JSON makes of a tuple is no difference."""
+    """A list that JSON made from a tuple is no difference."""
     assert differences({"size": [1, 2]}, {"size": (1, 2)}) == []
     assert differences({"a": {"b": 1}}, {"a": 1}) == [
         "a: nothing before, 1 now",
@@ -122,7 +122,7 @@ flat = st.dictionaries(st.sampled_from("abcd"), leaves)
 
 @given(left=flat, right=flat)
 def test_as_many_differences_as_keys_differ(left: dict[str, Any], right: dict[str, Any]) -> None:
-    """There is one line for each key that differs, in order of the keys, and none for the same."""
+    """There is one line for each differing key, in order of the keys, and none for equal ones."""
     differing = sorted(key for key in left.keys() | right.keys() if left.get(key) != right.get(key))
     for prefix, before, now in (("", left, right), ("x.", {"x": left}, {"x": right})):
         lines = differences(before, now)
@@ -152,11 +152,11 @@ OF_THE_FIRST_VERSION = {
     "validation": None,
     "label_offset": {},
 }
-"""What a job file held before there were layouts, boxes and more."""
+"""The config in a job file before there were layouts, boxes and other keys."""
 
 
 def test_a_job_of_the_first_version_is_the_same_job() -> None:
-    """Keys that came later had their defaults then: it can be resumed."""
+    """Later keys had their defaults in the first version, so that its job can be resumed."""
     assert differences(with_defaults(OF_THE_FIRST_VERSION), content_of_split(CONFIG, "train")) == []
 
 
@@ -169,7 +169,7 @@ def test_a_job_of_the_first_version_is_the_same_job() -> None:
     ],
 )
 def test_another_job_is_another(changes: dict[str, Any], difference: str) -> None:
-    """A changed setting is a difference, even if it was a default before."""
+    """A changed setting is a difference, even if it had its default before."""
     config = ShardConfig.model_validate({"source": "in", "output": "out", **changes})
     differing_keys = differences(
         with_defaults(OF_THE_FIRST_VERSION), content_of_split(config, "train")

@@ -158,7 +158,7 @@ def test_only_parts_of_one_job_write_together(runs: list[Part | None]) -> None:
 
 
 def test_other_splits_do_not_matter(store: Clocked) -> None:
-    """This includes a split whose name begins with the name of the other split."""
+    """A lock does not exclude another split, even one whose name begins with its own."""
     with locks(store) as mine, locks(store, Part(0, 2)) as part, locks(store) as other:
         mine.take(["train"])
         part.take(["train2"])
@@ -169,7 +169,7 @@ def test_other_splits_do_not_matter(store: Clocked) -> None:
 def test_a_lock_of_another_machine_is_waited_for_until_it_expires(
     store: Clocked, slept: list[float]
 ) -> None:
-    """The store's clock counts. The remaining time is shown now and then."""
+    """The store's clock counts, and the remaining time is shown at intervals."""
     store.put(KEY, lock_content())
     store.ages[KEY] = 10.0
     lock, notes = take_lock(store)
@@ -181,7 +181,7 @@ def test_a_lock_of_another_machine_is_waited_for_until_it_expires(
 def test_a_lock_that_is_renewed_is_waited_for_longer(
     store: Clocked, slept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its run is alive, so that no other run takes over."""
+    """A run that renews its lock is alive, so no other run takes over."""
     store.put(KEY, lock_content())
     store.ages[KEY] = 0.0
     age_s, renewals = store.age_s, [60.0, 60.0, 60.0]
@@ -198,7 +198,7 @@ def test_a_lock_that_is_renewed_is_waited_for_longer(
 
 
 def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
-    """It takes over a lock on the same split, and a lock that would exclude the run."""
+    """--takeover takes a lock on the same split, or one that would exclude the run, at once."""
     for key in (KEY, "leases/train.0-of-2"):
         store.put(key, lock_content())
     with locks(store, takeover=True) as mine:
@@ -215,7 +215,10 @@ def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
 def test_a_lock_of_no_living_run_is_taken_at_once(
     store: Clocked, slept: list[float], changes: dict[str, object]
 ) -> None:
-    """A process is identified by its start time; locks of earlier versions have the same form."""
+    """The lock of an ended process is taken. The process is identified by its start time.
+
+    Locks of earlier versions have the same form.
+    """
     here = take_lock(store)[0]["machine"]
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
@@ -239,7 +242,7 @@ def test_a_lock_of_no_living_run_is_taken_at_once(
     ids=lambda content: ascii(content[:60]),
 )
 def test_an_unreadable_lock_expires(store: Clocked, slept: list[float], content: bytes) -> None:
-    """A later version may have written it."""
+    """An unreadable lock, which a later version may have written, expires."""
     store.put(KEY, content)
     store.ages[KEY] = 0.0
     notes = take_lock(store)[1]
@@ -248,7 +251,7 @@ def test_an_unreadable_lock_expires(store: Clocked, slept: list[float], content:
 
 
 def test_a_lock_is_described_in_one_short_line(store: Clocked) -> None:
-    """Anybody may have written it, so that control characters are escaped."""
+    """The description has no control characters, because any program may have written the lock."""
     store.put(KEY, lock_content(said="\x1b[2Jsplit\n'train'" + "x" * 9999))
     with pytest.raises(OutputConflict) as refused, locks(store, Part(0, 2)) as mine:
         mine.take(["train"])
@@ -275,7 +278,7 @@ def renewed(store: Clocked) -> None:
 
 
 def test_a_lock_is_renewed(store: Clocked, renewing: Locks) -> None:
-    """Each renewal makes another version. A renewal that fails is tried again."""
+    """Each renewal makes another version of the lock. A failed renewal is repeated."""
     for is_unreachable in (False, True, False):
         store.is_unreachable = is_unreachable
         before = store.version(KEY)
@@ -286,7 +289,7 @@ def test_a_lock_is_renewed(store: Clocked, renewing: Locks) -> None:
 
 
 def test_a_lock_of_another_run_is_not_renewed(store: Clocked, renewing: Locks) -> None:
-    """It is not removed at the end either."""
+    """A lock of another run is not renewed, and not removed at the end."""
     store.put(KEY, lock_content())
     with pytest.raises(LeaseLost):
         renewing.check()
@@ -295,7 +298,7 @@ def test_a_lock_of_another_run_is_not_renewed(store: Clocked, renewing: Locks) -
 
 
 def test_a_lock_that_was_removed_is_lost(store: Clocked) -> None:
-    """Another run may have started since then."""
+    """A removed lock is lost, because another run may have started since then."""
     with locks(store) as mine:
         mine.take(["train"])
         store.delete(KEY)
@@ -306,7 +309,7 @@ def test_a_lock_that_was_removed_is_lost(store: Clocked) -> None:
 def test_a_lock_that_may_not_be_removed_is_marked_as_released(
     store: Clocked, slept: list[float]
 ) -> None:
-    """It is taken again at once, by the same run and by a run that it would exclude."""
+    """A lock marked as released is taken at once, by the same run and by excluded ones."""
     store.refuses_removal = True
     for part in (None, Part(0, 2), None):
         with locks(store, part) as mine:
@@ -316,7 +319,7 @@ def test_a_lock_that_may_not_be_removed_is_marked_as_released(
 
 
 def test_no_name_of_a_machine_or_person_is_written(store: Clocked) -> None:
-    """A number stands for the machine and its boot."""
+    """A number identifies the machine and its boot, instead of a name."""
     content, _ = take_lock(store)
     assert {*content} == {
         *("said", "token", "machine", "process", "started", "renewals", "released")
@@ -339,7 +342,7 @@ class Plain:
 
 
 def test_a_store_without_locks_excludes_no_run() -> None:
-    """Temporary files of interrupted writers are removed nevertheless, as far as possible."""
+    """Without locks, temporary files of interrupted writers are still removed if possible."""
     store: Any = Plain()
     with locks(store) as mine, locks(store) as other:
         for run in (mine, other):
@@ -352,7 +355,7 @@ def test_a_store_without_locks_excludes_no_run() -> None:
 def test_a_run_that_lost_its_lock_completes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another run with --takeover began when the last receipt was stored."""
+    """A run whose lock is taken over when it stores its last receipt writes no manifest."""
     source = draw_tree(tmp_path / "photos", images=8, classes=2, seed=1).root
     output = f"memory://{secrets.token_hex(6)}"
     create = MemoryStore.create
@@ -379,7 +382,7 @@ def test_a_run_that_lost_its_lock_completes_nothing(
 def test_a_dead_driver_does_not_free_the_lock_of_tasks_on_a_cluster(
     store: Clocked, slept: list[float], outlives_driver: bool
 ) -> None:
-    """Its tasks may go on. The lock expires, even on the machine where the driver ran."""
+    """Tasks outlive their driver, so the lock expires, even on the driver's machine."""
     with Locks(store, None, lambda line: None, outlives_driver=outlives_driver) as earlier:
         earlier.take(["train"])
         owner = current_lock(store)
@@ -392,7 +395,7 @@ def test_a_dead_driver_does_not_free_the_lock_of_tasks_on_a_cluster(
 
 
 def test_a_lock_that_is_left_to_expire_is_not_released(store: Clocked) -> None:
-    """The reason is that tasks of its run may still write."""
+    """A lock is left to expire if tasks of its run may still write."""
     with locks(store) as mine:
         mine.take(["train"])
         mine.leave_to_expire()
@@ -400,7 +403,7 @@ def test_a_lock_that_is_left_to_expire_is_not_released(store: Clocked) -> None:
 
 
 def test_a_process_that_sees_another_output_says_so(store: Clocked) -> None:
-    """A worker where the output is not mounted finds neither the lock nor the job file."""
+    """A worker without the mounted output, and so without lock and job file, reports this."""
     with locks(store) as mine:
         mine.take(["train"])
         elsewhere = MemoryStore(f"memory://{secrets.token_hex(6)}")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_plan_of_1_3_million_samples_fits_into_a_gigabyte() -> None:
-    """Listing in tars, plan, stored form and that read back: the whole process stays below 1 GB."""
+    """Listing, planning, storing and reading the plan together stay below 1 GB of memory."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.dataprep.job.million", "1300000"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Tests of dataprep.job.sample_order."""
+"""Samples are assigned to splits and ordered by their names and by seeds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(names: list[str]) -> NDArray[np.int64]:
 
 
 def order(names: list[str], seed: int) -> list[str]:
-    """The names as shuffled."""
+    """The names in shuffled order."""
     return [names[row] for row in shuffled(names, rows(names), seed).tolist()]
 
 
@@ -46,7 +46,7 @@ def test_an_added_sample_moves_no_other(names: list[str], seed: int) -> None:
 
 
 def test_the_order_is_the_documented_hash() -> None:
-    """The order is that of keyed BLAKE2b hashes, so that it can be had elsewhere too."""
+    """The order is that of keyed BLAKE2b hashes, so that other programs can compute it too."""
     names = [f"n{i}" for i in range(50)]
 
     def digest(name: str) -> bytes:
@@ -59,7 +59,7 @@ def test_the_order_is_the_documented_hash() -> None:
 
 
 def test_only_the_given_rows_are_shuffled() -> None:
-    """Rows that are not asked for do not appear."""
+    """Only the given rows appear in the order."""
     chosen = np.array([5, 1, 3], np.int64)
     assert sorted(shuffled([f"n{i}" for i in range(9)], chosen, 0).tolist()) == [1, 3, 5]
     assert shuffled([], np.array([], np.int64), 0).tolist() == []
@@ -67,7 +67,7 @@ def test_only_the_given_rows_are_shuffled() -> None:
 
 @st.composite
 def labelled(draw: st.DrawFn) -> tuple[list[str], NDArray[np.int32]]:
-    """Names and a label for each."""
+    """Names with a label for each."""
     names = draw(distinct_names)
     labels = draw(st.lists(st.integers(0, 4), min_size=len(names), max_size=len(names)))
     return names, np.array(labels, np.int32)
@@ -80,7 +80,7 @@ shares = st.fractions(Fraction(1, 100), Fraction(99, 100), max_denominator=100)
 def test_every_class_gives_its_share(
     sample: tuple[list[str], NDArray[np.int32]], share: Fraction, seed: int
 ) -> None:
-    """Each class gives its share, halves rounded up, and keeps at least one sample.
+    """Each class gives its share, with halves rounded up, and keeps at least one sample.
 
     It gives at least one if it has two.
     """
@@ -99,7 +99,7 @@ def test_the_split_depends_on_seed_and_names_alone(
     seed: int,
     data: st.DataObject,
 ) -> None:
-    """The same samples are held out in whatever order the source was listed."""
+    """The same samples are held out for any order of the source's listing."""
     names, labels = sample
     again = np.array(data.draw(st.permutations(range(len(names)))), np.int64)
     relisted = [names[row] for row in again.tolist()]
@@ -112,7 +112,7 @@ def test_the_split_depends_on_seed_and_names_alone(
 def test_an_added_sample_moves_at_most_one_other_to_the_other_split(
     sample: tuple[list[str], NDArray[np.int32]], share: Fraction, seed: int
 ) -> None:
-    """Without one sample at most one other, of its class, changes its split."""
+    """If one sample is removed, at most one other, of its class, changes its split."""
     names, labels = sample
     with_it = validation_mask(names, labels, rows(names), share, seed)[:-1]
     without = validation_mask(names, labels, rows(names)[:-1], share, seed)

@@ -1,4 +1,4 @@
-"""Scripts that start worker processes."""
+"""Scripts that start worker processes need a guard, and lack of it is reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ dataprep.shard(dataprep.ShardConfig.model_validate(config))
 def test_a_worker_that_begins_starts_no_job(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While its caller's script is imported."""
+    """A worker starts no job while it imports its caller's script."""
     config = dataprep.ShardConfig(source=str(images), output=str(tmp_path / "out"))
     monkeypatch.setattr(process.current_process(), "_inheriting", True, raising=False)
     with pytest.raises(ConfigError, match="if __name__ == '__main__'"):
@@ -33,7 +33,7 @@ def test_a_worker_that_begins_starts_no_job(
 
 @pytest.fixture
 def script(images: Path, tmp_path: Path) -> str:
-    """It starts a job of worker processes, wherever it is imported."""
+    """A script that starts a job of worker processes whenever it is imported."""
     config = {
         "source": str(images),
         "output": str(tmp_path / "out"),
@@ -43,7 +43,7 @@ def script(images: Path, tmp_path: Path) -> str:
 
 
 def test_a_script_from_standard_input(script: str, tmp_path: Path) -> None:
-    """Is in no file that workers could import, and needs no guard: the job is done."""
+    """Workers cannot import a script from standard input, so that it needs no guard."""
     done = subprocess.run(
         [sys.executable, "-"],
         input=script,
@@ -57,7 +57,7 @@ def test_a_script_from_standard_input(script: str, tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_guard(script: str, tmp_path: Path) -> None:
-    """Ends with what it lacks, and does not start the job in its workers."""
+    """A script without a guard ends with an error, and starts no job in its workers."""
     file = tmp_path / "script.py"
     file.write_text(script)
     done = subprocess.run(

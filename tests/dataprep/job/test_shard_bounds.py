@@ -1,4 +1,4 @@
-"""Tests of dataprep.job.shard_bounds."""
+"""The bounds of shards depend on the predicted sizes of samples."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ predictions = st.lists(st.integers(0, 200_000_000), min_size=1, max_size=300).ma
 
 @given(predicted=predictions, target=targets)
 def test_every_sample_lies_in_one_shard(predicted: NDArray[np.int64], target: int) -> None:
-    """Bounds rise from 0 to the number of samples: each shard has one, each sample one shard."""
+    """Bounds rise from 0 to the number of samples, so that each sample is in one shard."""
     bounds = cut_into_shards(predicted, clamp_target(target))
     assert (bounds[0], bounds[-1]) == (0, len(predicted))
     assert all(start < stop for start, stop in pairwise(bounds))
 
 
 def shard_bytes(sizes: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np.int64]:
-    """What each shard holds."""
+    """The bytes of each shard."""
     ends = np.concatenate([[0], np.cumsum(sizes)])[list(bounds)]
     return np.asarray(np.diff(ends), np.int64)
 
 
 @given(seed=st.integers(0, 2**32), shards=st.integers(1, 12), shard_count=st.integers(100, 300))
 def test_shards_are_balanced(seed: int, shards: int, shard_count: int) -> None:
-    """With right predictions and 100 samples a shard, all are within 10 % of the mean."""
+    """With exact predictions and 100 samples a shard, shards are within 10 % of the mean."""
     sizes = np.random.default_rng(seed).integers(30_000, 270_000, shards * shard_count)
     bounds = cut_into_shards(sizes, clamp_target(int(sizes.sum()) // shards))
     bytes_per_shard = shard_bytes(sizes, bounds)
@@ -59,11 +59,11 @@ def test_shards_are_balanced(seed: int, shards: int, shard_count: int) -> None:
 def test_an_error_of_15_percent_stays_in_bounds(
     seed: int, target: int, total: int, error: float
 ) -> None:
-    """Whatever is asked for, shards have 1 to 128 MB though all sizes are 15 % off."""
+    """Shards have 1 to 128 MB for any target, even if all sizes are wrong by 15 %."""
     shares = np.random.default_rng(seed).uniform(0.5, 1.5, 4000)
     sizes = (total * shares / shares.sum()).astype(np.int64)
     bytes_per_shard = shard_bytes(sizes, cut_into_shards(sizes, clamp_target(target)))
-    # What a cut between two samples moves is the plan's, not the prediction's, error.
+    # A cut between two samples is inexact because of the plan, not because of the prediction.
     grain = int(sizes.max())
     assert (bytes_per_shard + grain).min() * (1 + error) >= MIN_SHARD_BYTES
     assert (bytes_per_shard - grain).max() * (1 + error) <= MAX_SHARD_BYTES
@@ -71,7 +71,7 @@ def test_an_error_of_15_percent_stays_in_bounds(
 
 @given(target=targets)
 def test_targets_are_clamped(target: int) -> None:
-    """A target is moved no further than into the range whose 15 % error is allowed."""
+    """A target is moved only to the nearest one that allows for an error of 15 %."""
     clamped = clamp_target(target)
     assert clamped * 85 >= MIN_SHARD_BYTES * 100
     assert clamped * 115 <= MAX_SHARD_BYTES * 100
@@ -81,7 +81,7 @@ def test_targets_are_clamped(target: int) -> None:
 
 
 def test_known_cuts() -> None:
-    """Cuts lie where equal shares end; few samples make few shards, none make none."""
+    """Cuts are at the ends of equal shares. Few samples make few shards, and none make none."""
     million = np.full(8, 1_000_000, np.int64)
     assert cut_into_shards(million, 2_000_000) == (0, 2, 4, 6, 8)
     assert cut_into_shards(million, 100_000_000) == (0, 8)
@@ -94,22 +94,22 @@ def test_known_cuts() -> None:
 
 
 def test_cuts_are_whole_numbers() -> None:
-    """Sums past the precision of floats are cut exactly."""
+    """Sums beyond the precision of floats are cut exactly."""
     sizes = np.full(1001, 2**53 // 1000 + 1, np.int64)
     bounds = cut_into_shards(sizes, LARGEST_TARGET)
     assert bounds == tuple(range(1002))
 
 
 def runs_of(lengths: Sequence[int]) -> NDArray[np.int64]:
-    """Where runs of these lengths begin."""
+    """The first rows of runs of these lengths."""
     return np.cumsum([0, *lengths[:-1]]).astype(np.int64)
 
 
 @given(seed=st.integers(0, 2**32), target=targets, longest=st.integers(1, 200))
 def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int) -> None:
-    """Each bound moves by 4 % of a shard at most, and shards stay within their limits.
+    """A bound moves by 4 % of a shard at most, and shards stay within their limits.
 
-    Where every run is smaller than 8 % of a shard, each bound is at a run.
+    If every run is smaller than 8 % of a shard, each bound is at a run.
     """
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, 4000 // longest)
@@ -133,7 +133,7 @@ def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int)
 
 
 def test_known_moves_to_runs() -> None:
-    """A bound goes to the nearer end of its run, and stays where both ends are far."""
+    """A bound moves to the nearer end of its run, and stays if both ends are far."""
     sizes = np.full(400, 100_000, np.int64)
     assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([203, 197])) == (0, 203, 400)
     assert move_bounds_to_runs((0, 200, 400), sizes, runs_of([197, 8, 195])) == (0, 197, 400)

@@ -1,4 +1,4 @@
-"""One shard: what is stored, in what order, what ends it, and its memory."""
+"""A worker stores one shard in a fixed order, or stops, within its memory."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ class Files:
         self.files, self.concurrency = files, concurrency
 
     def list(self) -> Listing:
-        """Not asked for."""
+        """Fail: no test lists it."""
         raise NotImplementedError
 
     def read(self, item: Located) -> bytes:
-        """One file."""
+        """The bytes of one file."""
         return self.files[item.name]
 
 
 class NotedStore(MemoryStore):
-    """Keeps the order in which objects are created; may fail at one."""
+    """Keeps the order in which objects are created, and can fail at one of them."""
 
     def __init__(self, fails_at: str = "nothing") -> None:
         super().__init__(f"memory://{secrets.token_hex(8)}")
@@ -80,7 +80,7 @@ class NotedStore(MemoryStore):
         self.slot = False
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Keep a copy."""
+        """Create an object, and note its key."""
         if key.startswith(self.fails_at):
             raise StoreFull("full")
         self.stored.append(key)
@@ -89,31 +89,32 @@ class NotedStore(MemoryStore):
 
     @contextlib.contextmanager
     def upload_slot(self) -> Iterator[None]:
-        """A slot that notes when it is held."""
+        """A slot that notes when it is acquired and released."""
         self.slot = True
         yield
         self.slot = False
 
 
 class HashedStore(NotedStore):
-    """Takes uploads as the S3 store does; ``known`` are the MD5s that nobody had to compute."""
+    """Takes uploads as the S3 store does. ``known`` has the MD5s that were passed along."""
 
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[str, bytes] = {}
 
     def create_upload(self, upload: Upload) -> ObjectInfo | None:
-        """Create, and note the MD5."""
+        """Create the object, and note its MD5."""
         self._note(upload)
         return self.head(upload.key) if self.create(upload.key, upload.data) else None
 
     def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
-        """Replace, and note the MD5."""
+        """Replace the object, and note its MD5."""
         self._note(upload)
         is_replaced = self.replace(upload.key, upload.data, version)
         return self.head(upload.key) if is_replaced else None
 
     def _note(self, upload: Upload) -> None:
+        """Note the MD5 of an upload."""
         with pytest.MonkeyPatch.context() as patch, contextlib.suppress(_Hashed):
             patch.setattr(hashlib, "md5", _refuse_to_hash)
             self.known[upload.key] = upload.md5
@@ -124,11 +125,12 @@ class _Hashed(Exception):
 
 
 def _refuse_to_hash(*_: object, **__: object) -> None:
+    """Fail: the MD5 must not be computed."""
     raise _Hashed
 
 
 def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> ShardTask:
-    """Shard 2 of 7 of ``files``, kept as they are."""
+    """The task of shard 2 of 7 with ``files``, which are stored unchanged."""
     space = LabelSpace.of(name.partition("/")[0] for name in files)
     shard_task = ShardTask(
         fingerprint="f" * 64,
@@ -151,7 +153,7 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
 
 
 def run_in_threads(task: ShardTask, threads: int, report: Report = lambda progress: None) -> None:
-    """Make a shard in this process, by so many threads."""
+    """Make a shard in this process with this number of threads."""
     options = DaskOptions(workers=threads, retries=0)
     InProcess(options, report).run([lambda: task], lambda result: None)
 
@@ -159,26 +161,30 @@ def run_in_threads(task: ShardTask, threads: int, report: Report = lambda progre
 def store_with_shard(
     files: dict[str, bytes], store: NotedStore | None = None, **changes: object
 ) -> NotedStore:
-    """The store of one shard that was made of ``files``."""
+    """A store with the shard that was made of ``files``."""
     store = store or NotedStore()
     make_shard(task(files, store, **changes), lambda progress: None)
     return store
 
 
 def contents(store: MemoryStore) -> dict[str, bytes]:
-    """Every object."""
+    """The content of every object."""
     return {info.key: store.get(info.key) for info in store.list()}
 
 
 @pytest.fixture
 def files() -> dict[str, bytes]:
-    """Twenty images of two classes, in no order of their names."""
-    return {f"{'ba'[i % 2]}/{(i * 7) % 20:02}.JPEG": jpeg(i * 12) for i in range(20)}
+    """Twenty images of two classes, not sorted by name."""
+    images = {}
+    for i in range(20):
+        folder, number = "ba"[i % 2], (i * 7) % 20
+        images[f"{folder}/{number:02}.JPEG"] = jpeg(i * 12)
+    return images
 
 
 @pytest.mark.parametrize("before", range(6))
 def test_nothing_is_stored_once_the_lock_is_lost(files: dict[str, bytes], before: int) -> None:
-    """The lock is asked before each object, the receipt last of all."""
+    """The lock is checked before each object, and the receipt is the last one."""
     requests: list[int] = []
 
     def check_lock() -> None:
@@ -194,7 +200,7 @@ def test_nothing_is_stored_once_the_lock_is_lost(files: dict[str, bytes], before
 
 
 def test_the_lock_is_asked_once_for_each_new_object(files: dict[str, bytes]) -> None:
-    """Each question is a request to the store."""
+    """Each new object needs one check, because a check is a request to the store."""
     requests: list[int] = []
     store = NotedStore()
     store_with_shard(files, store, check_lock=lambda: requests.append(1))
@@ -202,14 +208,14 @@ def test_the_lock_is_asked_once_for_each_new_object(files: dict[str, bytes]) -> 
 
 
 def receipt(store: MemoryStore) -> Receipt:
-    """The receipt that was stored."""
+    """The stored receipt."""
     return Receipt.from_json(store.get(RECEIPT), RECEIPT)
 
 
 class TestStored:
     @pytest.mark.parametrize("concurrency", [1, 6])
     def test_order_and_places(self, files: dict[str, bytes], concurrency: int) -> None:
-        """Records and rows stand in the order of the task; one range gives each record whole."""
+        """Records and rows are in the order of the task, and one range has one whole record."""
         store = store_with_shard(files, source=Files(files, concurrency))
         rows = receipt(store).rows
         assert [row.source for row in rows] == list(files)
@@ -225,9 +231,11 @@ class TestStored:
                 assert bytes(form.decode(payload, RecordOptions(offset)).image) == image
 
     def test_the_receipt_is_last(self, files: dict[str, bytes]) -> None:
-        """Shards are stored before their indexes, and all of it while the slot is held."""
-        store, seen = NotedStore(), list[bool]()
-        make_shard(task(files, store), lambda p: seen.append(store.slot), store.upload_slot())
+        """Shards are stored before their indexes and the receipt last, all within the slot."""
+        store, slots_at_reports = NotedStore(), list[bool]()
+        make_shard(
+            task(files, store), lambda p: slots_at_reports.append(store.slot), store.upload_slot()
+        )
         shards = ["tfrecord/train-00002-of-00007", "recordio/train-00002-of-00007.rec"]
         indexes = [
             "index/tfrecord/train-00002-of-00007.idx",
@@ -240,11 +248,11 @@ class TestStored:
             assert first.startswith(name)
         assert store.stored[-1] == RECEIPT
         assert store.slots == [True] * 6
-        assert {*seen} == {False}
+        assert {*slots_at_reports} == {False}
 
     @pytest.mark.parametrize("fails_at", ["tfrecord/", "recordio/", "index/recordio/", "receipts/"])
     def test_no_receipt_without_everything(self, files: dict[str, bytes], fails_at: str) -> None:
-        """Whatever could not be stored, there is no receipt then."""
+        """If any object cannot be stored, there is no receipt."""
         store = NotedStore(fails_at)
         with pytest.raises(StoreFull):
             store_with_shard(files, store)
@@ -252,7 +260,7 @@ class TestStored:
 
     @pytest.mark.parametrize("threads", [1, 2, 7])
     def test_threads_change_nothing(self, files: dict[str, bytes], threads: int) -> None:
-        """The same task gives the same bytes, receipt included, broken images or not."""
+        """Any number of threads gives the same bytes and receipt, with broken images or without."""
         files["a/broken.JPEG"] = files["a/07.JPEG"][:-40]
         files["b/text.txt"] = b"no image"
         policy = ImagePolicy(size=24)
@@ -265,7 +273,7 @@ class TestStored:
     def test_threads_convert_side_by_side(
         self, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Chunks are converted by several threads at once, to the same rows."""
+        """Chunks are converted by several threads at once, with the same rows."""
         meeting = threading.Barrier(3)
 
         def convert_together(data: bytes, policy: ImagePolicy, *, name: str = "") -> Converted:
@@ -283,7 +291,7 @@ class TestStored:
     def test_the_md5_of_a_shard_is_passed_along(
         self, files: dict[str, bytes], is_there: bool
     ) -> None:
-        """It was computed while records came; no store reads the shard once more for it."""
+        """The MD5 is computed while records are added, so that no store reads the shard again."""
         store = HashedStore()
         assert isinstance(store, Uploads)
         shards = ["tfrecord/train-00002-of-00007", "recordio/train-00002-of-00007.rec"]
@@ -352,7 +360,7 @@ class TestSamples:
         notes: str,
         reason: str,
     ) -> None:
-        """It stays in the receipt with its reason and in no record; the others are written."""
+        """A failed or skipped sample is in the receipt with its reason, and in no record."""
         store = NotedStore()
         changed = {**files, f"a/{name}": data if name != "huge.JPEG" else huge()}
         chosen = ImagePolicy.model_validate(policy)
@@ -370,7 +378,7 @@ class TestSamples:
         assert len(store.get("tfrecord/train-00002-of-00007")) < 1_000_000
 
     def test_odd_names(self, files: dict[str, bytes]) -> None:
-        """A name with tabs, line feeds and bytes that are not UTF-8 is one escaped line."""
+        """A name with tabs, line feeds and bytes that are not UTF-8 becomes one escaped line."""
         store = store_with_shard({"a/tab\tline\nbyte\udcff.JPEG": jpeg(1), **files})
         assert receipt(store).rows[0].source == "a/tab\\x09line\\x0abyte\\xff.JPEG"
         lines = store.get("index/recordio/train-00002-of-00007.lst").decode().splitlines()
@@ -394,7 +402,7 @@ class TestStops:
         assert store.stored == []
 
     def test_other_libraries(self, files: dict[str, bytes]) -> None:
-        """A worker with another version of a codec refuses, and names both."""
+        """A worker with another version of a codec refuses the task, with both versions."""
         versions = tuple(
             (name, "0.1" if name == "simplejpeg" else version)
             for name, version in versions_that_determine_bytes()
@@ -406,7 +414,7 @@ class TestStops:
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_a_report_that_raises(self, files: dict[str, bytes], threads: int) -> None:
-        """Whoever is told of the progress can end the work; nothing is stored."""
+        """An exception of the progress callback ends the shard, and nothing is stored."""
 
         class Enough(BaseException):
             pass
@@ -422,7 +430,7 @@ class TestStops:
 
 class TestProgress:
     def test_adds_up(self, files: dict[str, bytes]) -> None:
-        """What was reported adds up to every sample, byte and failure of the shard."""
+        """The progress adds up to every sample, byte and failure of the shard."""
         files["a/broken.JPEG"] = b"no image"
         reported: list[Progress] = []
         report: Callable[[Progress], None] = reported.append
@@ -431,7 +439,7 @@ class TestProgress:
         assert total == Progress(21, sum(map(len, files.values())), 1)
 
     def test_difference(self) -> None:
-        """What is new since an earlier report."""
+        """The difference of two reports is the progress between them."""
         assert Progress(3, 4, 5) - Progress(1, 1, 5) == Progress(2, 3, 0)
         assert DaskOptions().retries == 2
 
@@ -441,7 +449,7 @@ IMAGES = [bytes([number]) * size for number, size in enumerate((40_000, 1, 900_0
 
 
 def filled(name: str, store: Store) -> ShardBuffer:
-    """A shard of these images."""
+    """A shard of these images in memory."""
     buffer = ShardBuffer(get_format(name), store)
     samples = [Sample(image, label=number, number=number) for number, image in enumerate(IMAGES)]
     for part in (samples[:1], [], samples[1:]):
@@ -450,7 +458,7 @@ def filled(name: str, store: Store) -> ShardBuffer:
 
 
 def index_entries(buffer: ShardBuffer) -> list[IndexEntry]:
-    """What an index says of them."""
+    """The entries of an index."""
     positions = zip(buffer.offsets, buffer.lengths, strict=True)
     return [
         IndexEntry(i, i, offset, length, str(i)) for i, (offset, length) in enumerate(positions)
@@ -462,7 +470,7 @@ def index_entries(buffer: ShardBuffer) -> list[IndexEntry]:
 def test_a_shard_is_stored_with_its_hash_and_places(
     name: str, first_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records are at their offsets, also in a shard whose memory had to grow."""
+    """Records are at their offsets, even in a shard whose memory had to grow."""
     monkeypatch.setattr(shard_buffer, "_INITIAL_BYTES", first_bytes)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     buffer = filled(name, store)
@@ -483,15 +491,15 @@ def test_a_shard_is_stored_with_its_hash_and_places(
 
 
 def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shard takes the memory of one that is stored, and nothing of what it held."""
+    """A shard uses the memory of an earlier shard, and none of its content."""
     sizes: list[int] = []
     real = shard_buffer._map_memory
 
-    def seen(size: int) -> mmap.mmap:
+    def noting_map_memory(size: int) -> mmap.mmap:
         sizes.append(size)
         return real(size)
 
-    monkeypatch.setattr(shard_buffer, "_map_memory", seen)
+    monkeypatch.setattr(shard_buffer, "_map_memory", noting_map_memory)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     beside = filled("recordio", store)
     first, buffers_made = filled("tfrecord", store), len(sizes)
@@ -503,7 +511,7 @@ def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_shard_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SHA-256 sees each byte of a shard once, and of each index once."""
+    """SHA-256 sees each byte of a shard and of each index once."""
     hashed: list[int] = []
     real = hashlib.sha256
 
@@ -529,21 +537,20 @@ def test_the_shard_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Runs(Files):
-    """A source whose neighbours in one container are read at once."""
+    """A source that reads neighbours of one container together."""
 
     def read_runs(self, items: Sequence[Located]) -> Iterator[bytes]:
-        """Not asked for."""
+        """Fail: no test reads runs."""
         raise NotImplementedError
 
 
 def test_parts_of_a_shard_end_where_runs_end() -> None:
-    """A part has whole runs, unless a run is much longer than a part: that is cut evenly."""
+    """A part of a shard has whole runs. A run much longer than a part is divided evenly."""
     lengths = {"a": 10, "b": 30, "c": 5, "d": 400, "e": 3}
-    items = [
-        PlannedSample(Located(f"{run}/{number}", 1, run, number), 0)
-        for run, length in lengths.items()
-        for number in range(length)
-    ]
+    items = []
+    for run, length in lengths.items():
+        located = [Located(f"{run}/{number}", 1, run, number) for number in range(length)]
+        items += [PlannedSample(location, 0) for location in located]
     whole_task = task({}, MemoryStore("memory://runs"))
     in_runs = replace(whole_task, samples=items, source=Runs({}))
     parts = cut_into_chunks(in_runs, 32)

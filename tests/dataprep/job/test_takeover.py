@@ -1,4 +1,4 @@
-"""A run that was taken over from while it wrote, and jobs that go on with what is stored."""
+"""A run whose lock was taken over changes nothing, and a later run uses the stored shards."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def job(photos: Path, output: str, image: Mapping[str, Any], **more: Any) -> dataprep.ShardConfig:
-    """A job of one or two shards."""
+    """The config of a job of one or two shards."""
     return dataprep.ShardConfig.model_validate(
         {
             "source": str(photos),
@@ -63,11 +63,11 @@ def fresh() -> str:
 def is_taken_over_from(
     photos: Path, output: str, alone: str, settings: str, location: str, creating: tuple[type, str]
 ) -> None:
-    """Another run begins anew, and completes the output, just before an object is created.
+    """Another run starts and completes the output just before an object is created.
 
-    At most that object is left, under a name that the other run does not use; verify names it.
-    ``alone`` is where the other run writes the same again, and ``creating`` the method of the store
-    that creates an object.
+    At most this object remains, under a name that the other run does not use, and verify names it.
+    ``alone`` is an output in which the other run writes the same again, and ``creating`` is the
+    method of the store that creates an object.
     """
     store_class, method = creating
     create = getattr(store_class, method)
@@ -102,7 +102,7 @@ def is_taken_over_from(
 def test_a_run_that_lost_its_lock_changes_nothing(
     photos: Path, tmp_path: Path, where: str, settings: str, location: str
 ) -> None:
-    """Whatever it was about to create, and whatever the other run makes instead."""
+    """A run that lost its lock changes no object, before any creation and with any other output."""
     if where == "memory":
         is_taken_over_from(photos, fresh(), fresh(), settings, location, (MemoryStore, "create"))
         return
@@ -130,7 +130,7 @@ def test_a_run_that_lost_its_lock_changes_nothing_on_s3(
 
 @pytest.mark.parametrize("change", ["equal", "other bytes", "longer"])
 def test_a_shard_without_receipt_is_confirmed_or_replaced(photos: Path, change: str) -> None:
-    """A killed run left it: equal bytes are not written again, others are replaced."""
+    """Equal bytes of a killed run are not written again, and different bytes are replaced."""
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store, before = MemoryStore(output), comparable(objects(output))
@@ -149,7 +149,7 @@ def test_a_shard_without_receipt_is_confirmed_or_replaced(photos: Path, change: 
 
 @pytest.mark.parametrize("kind", ["tfrecord/", "index/"])
 def test_a_resumed_job_makes_a_shard_again_that_has_another_etag(photos: Path, kind: str) -> None:
-    """The size alone does not tell that an object is the one of the receipt."""
+    """A shard whose ETag differs from its receipt is made again, even if its size is equal."""
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store, before = MemoryStore(output), comparable(objects(output))
@@ -164,7 +164,7 @@ def test_a_resumed_job_makes_a_shard_again_that_has_another_etag(photos: Path, k
 def test_a_resumed_job_makes_a_shard_again_whose_receipt_has_other_files(
     photos: Path, lists: str
 ) -> None:
-    """All files that it lists may be stored, and still not be those of the job."""
+    """A shard whose receipt lists other stored files than those of the job is made again."""
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store, before = MemoryStore(output), comparable(objects(output))
@@ -187,7 +187,7 @@ def test_a_resumed_job_makes_a_shard_again_whose_receipt_has_other_files(
 def test_a_resumed_job_makes_a_shard_again_that_is_cut(
     photos: Path, tmp_path: Path, kind: str, location: str
 ) -> None:
-    """A folder has no ETags: there the size alone tells."""
+    """A folder has no ETags, so that the size shows that a shard is cut."""
     output = fresh() if location == "memory" else str(tmp_path / "out")
     dataprep.shard(job(photos, output, SMALL))
     store = open_store(output)
@@ -203,7 +203,7 @@ def test_a_resumed_job_makes_a_shard_again_that_is_cut(
 def test_a_split_is_complete_only_with_its_own_manifest_and_table(
     photos: Path, damage: str
 ) -> None:
-    """Otherwise both are made again from the receipts."""
+    """If the manifest or the table is damaged, both are made again from the receipts."""
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store, before = MemoryStore(output), comparable(objects(output))
@@ -222,7 +222,7 @@ def test_a_split_is_complete_only_with_its_own_manifest_and_table(
 
 @pytest.mark.parametrize("calls", [0, 1])
 def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls: int) -> None:
-    """The lock is asked for before the manifest is removed, and before each receipt."""
+    """The lock is checked before the manifest is removed, and before each receipt."""
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store = MemoryStore(output)
@@ -241,7 +241,7 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
 
 
 def test_the_limit_of_failures_is_exact(photos: Path, tmp_path: Path) -> None:
-    """One failed sample more than allowed, and there is no manifest."""
+    """With one failed sample more than allowed, there is no manifest."""
     source, output = tmp_path / "photos", fresh()
     shutil.copytree(photos, source)
     broken = min(source.rglob("*.JPEG"))
@@ -259,7 +259,7 @@ def test_the_limit_of_failures_is_exact(photos: Path, tmp_path: Path) -> None:
 def test_a_part_reads_the_receipts_of_its_own_shards_only(
     photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What others lack is known from one listing of the receipts."""
+    """A part knows the other parts' missing shards from one listing of the receipts."""
     output = fresh()
     config = job(photos, output, {})
     dataprep.shard_part(config, dataprep.Part(0, 2))
@@ -280,7 +280,10 @@ def test_a_part_reads_the_receipts_of_its_own_shards_only(
 def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
     photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``--overwrite`` lists everything before it removes: another run may complete meanwhile."""
+    """If the lock is lost while ``--overwrite`` lists the output, nothing is removed.
+
+    Another run may complete the output in the meantime.
+    """
     output, alone = fresh(), fresh()
     dataprep.shard(job(photos, output, SMALL))
     other = SETTINGS["another quality"]
@@ -288,16 +291,16 @@ def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
     calls: list[str] = []
 
     def taken_over(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
-        actual = [*listed(store, prefix)]
+        entries = [*listed(store, prefix)]
         calls.append(prefix)
         if len(calls) == number:
             monkeypatch.setattr(MemoryStore, "list", listed)
             dataprep.shard(job(photos, output, other), overwrite=True, takeover=True)
-        return iter(actual)
+        return iter(entries)
 
     dataprep.shard(job(photos, alone, other))
     expected = comparable(objects(alone))
-    # Listings after the lock was taken and before it is asked for.
+    # These are the listings between taking the lock and checking it.
     for number in (2, 3, 4):  # noqa: B007  ``taken_over`` reads it
         calls.clear()
         monkeypatch.setattr(MemoryStore, "list", taken_over)
@@ -307,7 +310,7 @@ def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
 
 
 def test_a_receipt_of_another_job_does_not_count(photos: Path) -> None:
-    """Its shard is made again, although the sizes are right."""
+    """A shard with the receipt of another job is made again, even if its sizes are right."""
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store, before = MemoryStore(output), comparable(objects(output))
@@ -323,7 +326,7 @@ def test_a_receipt_of_another_job_does_not_count(photos: Path) -> None:
 def test_finalize_leaves_what_another_one_has_finished_meanwhile(
     photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waited for the lock, and finds the split complete: no reader loses its manifest."""
+    """finalize waits for the lock, finds the split complete, and keeps its manifest."""
     output = fresh()
     dataprep.shard_part(job(photos, output, SMALL), dataprep.Part(0, 1))
     take = Locks.take
@@ -343,7 +346,7 @@ def test_finalize_leaves_what_another_one_has_finished_meanwhile(
 
 
 class Plain:
-    """A store of another package: it has what a store must have, and inherits from nothing."""
+    """A store of another package with only the required methods, without a base class."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.uri = uri

@@ -1,4 +1,4 @@
-"""A devkit of three classes, as ILSVRC2012's is built."""
+"""A devkit of three classes with the files of ILSVRC2012."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounding boxes from XML, tars and CSV, matched to their images."""
+"""Bounding boxes are read from XML, tars and CSV, and matched to their images."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ from iobench.servers.moto_server import MotoServer
 from tests.strategies import mutated
 
 CLASSES = {"cat": 0, "dog": 1}
+ANNOTATION = (
+    "<annotation><size><width>{width}</width><height>30</height></size><object><name>c</name>"
+    "<bndbox><xmin>{xmin}</xmin><ymin>2</ymin><xmax>9</xmax><ymax>10</ymax></bndbox></object>"
+    "</annotation>"
+)
 FILES = {
-    f"Annotation/n0000000{i % 3}/n0000000{i % 3}_{i}.xml": (
-        f"<annotation><size><width>{20 + i}</width><height>30</height></size><object><name>c</name>"
-        f"<bndbox><xmin>{i}</xmin><ymin>2</ymin><xmax>9</xmax><ymax>10</ymax></bndbox></object>"
-        "</annotation>"
+    f"Annotation/n0000000{i % 3}/n0000000{i % 3}_{i}.xml": ANNOTATION.format(
+        width=20 + i, xmin=i
     ).encode()
     for i in range(7)
 }
@@ -43,7 +46,7 @@ WIDTHS = {name: 20 + i for i, name in enumerate(FILES)}
 
 
 def tar_of(files: dict[str, bytes], mode: str = "w") -> bytes:
-    """A tar of them, with folders."""
+    """A tar of these files, with folders."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode=mode) as tar:  # type: ignore[call-overload]
         folder = tarfile.TarInfo("Annotation")
@@ -58,7 +61,7 @@ def tar_of(files: dict[str, bytes], mode: str = "w") -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Annotations as files, among clutter."""
+    """A folder of annotations among other files."""
     for name, data in FILES.items():
         path = tmp_path / "boxes" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,14 +72,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def widths(source: str | Path, store: StoreOptions | None = None) -> dict[str, int]:
-    """Path to width of each annotation."""
+    """The image width of each annotation, by path."""
     boxes = read_annotations(BoxOptions(source=str(source)), store)
     return {path: drawn.width for path, drawn in boxes}
 
 
 class TestPlaces:
     def test_folders_and_archives(self, folder: Path, tmp_path: Path) -> None:
-        """XML files below a folder, in a tar, compressed or not, and in tars of a tar."""
+        """XML files are read below a folder, in compressed or plain tars, and in tars of a tar."""
         names = sorted({name.split("/")[1] for name in FILES})
         inner = {
             f"Annotation/{n}.tar.gz": tar_of({k: v for k, v in FILES.items() if n in k}, "w:gz")
@@ -91,7 +94,7 @@ class TestPlaces:
             assert widths(tmp_path / name) == WIDTHS
 
     def test_links_are_followed_as_in_sources(self, folder: Path, tmp_path: Path) -> None:
-        """A subset of links to folders and files of annotations has all their boxes."""
+        """A folder of links to annotations gives all their boxes."""
         subset = tmp_path / "subset"
         (subset / "more").mkdir(parents=True)
         (subset / "n00000000").symlink_to("../boxes/Annotation/n00000000")
@@ -107,7 +110,7 @@ class TestPlaces:
 
     @pytest.mark.parametrize("name", ["n00000009", "n00000001/gone.xml"])
     def test_links_to_nothing_are_refused(self, folder: Path, name: str) -> None:
-        """Boxes would be missing; a hidden link has none."""
+        """A dangling link is refused, because boxes would be missing. A hidden one is ignored."""
         (folder / "Annotation" / ".hidden").symlink_to("nowhere")
         options = BoxOptions(source=str(folder))
         assert len(read_annotations(options, None, list_annotation_files)) == len(WIDTHS)
@@ -116,14 +119,14 @@ class TestPlaces:
             read_annotations(options, None, list_annotation_files)
 
     def test_links_that_are_not_followed_are_refused(self, folder: Path, tmp_path: Path) -> None:
-        """Where the files of a folder are listed as those of an output are."""
+        """Links are refused if a folder is listed without following them, as for an output."""
         (tmp_path / "subset").mkdir()
         (tmp_path / "subset" / "some").symlink_to(folder / "Annotation")
         with pytest.raises(SourceError, match=r"some of boxes\.source: symlink that leaves"):
             widths(tmp_path / "subset")
 
     def test_s3(self, bucket: str, s3_server: MotoServer) -> None:
-        """Objects below a prefix, or one archive, with the endpoint of the images."""
+        """Objects below a prefix, and one archive, are read with the endpoint of the images."""
         options = StoreOptions(endpoint_url=s3_server.url)
         store = open_store(f"s3://{bucket}/x", options)
         for name, data in FILES.items():
@@ -137,7 +140,7 @@ class TestPlaces:
         ("name", "kind"), [("b.csv", "auto"), ("b.csv.gz", "auto"), ("b.dat", "csv")]
     )
     def test_a_csv_file(self, tmp_path: Path, name: str, kind: Any) -> None:
-        """Its name decides, or the config; compressed or not."""
+        """The name of a file, or the config, decides that it is CSV, compressed or not."""
         data = b"a.jpg,0,0,1,1\n"
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
         boxes = read_annotations(BoxOptions(source=str(tmp_path / name), format=kind))
@@ -148,7 +151,7 @@ class TestPlaces:
         [(b"<annotation>", "not XML"), (b"<html/>", "<html> is not an annotation")],
     )
     def test_a_broken_file_is_named(self, folder: Path, data: bytes, why: str) -> None:
-        """The error has its path, the reason and what to do."""
+        """The error has the path, the reason and a remedy."""
         (folder / "bad.xml").write_bytes(data)
         with pytest.raises(
             SourceError, match=rf"'bad\.xml' of boxes\.source: {why}.*repair or remove"
@@ -157,14 +160,14 @@ class TestPlaces:
 
     @pytest.mark.parametrize("name", ["", "none", "none.csv", "none.tar"])
     def test_nothing_there(self, tmp_path: Path, name: str) -> None:
-        """A folder without XML, no folder and no file are reported as having no boxes."""
+        """A folder without XML, and a missing folder or file, are errors."""
         with pytest.raises(SourceNotFound, match="no boxes at"):
             read_annotations(BoxOptions(source=str(tmp_path / name)))
 
     @pytest.mark.parametrize("name", ["b.tar.gz", "b.csv.gz"])
     @pytest.mark.parametrize("damage", ["cut", "other"])
     def test_a_damaged_archive(self, tmp_path: Path, damage: str, name: str) -> None:
-        """It is named, not taken for a smaller one."""
+        """A damaged archive is an error, and is not read as a smaller one."""
         data = tar_of(FILES, "w:gz")
         path = tmp_path / name
         path.write_bytes(data[: len(data) // 2] if damage == "cut" else b"no archive" * 100)
@@ -193,7 +196,7 @@ LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in 
 
 class TestXml:
     def test_boxes_of_one_image(self) -> None:
-        """Size, sides as drawn, swapped and outside ones too, and names, in file order."""
+        """The size, all sides as stored, and all names are read in the order of the file."""
         assert parse_xml(ILSVRC) == Annotation(
             500,
             375,
@@ -204,7 +207,7 @@ class TestXml:
         )
 
     def test_an_image_without_objects_has_no_boxes(self) -> None:
-        """An annotation may say that there is nothing; elements inside each other are harmless."""
+        """An annotation may have no objects, and nested elements are harmless."""
         assert parse_xml(b"<annotation/>") == NO_BOXES
         tower = b"<annotation>" + b"<a>" * 50_000 + b"</a>" * 50_000 + b"</annotation>"
         assert parse_xml(tower) == NO_BOXES
@@ -220,13 +223,13 @@ class TestXml:
         ],
     )
     def test_a_size_that_is_not_given(self, size: bytes) -> None:
-        """Without both sides pixels are those of the image; boxes stay."""
+        """Without both sides, coordinates are pixels of the image, and boxes are kept."""
         given_size = b"<size><width>500</width><height>375</height><depth>3</depth></size>"
         columns_found = parse_xml(ILSVRC.replace(given_size, size))
         assert columns_found == parse_xml(ILSVRC)._replace(width=0, height=0)
 
     def test_parts_are_not_the_object(self) -> None:
-        """Pascal VOC's people have heads and hands, with boxes of their own."""
+        """Parts of a Pascal VOC object, such as heads and hands, are not read as boxes."""
         box = ILSVRC[ILSVRC.index(b"<bndbox") :].partition(b"</object")[0]
         part = b"<part><name>head</name>" + box + b"</part></object>"
         data = ILSVRC.replace(b"</object>", part, 1)
@@ -257,13 +260,13 @@ class TestXml:
         ],
     )
     def test_what_is_refused(self, data: bytes, message: str) -> None:
-        """Another file, a box without numbers, and any document type, before entities grow."""
+        """Other files, boxes without numbers and document types are refused."""
         with pytest.raises(ValueError, match=message):
             parse_xml(data)
 
     @given(data=st.binary() | mutated(st.just(ILSVRC)))
     def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:
-        """Arbitrary bytes and damaged files give boxes or a ValueError, nothing else."""
+        """Arbitrary bytes and damaged files give boxes or a ValueError, and nothing else."""
         with contextlib.suppress(ValueError):
             drawn = parse_xml(data)
             assert all(len(sides) == 4 for _, sides in drawn.boxes)
@@ -372,19 +375,19 @@ class TestCsv:
         ],
     )
     def test_lines_that_are_no_boxes(self, data: bytes, message: str) -> None:
-        """The error has the line, and nothing is guessed."""
+        """The error has the line, and no box is guessed."""
         with pytest.raises(ConfigError, match=message):
             parsed(data)
 
     @given(st.binary())
     def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:
-        """Arbitrary bytes are boxes or a ConfigError, nothing else."""
+        """Arbitrary bytes give boxes or a ConfigError, and nothing else."""
         with contextlib.suppress(ConfigError):
             assert all(drawn.boxes for _, drawn in parsed(data))
 
 
 def xml(*objects: str, size: tuple[int, int] = (10, 10)) -> bytes:
-    """A file with a box of each class."""
+    """An XML file with a box of each class."""
     boxes = "".join(
         f"<object><name>{name}</name><bndbox><xmin>{i}</xmin><ymin>0</ymin><xmax>9</xmax>"
         f"<ymax>9</ymax></bndbox></object>"
@@ -397,7 +400,8 @@ def xml(*objects: str, size: tuple[int, int] = (10, 10)) -> bytes:
 
 class TestMatches:
     @pytest.fixture(autouse=True)
-    def _place(self, tmp_path: Path) -> None:
+    def _prepare(self, tmp_path: Path) -> None:
+        """Prepare the path of an archive and a list of messages for each test."""
         self.archive = tmp_path / "boxes.tar"
         self.notes: list[str] = []
 
@@ -416,7 +420,7 @@ class TestMatches:
         return [[box.label for box in image.boxes] for image in images]
 
     def test_by_base_name(self) -> None:
-        """Folders and extensions do not matter; an image may have no annotation, or the reverse."""
+        """Annotations match images by base name. Images and annotations may lack a partner."""
         files = {"Annotation/cat/a.1.xml": xml("cat", "dog"), "b.xml": xml(), "c.xml": xml("cat")}
         names = ["x/d.png", "cat/b.JPEG", "dog/a.1.JPEG", None]
         matches = self.matched(files, [*names], [0, 0, 1, -1])
@@ -435,12 +439,15 @@ class TestMatches:
         assert self.labels_of(matches, 2) == [[1, 1], [0]]
 
     def test_two_images_of_one_name(self) -> None:
-        """An annotation that could be of either is refused, with the way out."""
+        """An annotation that could belong to two images is refused, with a remedy."""
         with pytest.raises(ConfigError, match=r"several images .* '1': give boxes\.key=path"):
             self.matched({"1.xml": xml("cat")}, ["dog/1.jpg", "cat/1.jpg"], [1, 0])
 
     def test_two_annotations_of_one_name(self) -> None:
-        """So are two of one image; those of no image here may have any name."""
+        """Two annotations of one image are refused.
+
+        Those without an image here may have any name.
+        """
         files = {"a/1.xml": xml("cat"), "b/1.xml": xml("cat"), "a/2.xml": xml(), "b/2.xml": xml()}
         with pytest.raises(ConfigError, match="or annotations have the name '1'"):
             self.matched(files, ["1.jpg"], [0])
@@ -448,7 +455,7 @@ class TestMatches:
         assert self.labels_of(matches, 1) == [[1]]
 
     def test_no_annotation_is_of_any_image(self) -> None:
-        """A name of each side is shown."""
+        """If no annotation matches, the error shows a name of each side."""
         with pytest.raises(
             ConfigError, match=r"no image has boxes .*'a', images such as 'x/b.jpg'"
         ):
@@ -456,7 +463,10 @@ class TestMatches:
 
     @pytest.mark.parametrize(("labels", "expected"), [("own", [-1, 1, 0]), ("image", [1, 1, 1])])
     def test_an_unknown_class(self, labels: str, expected: list[int]) -> None:
-        """It has label -1 and is reported; a box without a name has its image's label, or all."""
+        """An unknown class has label -1 and is reported.
+
+        Boxes without names have the image's label.
+        """
         files = {"a.xml": xml("Scottish_deerhound", "", "cat")}
         matches = self.matched(files, ["a.jpg"], [1], labels=labels)
         assert self.labels_of(matches, 1) == [expected]
@@ -465,7 +475,7 @@ class TestMatches:
         assert len(reported) == expected.count(-1)
 
     def test_names_that_are_not_utf8(self) -> None:
-        """A name is its bytes."""
+        """Names that are not UTF-8 are matched by their bytes."""
         name = b"caf\xe9".decode("utf-8", "surrogateescape")
         matches = self.matched({f"{name}.xml": xml("cat")}, [f"{name}.jpg"], [0])
         assert self.labels_of(matches, 1) == [[0]]

@@ -1,4 +1,4 @@
-"""Boxes as columns, their options, and how they follow their pixels."""
+"""Boxes have options, are stored as columns, and follow the pixels of their image."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def box_of(sides: Sequence[float], label: int) -> Box:
 
 
 def marked(orientation: int) -> bytes:
-    """A grey JPEG with a red rectangle, that says it is to be turned."""
+    """A grey JPEG with a red rectangle and an EXIF orientation."""
     pixels = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
     left, top, right, bottom = MARKED
     pixels[top:bottom, left:right] = (255, 0, 0)
@@ -57,7 +57,7 @@ def marked(orientation: int) -> bytes:
 
 
 def red_part(data: bytes) -> tuple[tuple[int, int], tuple[int, int, int, int]]:
-    """The size of an image, and the sides of what is red in it, as it is stored."""
+    """The size of a stored image, and the sides of its red part."""
     pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
     red = pixels[:, :, 0] - pixels[:, :, 1] > 128
     rows, columns = np.flatnonzero(red.any(1)), np.flatnonzero(red.any(0))
@@ -74,7 +74,7 @@ def followed(
 
 
 def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
-    """The rectangle and the image's size as a person sees them, found by Pillow."""
+    """The rectangle and the size of the displayed image, computed by Pillow."""
     from PIL import ImageOps
 
     sink = io.BytesIO()
@@ -90,7 +90,7 @@ def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]
 def test_a_box_lies_where_its_pixels_lie(
     orientation: int, mode: dict[str, Any], policy: str, drawn_on: str
 ) -> None:
-    """For each orientation, mode and frame the box surrounds the rectangle that it was drawn on."""
+    """For each orientation, mode and frame, the box surrounds the rectangle it was drawn on."""
     converted = convert(
         marked(orientation),
         ImagePolicy.model_validate({**mode, "orientation": policy, "subsampling": "444"}),
@@ -108,7 +108,7 @@ def test_a_box_lies_where_its_pixels_lie(
 @pytest.mark.parametrize("orientation", [5, 6, 7, 8])
 @pytest.mark.parametrize("shrunk", [1, 2])
 def test_the_size_in_the_annotation_tells_the_frame(orientation: int, shrunk: int) -> None:
-    """A box drawn on the displayed image is known by its size, also where that was a small one."""
+    """A box on the displayed image is recognised by its size, or by that of a small copy."""
     converted = convert(marked(orientation), ImagePolicy(orientation="apply"))
     sides, size = turned(orientation)
     small = [side / shrunk for side in sides]
@@ -157,14 +157,14 @@ def test_boxes_stay_within_the_image(
     apply: bool,
     least: float,
 ) -> None:
-    """Whatever was drawn, what is stored lies within 0 and 1, has an area, and a known class."""
+    """A stored box is within 0 and 1, has an area, and has a known class, for any input."""
     displayed = size[::-1] if apply and orientation >= 5 else size
     geometry = plan_geometry(*displayed, policy)
     image = image_of(*size, orientation, orientation if apply else 1, geometry)
-    found, kinds = followed(AnnotatedImage(drawn), image, least=least)
+    stored_boxes, kinds = followed(AnnotatedImage(drawn), image, least=least)
     assert {kind.removeprefix("boxes_") for kind in kinds} <= KINDS
-    assert ("boxes_dropped" in kinds) == (len(found) < len(drawn))
-    for box in found:
+    assert ("boxes_dropped" in kinds) == (len(stored_boxes) < len(drawn))
+    for box in stored_boxes:
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
         assert box.label >= 0
@@ -173,16 +173,16 @@ def test_boxes_stay_within_the_image(
 
 @given(box=boxes, orientation=st.integers(1, 8))
 def test_a_turn_and_its_reverse_leave_a_box_alone(box: Box, orientation: int) -> None:
-    """Drawn on the displayed image and stored unturned is the reverse of the other way round."""
-    whole = Geometry(100, 100, 100, 100)
-    there, _ = followed(
-        AnnotatedImage((box,)), image_of(100, 100, orientation, orientation, whole), "stored", 0
+    """A box drawn on a turned image and stored unturned is the reverse of the other case."""
+    uncropped = Geometry(100, 100, 100, 100)
+    stored_boxes, _ = followed(
+        AnnotatedImage((box,)), image_of(100, 100, orientation, orientation, uncropped), "stored", 0
     )
-    assume(there)
-    not_turned = image_of(100, 100, orientation, 1, whole)
-    back, _ = followed(AnnotatedImage(there), not_turned, "displayed", 0)
-    (first,), _ = followed(AnnotatedImage((box,)), image_of(100, 100, 1, 1, whole), "stored", 0)
-    assert back[0][:4] == pytest.approx(first[:4], abs=1e-6)
+    assume(stored_boxes)
+    not_turned = image_of(100, 100, orientation, 1, uncropped)
+    boxes_turned_back, _ = followed(AnnotatedImage(stored_boxes), not_turned, "displayed", 0)
+    (first,), _ = followed(AnnotatedImage((box,)), image_of(100, 100, 1, 1, uncropped), "stored", 0)
+    assert boxes_turned_back[0][:4] == pytest.approx(first[:4], abs=1e-6)
 
 
 WHOLE = image_of(200, 100, 1, 1, Geometry(200, 100, 200, 100))
@@ -190,53 +190,55 @@ MIDDLE = image_of(200, 100, 1, 1, Geometry(200, 100, 100, 100))
 """The 100 pixels in the middle of 200."""
 
 
-def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> AnnotatedImage:
-    """One box."""
+def image_of_one_box(
+    *values: float, label: int = 3, size: tuple[int, int] = (1, 1)
+) -> AnnotatedImage:
+    """An annotated image of one box."""
     return AnnotatedImage((box_of(values, label),), *size)
 
 
 FOLLOWED: dict[str, tuple[AnnotatedImage, Converted, float, tuple[Box, ...], tuple[str, ...]]] = {
     "swapped sides": (
-        one(0.75, 0.5, 0.25, 0.0),
+        image_of_one_box(0.75, 0.5, 0.25, 0.0),
         WHOLE,
         0.1,
         (Box(0.25, 0.0, 0.75, 0.5, 3),),
         ("boxes_mended",),
     ),
     "partly outside": (
-        one(-3, 25, 150, 101, size=(200, 100)),
+        image_of_one_box(-3, 25, 150, 101, size=(200, 100)),
         WHOLE,
         0.1,
         (Box(0.0, 0.25, 0.75, 1.0, 3),),
         ("boxes_clipped",),
     ),
-    "outside": (one(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
-    "a line": (one(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
-    "above": (one(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "outside": (image_of_one_box(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "a line": (image_of_one_box(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "above": (image_of_one_box(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
     "moved by a crop": (
-        one(0.5, 0.25, 0.625, 0.5),
+        image_of_one_box(0.5, 0.25, 0.625, 0.5),
         MIDDLE,
         0.1,
         (Box(0.5, 0.25, 0.75, 0.5, 3),),
         (),
     ),
-    "missed by a crop": (one(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
+    "missed by a crop": (image_of_one_box(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
     "of a small copy of the image": (
-        one(25, 0, 50, 25, size=(100, 50)),
+        image_of_one_box(25, 0, 50, 25, size=(100, 50)),
         WHOLE,
         0.1,
         (Box(0.25, 0.0, 0.5, 0.5, 3),),
         ("boxes_rescaled",),
     ),
     "pixels without a size": (
-        one(50, 50, 100, 100, size=(0, 0)),
+        image_of_one_box(50, 50, 100, 100, size=(0, 0)),
         WHOLE,
         0.1,
         (Box(0.25, 0.5, 0.5, 1.0, 3),),
         (),
     ),
     "of an unknown class": (
-        one(0.0, 0.0, 0.5, 0.5, label=-1),
+        image_of_one_box(0.0, 0.0, 0.5, 0.5, label=-1),
         WHOLE,
         0.1,
         (Box(0.0, 0.0, 0.5, 0.5, 7),),
@@ -256,19 +258,19 @@ def test_boxes_follow_their_image(
     boxes: tuple[Box, ...],
     kinds: tuple[str, ...],
 ) -> None:
-    """Sides are relative to what is stored; what was done to a box is counted."""
-    found, noted = followed(annotated, converted, least=least)
-    assert found == boxes
-    assert {*kinds} <= {*noted}
-    assert bool(kinds) == bool(noted)
+    """Sides are relative to the stored image, and changes of a box are counted."""
+    stored_boxes, noted_kinds = followed(annotated, converted, least=least)
+    assert stored_boxes == boxes
+    assert {*kinds} <= {*noted_kinds}
+    assert bool(kinds) == bool(noted_kinds)
 
 
 @pytest.mark.parametrize(
     ("least", "kept"), [(0.0, True), (0.24, True), (0.25, True), (0.26, False), (1.0, False)]
 )
 def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
-    """A quarter of this box is within the crop; the share that must be is an option."""
-    boxes, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
+    """A quarter of this box is within the crop, and an option sets the required share."""
+    boxes, kinds = followed(image_of_one_box(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
     assert bool(boxes) == kept
     assert kinds == (() if kept else ("boxes_dropped",))
 
@@ -294,7 +296,7 @@ def columns(images: list[AnnotatedImage]) -> BoxColumns:
 
 @given(images=st.lists(annotated_images, min_size=1, max_size=6), data=st.data())
 def test_rows_are_taken_in_any_order(images: list[AnnotatedImage], data: st.DataObject) -> None:
-    """Each row has the boxes of its image, also where it is taken twice."""
+    """Each row has the boxes of its image, even if a row is taken twice."""
     chosen = data.draw(st.lists(st.integers(0, len(images) - 1), max_size=8))
     selected = columns(images).take(np.array(chosen, np.int64))
     assert selected.annotated_images(slice(0, len(chosen))) == [images[row] for row in chosen]
@@ -302,7 +304,7 @@ def test_rows_are_taken_in_any_order(images: list[AnnotatedImage], data: st.Data
 
 @given(images=st.lists(annotated_images, max_size=6))
 def test_parquet_keeps_boxes(images: list[AnnotatedImage]) -> None:
-    """The columns of the plan hold the same bits."""
+    """The columns of the plan keep the same bits."""
     sink = io.BytesIO()
     pq.write_table(pa.table(columns(images).to_arrow()), sink)
     table = pq.read_table(io.BytesIO(sink.getvalue()))
@@ -319,7 +321,7 @@ PLACES = {"source": "in", "output": "out"}
 
 @pytest.mark.parametrize("boxes", ["b.csv", Path("b.csv"), {"source": "b.csv"}])
 def test_a_path_alone_is_the_source(boxes: object) -> None:
-    """The short form and the long one mean the same."""
+    """The short form and the long form mean the same."""
     config = ShardConfig.model_validate({**PLACES, "boxes": boxes})
     assert config.boxes is not None
     assert config.boxes.source == "b.csv"
@@ -327,13 +329,13 @@ def test_a_path_alone_is_the_source(boxes: object) -> None:
 
 
 def test_the_place_is_no_content() -> None:
-    """Annotations may move; how they are read determines bytes."""
-    here, there = (
+    """The path of annotations is no content, and the other options are."""
+    content, content_of_other_path = (
         ShardConfig.model_validate({**PLACES, "boxes": {"source": s}}).content() for s in "ab"
     )
-    assert here == there
+    assert content == content_of_other_path
     other = load(None, {**PLACES, "boxes.source": "a", "boxes.least_visible": 0.5}).content()
-    assert other != here
+    assert other != content
     assert ShardConfig.model_validate(PLACES).content()["boxes"] is None
 
 

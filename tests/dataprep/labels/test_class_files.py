@@ -1,4 +1,4 @@
-"""Small files about classes: tables, lists, JSON, meta.mat, and the class of each image."""
+"""Small files about classes are read: tables, lists, JSON, meta.mat, and ground truth."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_texts_of_classes(text: str) -> None:
 
 
 def test_meta_mat_has_the_classes_without_children() -> None:
-    """The rows are ID, synset and words; a synset above the classes in WordNet is left out."""
+    """The rows have ID, synset and words. A parent synset of WordNet is left out."""
     assert [cells for _, cells in read_rows(meta_mat(), "meta.mat")] == [
         (1, "n02119789", "kit fox, Vulpes macrotis"),
         (2, "n02100735", "English setter"),
@@ -89,7 +89,7 @@ def test_another_matlab_file_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("text", NUMBERED.values(), ids=NUMBERED.keys())
 def test_numbers_in_the_file_are_the_labels(text: str) -> None:
-    """Numbers stand before or behind the class; without numbers the line number is the label."""
+    """A number before or behind the class is its label. Otherwise the line number is the label."""
     assert order_in(text) == (("ant", "dog", "cat"), {})
 
 
@@ -102,12 +102,12 @@ def test_numbers_in_the_file_are_the_labels(text: str) -> None:
     ],
 )
 def test_a_second_column_of_words_is_the_text(text: str) -> None:
-    """Tables and JSON are in the order of the file, Keras' in that of its numbers."""
+    """Tables and JSON are in the order of the file, and Keras' file in that of its numbers."""
     assert order_in(text) == (("zebra", "ant"), {"zebra": "Equus"})
 
 
 def test_classes_may_be_numbers() -> None:
-    """As one column, as equal columns, or as torchvision numbers folders that it sorts as texts."""
+    """Classes may be numbers: in one column, in two equal ones, or numbered as by torchvision."""
     assert order_in("0\n1\n10\n2\n")[0] == ("0", "1", "10", "2")
     assert order_in("0,0\n1,1\n")[0] == ("0", "1")
     folders = {name: label for label, name in enumerate(sorted(map(str, range(12))))}
@@ -116,7 +116,7 @@ def test_classes_may_be_numbers() -> None:
 
 @given(names=distinct_names)
 def test_a_labels_json_is_read_back(names: list[str]) -> None:
-    """That of another output gives its labels and texts, whatever its classes are called."""
+    """The labels.json of another output gives its labels and texts, for any names of classes."""
     space = LabelSpace(tuple(Label(i, name, f"a {i}") for i, name in enumerate(names)))
     order, texts = order_in(space.to_json().decode())
     assert LabelSpace.in_order(order).with_texts(texts) == space
@@ -124,20 +124,20 @@ def test_a_labels_json_is_read_back(names: list[str]) -> None:
 
 @given(first=st.sampled_from(sorted(HEADERS)), second=st.sampled_from(sorted(HEADERS)))
 def test_a_header_has_a_known_word_in_both_columns(first: str, second: str) -> None:
-    """It is left out; where one of the two is no such word it is a row as any other."""
+    """A row is a header only if both columns have a known word."""
     assert cells_in(f"{first.upper()},{second.title()}\ncat,Cat\n") == [("cat", "Cat")]
     for cells in ((f"x{first}", second), (first, f"x{second}"), (first, "")):
         assert cells_in(",".join(cells) + "\ncat,Cat\n") == [cells, ("cat", "Cat")]
 
 
 def test_a_header_of_one_column() -> None:
-    """A few words only: others are likely classes."""
+    """Only a few words are headers of one column, because others are likely classes."""
     assert cells_in("Class\ncat\n") == [("cat",)]
     assert cells_in("image\ntext\n") == [("image",), ("text",)]
 
 
 def test_comments_are_a_hash_and_a_space() -> None:
-    """A name that begins with a hash is a name."""
+    """A name that begins with a hash and no space is a name."""
     assert cells_in("# old and new\n#\n#1.jpg,cat\n") == [("#1.jpg", "cat")]
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_read_is_named_with_its_place(data: bytes, message: str) 
 
 
 def test_two_columns_need_one_value_for_each_key() -> None:
-    """The same twice is harmless, and so is an empty value; another value or none is refused."""
+    """Repeated equal pairs and empty values are harmless. Another value, or none, is refused."""
     assert column_mapping(read_rows(b"a,b\na,b\nc,\n", "file")) == {"a": "b", "c": ""}
     with pytest.raises(ConfigError, match="file, line 2: 'a' is 'c' here and 'b' before"):
         column_mapping(read_rows(b"a,b\na,c\n", "file"))
@@ -207,7 +207,7 @@ def test_what_is_no_order_is_refused(text: str, message: str) -> None:
     ],
 )
 def test_names_with_numbers_in_them_are_names(text: str) -> None:
-    """Numbers that could not be labels, or all behind one name."""
+    """Numbers that cannot be labels, or that are all behind one name, belong to names."""
     assert order_in(text)[0] == tuple(line.split(",")[0] for line in text.splitlines())
 
 
@@ -216,7 +216,7 @@ almost_files = st.from_regex(r'[\[{",:a01\]}\n\t ]*').map(str.encode)
 
 @given(data=st.binary() | st.text().map(str.encode) | almost_files)
 def test_any_bytes(data: bytes) -> None:
-    """Whatever a file holds, distinct classes or a ConfigError come of it."""
+    """Any bytes give distinct classes or a ConfigError."""
     with contextlib.suppress(ConfigError):
         order, texts = class_order(read_rows(data, "file"), "file")
         assert len(set(order)) == len(order) > 0
@@ -292,7 +292,7 @@ def test_what_gives_no_class_is_refused(data: bytes, meta: list[Row] | None, mes
     ],
 )
 def test_a_path_and_its_label_however_they_are_separated(text: str) -> None:
-    """A space as Caffe has it, a semicolon, and blanks or separators at the ends of lines."""
+    """A path and its label are separated as in Caffe files, by semicolons, or at line ends."""
     truth = ground_truth(read_rows(text.encode(), "val.txt", spaced=True), "val.txt", [])
     assert truth == {"a/1.jpg": "3", "b, c.jpg": "10"}
 
@@ -308,7 +308,7 @@ def test_a_path_and_its_label_however_they_are_separated(text: str) -> None:
     ],
 )
 def test_a_line_that_is_not_understood_is_shown(text: str, shown_line: str) -> None:
-    """The error has the line, what was expected, and the key or kind to set."""
+    """The error has the line, the expected form, and the key or kind to set."""
     with pytest.raises(ConfigError, match=shown_line) as refusal:
         ground_truth(read_rows(text.encode(), "val.txt", spaced=True), "val.txt", [])
     assert "--kind listing" in str(refusal.value)
@@ -316,7 +316,7 @@ def test_a_line_that_is_not_understood_is_shown(text: str, shown_line: str) -> N
 
 @pytest.mark.parametrize("data", [b"1\t20\n2\t3\n", b"1,20\n2,3\n"])
 def test_a_table_of_numbers_is_no_list_of_ids(data: bytes) -> None:
-    """Two columns are a sample and its class, whatever they are called and however separated."""
+    """Two columns are a sample and its class, with any names and separators."""
     assert not has_ilsvrc_ids(read_rows(data, "file"))
     assert truth_in(data) == {"1": "20", "2": "3"}
 
@@ -330,7 +330,7 @@ def test_blanks_before_quotes_are_no_part_of_a_class() -> None:
 
 
 def test_the_tarball() -> None:
-    """Both files of the devkit are found by base name; any other file is returned as it is."""
+    """Both files of the devkit are found by base name, and any other file is returned as it is."""
     data = tarball({f"ILSVRC2012_devkit_t12/data/{META}": b"m", f"x/{GROUND_TRUTH}": b"g"})
     assert unpack_devkit(data, META, "devkit") == b"m"
     assert unpack_devkit(data, GROUND_TRUTH, "devkit") == b"g"
@@ -358,6 +358,6 @@ def linked() -> bytes:
     ids=["another", "link", "damaged", "cut"],
 )
 def test_another_tarball_is_refused(data: bytes, message: str) -> None:
-    """The error says what is missing; links are not followed."""
+    """The error says what is missing, and links are not followed."""
     with pytest.raises(ConfigError, match=message):
         unpack_devkit(data, META, "devkit")

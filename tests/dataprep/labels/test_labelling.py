@@ -1,4 +1,4 @@
-"""Label files: found wherever they are, and applied to the classes of a source."""
+"""Label files are found at each location, and applied to the classes of a source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUMBERS = [str(number) for number in range(12)]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A devkit as a tarball and unpacked, and some tables."""
+    """A folder with a devkit, as a tarball and unpacked, and some tables."""
     files = {
         f"kit/data/{META}": meta_mat(),
         f"kit/data/{GROUND_TRUTH}": b"3\n1\n",
@@ -54,12 +54,12 @@ def load(**options: Any) -> Labelling:
 
 
 def unheard(line: str) -> None:
-    """No note is expected."""
+    """Fail: no message is expected."""
     raise AssertionError(line)
 
 
 def one_each(classes: list[str], space: LabelSpace | None = None) -> Classified:
-    """One sample a class."""
+    """One sample of each class."""
     return Classified(classes, {}, space)
 
 
@@ -68,14 +68,14 @@ def applied(
     mapped: Mapping[str, str] | None = None,
     truth: Mapping[str, str] | None = None,
 ) -> Classified:
-    """What these tables make of samples 00.jpg, 01.jpg and so on."""
+    """The result of these tables for samples 00.jpg, 01.jpg and so on."""
     names = [f"{row:02}.jpg" for row in range(len(classified.classes))]
     labelling = Labelling(truth=truth or {}, truth_name="truth", new_names=mapped or {})
     return labelling.apply(names, classified, lambda line: None)
 
 
 def order_of(classified: Classified) -> list[str] | None:
-    """The classes in the order of their labels; None where their names decide."""
+    """The classes in the order of their labels, or None if their names decide."""
     return list(classified.space.index) if classified.space else None
 
 
@@ -88,11 +88,11 @@ class TestLoad:
     def test_the_devkit_wherever_it_is(
         self, folder: Path, bucket: str, s3_server: MotoServer
     ) -> None:
-        """The tarball, its folder, the file with meta.mat beside it or named, on disk and on S3."""
+        """The devkit is found as a tarball, a folder or a file with meta.mat, on disk and on S3."""
         options = StoreOptions(endpoint_url=s3_server.url)
         packed = (folder / "devkit.tar.gz").read_bytes()
         open_store(f"s3://{bucket}/kit", options).put("dev.tar.gz", packed)
-        actual = [
+        labellings = [
             load(ground_truth=f"{folder}/devkit.tar.gz"),
             load(ground_truth=f"{folder}/kit/data/{GROUND_TRUTH}"),
             load(ground_truth=f"{folder}/kit"),
@@ -101,8 +101,8 @@ class TestLoad:
             load(ground_truth=f"{folder}/alone.txt", meta=f"{folder}/kit/"),
             load_labelling(LabelOptions(ground_truth=f"s3://{bucket}/kit/dev.tar.gz"), options),
         ]
-        assert [entry.truth for entry in actual] == [VALIDATION] * 7
-        assert all(entry.texts["n02100735"] == "English setter" for entry in actual)
+        assert [entry.truth for entry in labellings] == [VALIDATION] * 7
+        assert all(entry.texts["n02100735"] == "English setter" for entry in labellings)
 
     def test_texts_of_meta(self, folder: Path) -> None:
         """meta.mat gives texts to the classes of a training set too."""
@@ -111,7 +111,7 @@ class TestLoad:
             assert [label.text for label in space.labels] == ["kit fox, Vulpes macrotis", ""]
 
     def test_an_order(self, folder: Path) -> None:
-        """Labels follow the file, its second column is the text, and strangers are refused."""
+        """Labels follow the file, the second column is the text, and other classes are refused."""
         labelling = load(classes=f"{folder}/classes.txt")
         assert labelling.space(["ant"]).labels == (
             Label(0, "zebra", "Equus"),
@@ -152,14 +152,14 @@ class TestLoad:
         ],
     )
     def test_what_is_refused(self, folder: Path, options: dict[str, str], message: str) -> None:
-        """A file that is missing or is something else is named."""
+        """A missing file, or one of another kind, is named."""
         with pytest.raises(ConfigError, match=message):
             load(**{key: f"{folder}/{name}" for key, name in options.items()})
 
 
 class TestGroundTruth:
     def test_it_takes_precedence_over_folders(self) -> None:
-        """Samples get the class of the file, by any of their names; a note counts disagreements."""
+        """Samples get the class of the file by any of their names. Disagreements are counted."""
         notes: list[str] = []
         truth = {"a/1.jpg": "x", "2.jpg": "a", "3": "y"}
         classified = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
@@ -169,7 +169,7 @@ class TestGroundTruth:
         ]
 
     def test_a_sample_that_it_lacks_fails(self) -> None:
-        """The reason has the name of the file, and the others go on."""
+        """The reason has the name of the file, and other samples are not affected."""
         labelling = Labelling(truth={"1": "a", "2": "a"}, truth_name="truth")
         classified = labelling.apply(NAMES, FOUND, unheard)
         assert classified.classes == ["a", "a", "", ""]
@@ -188,13 +188,13 @@ class TestGroundTruth:
         ],
     )
     def test_its_paths_may_begin_with_other_folders(self, key: str, name: str) -> None:
-        """A sample is found where its path and that in the file end alike."""
+        """A sample is found if its path and the path in the file end alike."""
         labelling = Labelling(truth={"other/2.jpg": "b", key: "a"}, truth_name="t")
         classified = labelling.apply([name], Classified([""], {}, None), unheard)
         assert classified.classes == ["a"]
 
     def test_paths_that_fit_a_sample_alike_are_not_guessed(self) -> None:
-        """Of two classes under one base name neither is taken; the reason names both paths."""
+        """Of two classes for one base name neither is taken, and the reason names both paths."""
         truth = {"a/1.jpg": "cat", "b/1.jpg": "dog", "2.jpg": "cat"}
         labelling = Labelling(truth=truth, truth_name="t")
         classified = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
@@ -210,7 +210,7 @@ class TestGroundTruth:
             labelling.apply(["a/1.jpg"], one_each([""]), unheard)
 
     def test_numbers_are_the_labels(self) -> None:
-        """Labels are as in the file, also where classes between them have no samples."""
+        """Labels are as in the file, even if classes between them have no samples."""
         truth = {f"{row:02}": label for row, label in enumerate("503310")}
         result = applied(one_each([""] * 6), truth=truth)
         assert result.space is not None
@@ -218,7 +218,7 @@ class TestGroundTruth:
         assert order_of(result) == list("012345")
 
     def test_numbers_too_high_for_labels_are_numbered_anew(self) -> None:
-        """IDs of seven digits would make millions of classes; a note says what they become."""
+        """IDs of seven digits would make millions of classes and are renumbered with a note."""
         notes: list[str] = []
         labelling = Labelling(truth={"a": "9000000", "b": "7000000"}, truth_name="t")
         classified = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
@@ -226,13 +226,13 @@ class TestGroundTruth:
         assert "renumbered from 0" in notes[0]
 
     def test_a_negative_label_is_no_class(self) -> None:
-        """The sample fails with that reason, and does not turn numbers into names."""
+        """The sample fails with that reason, and other numbers do not become names."""
         result = applied(one_each(["", "", ""]), truth={"00": "-1", "01": "10", "02": "9"})
         assert result.problems[0] == ("failed", "truth gives it the label -1; classes count from 0")
         assert order_of(result) == [str(number) for number in range(11)]
 
     def test_numbers_are_in_their_order(self) -> None:
-        """Class 10 comes after 9, also merged; names decide otherwise."""
+        """Class 10 comes after 9, even when merged. Classes that are names are sorted as names."""
         truth = {f"{row:02}": name for row, name in enumerate(NUMBERS)}
         assert order_of(applied(one_each([""] * 12), truth=truth)) == NUMBERS
         merged = order_of(applied(one_each([""] * 12), {"3": "4"}, truth))
@@ -243,7 +243,7 @@ class TestGroundTruth:
 
 class TestMap:
     def test_it_merges_and_leaves_out(self) -> None:
-        """Classes are renamed; one that becomes empty is skipped, one that is not named stays."""
+        """Classes are renamed. An empty one is skipped, and one that is not named is kept."""
         merged = Labelling(new_names={"a": "b"}).apply(NAMES, FOUND, unheard)
         assert merged.classes == ["b", "b", "b", ""]
         classified = Labelling(new_names={"a": ""}).apply(NAMES, FOUND, unheard)
@@ -252,7 +252,7 @@ class TestMap:
         assert classified.problems[0][1] == "its class is mapped to nothing"
 
     def test_names_that_it_does_not_find_are_reported(self) -> None:
-        """One of them is named; a class of the source without a sample here is found."""
+        """One of the names is reported, and a class without a sample here counts as found."""
         notes: list[str] = []
         classified = one_each(["1", "0"], LabelSpace.sorted_by_number("012"))
         mapped = {"catt": "bird", "1": "one", "2": "two", "z": "y"}
@@ -263,7 +263,7 @@ class TestMap:
 
     @given(order=st.permutations(NUMBERS) | st.permutations(["ant", "bee", "cat"]))
     def test_strangers_change_nothing(self, order: list[str]) -> None:
-        """However a source numbers its classes, those that no map names keep their labels."""
+        """Classes that no map names keep the labels of the source."""
         space = LabelSpace.in_order(order)
         assert applied(one_each(order, space), {"77": "78"}).space == space
         assert applied(one_each(order), {"77": "78"}).space is None
@@ -282,12 +282,12 @@ class TestMap:
     def test_numbers_stay_numbers(
         self, classes: list[str], numbered: bool, mapped: dict[str, str], order: list[str] | None
     ) -> None:
-        """Merged, swapped and mapped numbers are in their order; folders' own stay texts."""
+        """Merged, swapped and mapped numbers are sorted as numbers, and folder names as texts."""
         source = one_each(classes, LabelSpace.sorted_by_number(classes) if numbered else None)
         assert order_of(applied(source, mapped)) == order
 
     def test_a_renamed_class_keeps_its_place(self) -> None:
-        """In the order of the source, where the first of those merged stands, with its text."""
+        """A renamed class has the position and text of the first of the merged classes."""
         space = LabelSpace(
             (Label(0, "zebra", "Equus"), Label(1, "ant", "Formica"), Label(2, "bee", ""))
         )
@@ -298,23 +298,23 @@ class TestMap:
 
 class TestLaterSplit:
     def test_unknown_classes_are_refused(self) -> None:
-        """One of them is named; a subset is accepted."""
+        """One of the unknown classes is named, and a subset is accepted."""
         space = LabelSpace.of("abc")
         require_shared_classes(space, "ab", "validation")
         with pytest.raises(OutputConflict, match=r"'validation' has 2 classes .*such as 'x'\."):
             require_shared_classes(space, "axz", "validation")
 
     @pytest.mark.parametrize(
-        ("order", "said"),
+        ("order", "message"),
         [
             ("acb", "label 1 is 'b' in labels.json and 'c' in labels.classes"),
             ("ab", "label 2 is 'c' in labels.json and None in labels.classes"),
             ("abcd", "label 3 is None in labels.json and 'd' in labels.classes"),
         ],
     )
-    def test_another_order_is_refused(self, order: str, said: str) -> None:
-        """The first label that differs is named; the same order is accepted."""
+    def test_another_order_is_refused(self, order: str, message: str) -> None:
+        """The first different label is named, and the same order is accepted."""
         space = LabelSpace.of("abc")
         Labelling(order=tuple("abc")).require_order(space, "validation")
-        with pytest.raises(OutputConflict, match=said):
+        with pytest.raises(OutputConflict, match=message):
             Labelling(order=tuple(order)).require_order(space, "validation")

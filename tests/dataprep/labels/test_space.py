@@ -1,4 +1,4 @@
-"""The label space, labels.json, and the 1,000 synsets of ILSVRC2012."""
+"""The label space, labels.json, and the 1,000 synsets of ILSVRC2012 are consistent."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_synsets_have_one_form(name: str, expected: bool) -> None:
     [(["0", "10", "9"], True), ([], False), (["1", "01"], False), (["1", "-1"], False)],
 )
 def test_whole_numbers_have_one_form(names: list[str], expected: bool) -> None:
-    """All names have to be whole numbers in normal form; no names are none."""
+    """All names have to be whole numbers in normal form, and there must be one."""
     assert are_whole(names) is expected
 
 
 def test_texts_of_classes() -> None:
-    """A plain folder is its own text, Caltech's number is dropped, a synset has no text."""
+    """A plain folder is its own text, Caltech's number is removed, and a synset has no text."""
     space = LabelSpace.of(["n01440764", "001.ak47", "dogs"])
     assert space.labels == (
         Label(0, "001.ak47", "ak47"),
@@ -55,7 +55,7 @@ def test_texts_of_classes() -> None:
 
 
 def test_synset_spaces() -> None:
-    """A space is one of synsets only if every class is, and there is one."""
+    """A space is one of synsets only if every class is one, and if there is a class."""
     assert LabelSpace.of(["n01440764", "n01443537"]).are_synsets
     assert not LabelSpace.of(["n01440764", "dogs"]).are_synsets
     assert not LabelSpace.of([]).are_synsets
@@ -63,7 +63,7 @@ def test_synset_spaces() -> None:
 
 @given(names=distinct_names)
 def test_labels_count_in_byte_order(names: list[str]) -> None:
-    """Labels are 0-based indexes in byte order of the names, in whatever order they are given."""
+    """Labels are indexes from 0 in byte order of the names, in any order of the input."""
     space = LabelSpace.of([*names, *reversed(names)])
     ordered = sorted(names, key=to_bytes)
     assert [label.synset for label in space.labels] == ordered
@@ -72,7 +72,7 @@ def test_labels_count_in_byte_order(names: list[str]) -> None:
 
 
 def test_numbers_are_ordered_as_numbers() -> None:
-    """Where they are 0 to K-1 each is its own label, and 10 comes after 9."""
+    """Numbers from 0 to K-1 are their own labels, so 10 comes after 9."""
     space = LabelSpace.sorted_by_number(str(number) for number in (11, *range(11)))
     assert [(label.index, label.synset) for label in space.labels] == [
         (number, str(number)) for number in range(12)
@@ -81,7 +81,7 @@ def test_numbers_are_ordered_as_numbers() -> None:
 
 @given(names=distinct_names)
 def test_labels_json_is_read_back(names: list[str]) -> None:
-    """A space is read back from labels.json, names that are not UTF-8 included."""
+    """A space is read back from labels.json, including names that are not UTF-8."""
     space = LabelSpace.of(names)
     assert LabelSpace.from_json(space.to_json()) == space
 
@@ -97,7 +97,7 @@ def test_labels_json_has_the_documented_bytes() -> None:
 
 
 def test_a_newer_labels_json_is_refused() -> None:
-    """A newer schema is refused even where its content is unknown."""
+    """A newer schema is refused even if its content is unknown."""
     with pytest.raises(SchemaTooNew, match=r"schema 2.*upgrade"):
         LabelSpace.from_json(b'{"schema": 2, "labels": {}}')
 
@@ -113,7 +113,7 @@ def test_a_newer_labels_json_is_refused() -> None:
 def test_a_damaged_labels_json_is_refused(
     rows: list[tuple[object, str, str]], problem: str
 ) -> None:
-    """The reason names the file and what is wrong."""
+    """The reason names the file and the fault."""
     classes = [dict(zip(("index", "synset", "text"), row, strict=True)) for row in rows]
     with pytest.raises(DatasetError, match=rf"labels\.json cannot be read: .*{problem}"):
         LabelSpace.from_json(json.dumps({"schema": 1, "classes": classes}).encode())
@@ -136,7 +136,7 @@ def test_there_are_a_thousand() -> None:
 
 
 def test_nothing_differs() -> None:
-    """Nothing is said of the 1,000, of classes that are no synsets, or of none at all."""
+    """There is no remark for the 1,000, for classes that are no synsets, or for no classes."""
     assert difference_from_imagenet(imagenet_synsets()) is None
     assert difference_from_imagenet(["cat", "n01440764"]) is None
     assert difference_from_imagenet([]) is None
@@ -152,6 +152,6 @@ def test_nothing_differs() -> None:
     ids=["one fewer", "one more", "others"],
 )
 def test_differences_are_counted(classes: tuple[str, ...], parts: list[str]) -> None:
-    """Synsets of ImageNet and others are counted, one of the others is named."""
+    """Synsets in and outside of ImageNet are counted, and one outside of it is named."""
     message = difference_from_imagenet(classes) or ""
     assert all(part in message for part in parts)

@@ -1,4 +1,4 @@
-"""A library leaves the process of its user as it was: compared before and after, in a process."""
+"""The library restores all settings of the process of its user."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ dataprep.Augmentation(size=512)(file.getvalue(), numpy.random.default_rng(0))
 
 
 def run(code: str, folder: Path) -> Any:
-    """What a program of its own prints last, as JSON; it is read from standard input."""
+    """The last line that a program prints, as JSON. The program is read from standard input."""
     done = subprocess.run(
         [sys.executable, "-"], input=code, cwd=folder, capture_output=True, text=True, check=False
     )
@@ -90,7 +90,7 @@ def run(code: str, folder: Path) -> Any:
 
 
 def changes(before: str, between: str, folder: Path) -> dict[str, Any]:
-    """What differs in a process after ``between``: its state before and after."""
+    """The differences of a process's state before and after ``between``."""
     code = "\n".join(
         [
             "import json",
@@ -107,7 +107,7 @@ def changes(before: str, between: str, folder: Path) -> dict[str, Any]:
 
 
 def imports_of_others(folder: Path) -> str:
-    """The imports of all modules of other packages that this one brings."""
+    """The imports of all modules of other packages that this one imports."""
     names = run(f"{EVERYTHING}\nimport json, sys, torch\nprint(json.dumps([*sys.modules]))", folder)
     others = [name for name in names if name.partition(".")[0] not in ("dataprep", "__main__")]
     return textwrap.dedent(
@@ -124,7 +124,7 @@ def imports_of_others(folder: Path) -> str:
 @pytest.mark.process
 @pytest.mark.smoke
 def test_importing_converting_and_augmenting_change_nothing(tmp_path: Path) -> None:
-    """No setting changes: not by an import, and not by an Exif block of which Pillow warns.
+    """No setting changes, neither by an import nor by an Exif block of which Pillow warns.
 
     Other packages, some of which change settings, are imported before.
     """
@@ -138,7 +138,7 @@ def test_importing_converting_and_augmenting_change_nothing(tmp_path: Path) -> N
 @pytest.mark.smoke
 @pytest.mark.parametrize("processes", [True, False])
 def test_a_job_restores_what_it_changes(tmp_path: Path, processes: bool) -> None:
-    """After ``dataprep.shard`` limits, warnings and OpenCV's threads are those before it."""
+    """After ``dataprep.shard``, limits, warnings and OpenCV's threads are those before it."""
     draw_tree(tmp_path / "photos", images=8, classes=2)
     job = f"""
 import dataprep
@@ -165,13 +165,13 @@ warnings.resetwarnings()
 def test_a_job_converts_with_one_thread_for_each_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenCV's own pool is off in all threads of a job, and is back afterwards."""
+    """OpenCV's own pool is off in all threads of a job, and is restored afterwards."""
     draw_tree(tmp_path / "photos", images=24, classes=2)
-    seen: set[int] = set()
+    thread_counts: set[int] = set()
     convert = dataprep.convert
 
     def noting(*arguments: Any, **options: Any) -> Any:
-        seen.add(cv2.getNumThreads())
+        thread_counts.add(cv2.getNumThreads())
         return convert(*arguments, **options)
 
     monkeypatch.setattr(conversion, "convert", noting)
@@ -179,7 +179,7 @@ def test_a_job_converts_with_one_thread_for_each_image(
     cv2.setNumThreads(3)
     try:
         make(tmp_path / "photos", tmp_path / "out", image={"size": 64})
-        assert seen == {1}
+        assert thread_counts == {1}
         assert cv2.getNumThreads() == 3
     finally:
         cv2.setNumThreads(before)
@@ -192,7 +192,7 @@ def test_a_job_converts_with_one_thread_for_each_image(
 def test_a_job_runs_in_a_fork_of_a_process_with_opencv_threads(
     tmp_path: Path, threads: int, pause_s: float
 ) -> None:
-    """A fork has none of the threads of OpenCV's pool, so that nothing may wait for them.
+    """A fork has no threads of OpenCV's pool, so that nothing may wait for them.
 
     The settings and pauses are those in which a wait was seen.
     """

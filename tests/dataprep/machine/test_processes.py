@@ -1,4 +1,4 @@
-"""Whether the process that wrote a file is known to have ended."""
+"""It is known whether the process that wrote a file has ended."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataprep.machine.processes import ProcessIdentity, this_process
 
 
 def test_a_process_that_runs_has_not_ended() -> None:
-    """Neither where its start is known nor where the system did not say it."""
+    """A running process has not ended, with its start time or without."""
     process = this_process()
     assert not process.has_ended()
     assert not process._replace(started="").has_ended()
 
 
 def test_a_number_that_another_process_has_now() -> None:
-    """The process of that number that started at another time has ended."""
+    """If another process has the number now, the start time shows that the first has ended."""
     assert ProcessIdentity(this_process().machine, os.getpid(), "1").has_ended()

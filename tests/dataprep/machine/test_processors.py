@@ -1,4 +1,4 @@
-"""Default numbers of workers and threads: what affinity and control groups allow."""
+"""Affinity and control groups limit the default numbers of workers and threads."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def version_1(mount: str, line: str, quota: str, group: str = "") -> dict[str, s
 def test_control_groups_limit_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str], expected: int
 ) -> None:
-    """The quota of our group or of one around it counts, in each version and at each mount."""
+    """The quota of our group or of a parent group counts, in each version and mount."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: MACHINE)
     assert usable_processors(machine(tmp_path, files)) == expected
 
 
 def test_affinity_limits_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that may run on two processors gets two, whatever its quota."""
+    """A process that may run on two processors gets two, with any quota."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5})
     files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": "400000 100000"}
     assert usable_processors(machine(tmp_path, files)) == 2
 
 
 def decoding_threads(dataset: dataprep.Dataset) -> int:
-    """How many threads decode the images of ``to_torch`` with its default."""
+    """The number of threads that decode the images of ``to_torch`` by default."""
     threads: set[int] = set()
     never = threading.Event()
 
@@ -86,7 +86,7 @@ def decoding_threads(dataset: dataprep.Dataset) -> int:
 def test_workers_and_threads_respect_the_quota(
     uri_of_dataset: str, monkeypatch: pytest.MonkeyPatch, quota: float | None, expected: int
 ) -> None:
-    """Workers of a job and threads of ``to_torch``, of which there are at most six."""
+    """Workers of a job and threads of ``to_torch``, at most six, respect the quota."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: MACHINE)
     monkeypatch.setattr("dataprep.machine.processors.processor_quota", lambda root: quota)
     assert DaskOptions().worker_count == (expected if quota else 64)

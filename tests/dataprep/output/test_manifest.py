@@ -1,4 +1,4 @@
-"""Manifests, receipts, and how JSON files with a schema number are read."""
+"""Manifests, receipts and other JSON files with a schema number are stored and read."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_manifest_is_as_documented() -> None:
 
 
 def test_what_earlier_versions_did_not_write_may_be_missing() -> None:
-    """A manifest may lack the table's checksum, and a receipt may lack the size of images."""
+    """A manifest may lack the table's checksum, and a receipt the size of images."""
     content = json.loads(MANIFEST.to_json())
     del content["table"]
     parsed = Manifest.from_json(json.dumps(content).encode(), "m")
@@ -107,7 +107,7 @@ def test_other_content_is_no_manifest(data: bytes) -> None:
 
 @pytest.mark.parametrize("key", [key for key in json.loads(MANIFEST.to_json()) if key != "table"])
 def test_every_key_is_needed(key: str) -> None:
-    """A manifest that lacks a key is none."""
+    """A manifest that lacks a key is refused."""
     content = json.loads(MANIFEST.to_json())
     del content[key]
     with pytest.raises(DatasetError, match=key):
@@ -115,11 +115,11 @@ def test_every_key_is_needed(key: str) -> None:
 
 
 def test_spread_goes_by_the_larger_format() -> None:
-    """The spread is the largest deviation from the mean, each shard by its larger format."""
+    """The spread is the largest deviation from the mean, by each shard's larger format."""
     assert spread({"a": entry(90, 110, 100)}) == pytest.approx(0.1)
-    assert spread({"a": entry(90, 110, 100), "b": entry(100, 50, 50)}) == pytest.approx(
-        (110 - 310 / 3) / (310 / 3)
-    )
+    mean_of_larger = (100 + 110 + 100) / 3
+    two_formats = {"a": entry(90, 110, 100), "b": entry(100, 50, 50)}
+    assert spread(two_formats) == pytest.approx((110 - mean_of_larger) / mean_of_larger)
     assert spread({"a": entry(5)}) == 0
     assert spread({"a": entry(0, 0)}) == 0
     assert spread({}) == 0
@@ -127,15 +127,15 @@ def test_spread_goes_by_the_larger_format() -> None:
 
 def receipt(shard: int) -> Receipt:
     """A receipt of one shard in two formats."""
-    formats = {
-        name: StoredShard(StoredFile(f"{name}/{shard}", 100 + shard, f"h{shard}"), 2 + shard, ())
-        for name in ("tfrecord", "recordio")
-    }
+    formats = {}
+    for name in ("tfrecord", "recordio"):
+        file = StoredFile(f"{name}/{shard}", 100 + shard, f"h{shard}")
+        formats[name] = StoredShard(file, 2 + shard, ())
     return Receipt("f1", "train", shard, 2, formats, placed([], formats))
 
 
 def test_entries_are_made_of_receipts() -> None:
-    """A format's entry adds up the receipts, in shard order, with its label offset."""
+    """The entry of a format adds up the receipts in shard order, with its label offset."""
     entries = format_entries([receipt(0), receipt(1)], {"tfrecord": 1, "recordio": 0})
     assert entries["tfrecord"] == FormatEntry(
         1,
@@ -147,7 +147,7 @@ def test_entries_are_made_of_receipts() -> None:
 
 
 def test_shards_have_1_to_128_mb() -> None:
-    """The bounds belong to the range; the larger format decides."""
+    """The bounds belong to the range, and the larger format decides."""
     sizes = (MB - 1, MB, 128 * MB, 128 * MB + 1)
     assert out_of_bounds({"a": entry(*sizes), "b": entry(MB, 0, 0, 0)}) == 1
 
@@ -165,7 +165,7 @@ RECEIPT = Receipt(
 
 @given(receipt=receipts())
 def test_receipts_come_back(receipt: Receipt) -> None:
-    """A receipt comes back from JSON as it was, and makes the same bytes again."""
+    """A receipt is read back from JSON unchanged, and makes the same bytes again."""
     data = receipt.to_json()
     assert Receipt.from_json(data, "r") == receipt
     assert Receipt.from_json(data, "r").to_json() == data
@@ -175,12 +175,12 @@ def test_receipts_come_back(receipt: Receipt) -> None:
 
 @given(rows=st.lists(receipt_rows(["tfrecord", "recordio"]), max_size=5))
 def test_rows_are_columns_and_back(rows: list[Row]) -> None:
-    """A row is the same after it was part of columns, with places in the formats it has."""
+    """A row is unchanged after it was part of columns, with positions in its formats."""
     assert placed(rows, ["tfrecord", "recordio"]).rows == rows
 
 
 def test_rows_are_stored_as_columns() -> None:
-    """The stored form has a column for each field, and null where there is no record."""
+    """The stored form has a column for each field, with null if there is no record."""
     content = json.loads(RECEIPT.to_json())
     assert content["schema"] == 1
     assert content["samples"]["source"] == ["a.jpg", r"b\x09.jpg"]
@@ -189,7 +189,7 @@ def test_rows_are_stored_as_columns() -> None:
 
 
 def test_a_newer_receipt_is_refused() -> None:
-    """A newer schema is refused by name, whatever else it holds."""
+    """A newer schema is refused by name, with any other content."""
     with pytest.raises(SchemaTooNew, match=r"receipts/x: schema 2; .* up to 1: upgrade"):
         Receipt.from_json(b'{"schema": 2}', "receipts/x")
 
@@ -225,7 +225,7 @@ def test_other_content_is_no_receipt(data: bytes) -> None:
     ],
 )
 def test_a_value_that_no_sample_has_is_refused(column: str, value: object) -> None:
-    """A receipt with a number out of range or a value of another type is none."""
+    """A receipt with a number out of range or a value of another type is refused."""
     content = json.loads(RECEIPT.to_json())
     content["samples"][column][1] = value
     with pytest.raises(CorruptRecord, match=rf"not a receipt: .*{column}"):
@@ -233,13 +233,13 @@ def test_a_value_that_no_sample_has_is_refused(column: str, value: object) -> No
 
 
 def test_columns_of_other_lengths_are_refused() -> None:
-    """A receipt whose columns differ in length is none, the records' column included."""
+    """A receipt whose columns differ in length is refused, including the records' column."""
     content = json.loads(RECEIPT.to_json())
     for column in (content["samples"]["source"], content["samples"]["records"]["tfrecord"]):
-        kept = column.pop()
+        last_value = column.pop()
         with pytest.raises(CorruptRecord, match="not a receipt"):
             Receipt.from_json(json.dumps(content).encode(), "r")
-        column.append(kept)
+        column.append(last_value)
     assert Receipt.from_json(json.dumps(content).encode(), "r") == RECEIPT
 
 
@@ -267,7 +267,7 @@ SOUND = Outer("a", (Inner(1), Inner(2, "e")), ((1, 2),), {"x": Inner(3)}, {"k": 
 
 
 def sound_content() -> dict[str, Any]:
-    """What a file of it holds."""
+    """The content of a valid file."""
     content: dict[str, Any] = json.loads(json.dumps(asdict(SOUND)))
     return content
 
@@ -279,7 +279,7 @@ def test_known_schemas_are_read() -> None:
 
 
 def test_newer_schemas_are_refused_by_name() -> None:
-    """A newer schema is refused with the file, both numbers and what to do, as itself."""
+    """The error has the file, both schema numbers and a remedy, and a class of its own."""
     with (
         pytest.raises(SchemaTooNew, match=r"file: schema 4; .* up to 3: upgrade"),
         malformed_as(DatasetError, "other"),
@@ -291,7 +291,7 @@ def test_newer_schemas_are_refused_by_name() -> None:
     "data", [b"", b"{", b"[]", b"{}", b"null", b'{"schema": "x"}', b'{"schema": 0}', b"\xff"]
 )
 def test_anything_else_is_one_error(data: bytes) -> None:
-    """Whatever is wrong with a file, one error names it."""
+    """Every fault of a file is one error with the file's name."""
     with (
         pytest.raises(DatasetError, match="file: no good"),
         malformed_as(DatasetError, "file: no good"),
@@ -300,12 +300,12 @@ def test_anything_else_is_one_error(data: bytes) -> None:
 
 
 def test_typed_content_comes_back() -> None:
-    """Lists become tuples, and JSON objects the dataclasses that they were."""
+    """Lists become tuples, and JSON objects become their dataclasses."""
     assert typed(Outer, sound_content()) == SOUND
 
 
 def test_unknown_keys_are_ignored() -> None:
-    """A later version can add keys; those with a default may be missing."""
+    """A later version can add keys, and keys with a default may be missing."""
     content = sound_content()
     content["novelty"] = content["parts"][0]["novelty"] = 1
     del content["share"], content["parts"][0]["etag"]
@@ -330,7 +330,7 @@ def test_unknown_keys_are_ignored() -> None:
     ],
 )
 def test_another_type_is_refused_with_its_key(path: list[Any], value: object) -> None:
-    """A value that cannot have been written so is an error that names its key."""
+    """A value of a wrong type is an error that names its key."""
     content: Any = sound_content()
     inner = content
     for key in path[:-1]:
@@ -341,7 +341,7 @@ def test_another_type_is_refused_with_its_key(path: list[Any], value: object) ->
 
 
 def test_a_missing_key_is_named() -> None:
-    """The error shows all keys that lead to the missing one."""
+    """The error has all keys that lead to the missing one."""
     content = sound_content()
     del content["by_name"]["x"]["size"]
     with pytest.raises(ValueError, match=r"'by_name\.x\.size': Field required"):
@@ -349,7 +349,7 @@ def test_a_missing_key_is_named() -> None:
 
 
 def test_require() -> None:
-    """A condition that does not hold raises the problem."""
+    """A false condition raises the problem."""
     require(True, "never")
     with pytest.raises(ValueError, match="it is so"):
         require(False, "it is so")

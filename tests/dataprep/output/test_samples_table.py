@@ -1,4 +1,4 @@
-"""The samples table: what is written, and how it is read back."""
+"""The table of samples is written, and read back."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def entry(*sizes: int, name: str = "tfrecord") -> FormatEntry:
 
 
 def as_file(table: pa.Table, **options: Any) -> bytes:
-    """A Parquet file."""
+    """The table as a Parquet file."""
     sink = io.BytesIO()
     pq.write_table(table, sink, **options)
     return sink.getvalue()
@@ -80,7 +80,10 @@ OUTSIDE = Row(-1, "readme.txt", -1, "", "skipped", "not an image", source_bytes=
 
 @given(rows=st.lists(receipt_rows(["tfrecord"]), max_size=30))
 def test_every_sample_is_counted_once(rows: list[Row]) -> None:
-    """Written, failed and skipped add up to the total; retagged counts as passed through."""
+    """Written, failed and skipped samples add up to the total.
+
+    Retagged counts as passed through.
+    """
     counts = filled(rows).counts
     assert counts.total == len(rows) == counts.written + counts.failed + counts.skipped
     actions = [row.action for row in rows]
@@ -89,7 +92,7 @@ def test_every_sample_is_counted_once(rows: list[Row]) -> None:
 
 
 def test_warnings_count_notes_failures_and_sizes() -> None:
-    """Notes, kinds of failure and shards out of bounds are counted; zeros are left out."""
+    """Notes, kinds of failure and shards out of bounds are counted, without zeros."""
     rows = [
         Row(0, "a", 0, "c", "written", notes="recovered,icc_dropped"),
         Row(1, "b", 0, "c", "written", notes="recovered"),
@@ -112,7 +115,7 @@ def test_warnings_count_notes_failures_and_sizes() -> None:
 
 @given(rows=st.lists(receipt_rows(["tfrecord"]), max_size=12), cut=st.integers(0, 12))
 def test_rows_may_come_in_parts(rows: list[Row], cut: int) -> None:
-    """Adding a shard at a time gives the table and the counts of all at once."""
+    """Adding one shard at a time gives the table and counts of adding all at once."""
     parts = SampleTable(["tfrecord"])
     parts.add(placed(rows[:cut], FORMATS), 0)
     parts.add(placed(rows[cut:], FORMATS), 0)
@@ -121,12 +124,12 @@ def test_rows_may_come_in_parts(rows: list[Row], cut: int) -> None:
 
 
 def test_agreement_is_of_rows_not_of_bytes() -> None:
-    """A file that another writer made of the same rows agrees, also without checksums."""
+    """A file of another writer with the same rows agrees, even without checksums."""
     table = filled([WRITTEN, FAILED])
-    elsewhere = as_file(table.table(), compression="none")
+    uncompressed = as_file(table.table(), compression="none")
     older = as_file(table.table().drop_columns(["tfrecord_crc32c"]))
-    assert elsewhere != table.to_parquet()
-    assert not table.differences(elsewhere)
+    assert uncompressed != table.to_parquet()
+    assert not table.differences(uncompressed)
     assert not table.differences(older)
     assert filled([WRITTEN, FAILED._replace(source="c/x.jpg")]).differences(older)
     others = [b"", filled([WRITTEN]).to_parquet(), table.to_parquet()[:-9]]
@@ -135,14 +138,14 @@ def test_agreement_is_of_rows_not_of_bytes() -> None:
 
 @pytest.mark.parametrize("field", [(1, 8_000, 7), (0, 8_001, 7), (0, 8_000, 8)])
 def test_another_place_or_checksum_does_not_agree(field: tuple[int, int, int]) -> None:
-    """Offset, length and CRC-32C of each record are compared."""
+    """The offset, length and CRC-32C of each record are compared."""
     table = filled([WRITTEN._replace(records={"tfrecord": (0, 8_000, 7)})])
     assert not table.differences(table.to_parquet())
     assert filled([WRITTEN._replace(records={"tfrecord": field})]).differences(table.to_parquet())
 
 
 def table_of_three() -> Any:
-    """The table of three samples, of which one is written and one in no shard."""
+    """The table of three samples, one of them written and one in no shard."""
     table = SampleTable(["recordio", "tfrecord"])
     table.add(placed([WRITTEN, FAILED], FORMATS), 7)
     table.add(placed([OUTSIDE], FORMATS), None)
@@ -150,7 +153,7 @@ def table_of_three() -> Any:
 
 
 def test_the_content_of_the_table_of_samples() -> None:
-    """Known values are there, zeros included where they mean something; the rest is null."""
+    """Known values are in the table, including meaningful zeros. All others are null."""
     table = table_of_three()
     assert table.column_names == [
         *("source", "label", "synset", "status", "reason", "action", "source_width"),
@@ -160,8 +163,9 @@ def test_the_content_of_the_table_of_samples() -> None:
         *("tfrecord_offset", "tfrecord_length", "tfrecord_crc32c"),
     ]
     written, failed, outside = table.to_pylist()
+    fields_of_row = {name: getattr(WRITTEN, name) for name in written if hasattr(WRITTEN, name)}
     assert written == {
-        **{name: getattr(WRITTEN, name) for name in written if hasattr(WRITTEN, name)},
+        **fields_of_row,
         "reason": None,
         "shard": 7,
         "recordio_offset": 0,
@@ -197,7 +201,7 @@ def test_the_table_repeats_byte_for_byte() -> None:
 
 
 def test_optional_columns_are_there_where_a_sample_has_a_value() -> None:
-    """The size of images, boxes and several labels: not in outputs that have none."""
+    """Sizes of images, boxes and several labels are columns only if a sample has them."""
     names = {"image_bytes", "boxes", "values"}
     assert not names & {*filled([WRITTEN, FAILED]).table().column_names}
     row = WRITTEN._replace(image_bytes=7_777, boxes=2, values=(0.0, 0.5))
@@ -208,7 +212,7 @@ def test_optional_columns_are_there_where_a_sample_has_a_value() -> None:
 
 
 def refusal(store: MemoryStore) -> str:
-    """The error of everything that reads the table, which is the same for all."""
+    """The error of everything that reads the table. All readers raise the same one."""
     reads: tuple[Callable[[dataprep.Dataset], object], ...] = (
         lambda dataset: dataset[0],
         lambda dataset: dataset.labels,
@@ -226,7 +230,7 @@ def refusal(store: MemoryStore) -> str:
 
 
 def test_all_rows_and_those_written(changeable: MemoryStore) -> None:
-    """Columns are of what was written; a frame is of everything unless told otherwise."""
+    """Columns have the written samples, and a frame has all samples by default."""
     table = stored_table(changeable, dataprep.open(changeable.uri).manifest)
     assert table.columns(["label", "shard"]).column_names == ["label", "shard"]
     assert {"source", "tfrecord_crc32c"} <= {*table.columns().column_names}
@@ -253,7 +257,7 @@ def test_all_rows_and_those_written(changeable: MemoryStore) -> None:
 def test_another_table_is_refused(
     changeable: MemoryStore, change: Callable[[bytes], bytes]
 ) -> None:
-    """A table that is not the one of the manifest is named, and the remedy in the error works."""
+    """A table that is not that of the manifest is named, and the remedy of the error works."""
     before = changeable.get(KEY)
     changeable.put(KEY, change(before))
     message = refusal(changeable)
@@ -275,7 +279,7 @@ def test_another_table_is_refused(
     ],
 )
 def test_other_files_are_not_tables(data: bytes, message: str) -> None:
-    """Whatever Arrow raises for them is a ValueError, which names a missing column."""
+    """Every error of Arrow becomes a ValueError, which names a missing column."""
     with pytest.raises(ValueError, match=message):
         read_table(data, ["nothing"])
 
@@ -310,7 +314,7 @@ def test_numbers_are_those_that_arrow_makes(
 
 
 def test_pandas_is_not_imported_to_write_a_table() -> None:
-    """It takes longer to import than all else that a job does at its end."""
+    """Importing pandas takes longer than all other work at the end of a job."""
     script = (
         "import sys; from dataprep.output.receipt import Row, Samples; "
         "from dataprep.output.samples_table import SampleTable; table = SampleTable(['tfrecord']); "

@@ -1,4 +1,4 @@
-"""Tests of dataprep.output.versions."""
+"""A job names the libraries, and perhaps the processor, that determine its bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ main()
 
 
 def test_the_processor_is_told_where_it_matters() -> None:
-    """Bytes that are the same everywhere do not name a processor; others do."""
+    """The processor is named only if the bytes depend on it."""
     exact, depends = (
         dict(versions_that_determine_bytes()),
         dict(versions_that_determine_bytes(same_everywhere=False)),
@@ -41,44 +41,44 @@ def test_the_processor_is_told_where_it_matters() -> None:
 
 
 def test_another_processor_is_refused() -> None:
-    """A worker on another processor than the job was planned on refuses, where it matters."""
+    """A worker on another processor than the planner's refuses, if the bytes depend on it."""
     require_versions(versions_that_determine_bytes())
     planned = versions_that_determine_bytes(same_everywhere=False)
     require_versions(planned)
-    elsewhere = tuple((name, "abacus" if name == "processor" else v) for name, v in planned)
+    other_versions = tuple((name, "abacus" if name == "processor" else v) for name, v in planned)
     with pytest.raises(JobError, match=r"processor .* instead of abacus"):
-        require_versions(elsewhere)
+        require_versions(other_versions)
 
 
 def without_cykooz(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The outcome of the program where NumPy resizes."""
+    """The result of the program in which NumPy resizes."""
     return subprocess.run(
         [sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, check=False
     )
 
 
 def unfinished(output: Path) -> None:
-    """Take back the manifest and the first shard's receipt, as if a run had been killed."""
+    """Remove the manifest and the first shard's receipt, as if a run had been killed."""
     (output / "train.manifest.json").unlink()
     min((output / "receipts").iterdir()).unlink()
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> dataprep.ShardConfig:
-    """A job of a few photos, which are resized."""
+    """The config of a job of a few photos, which are resized."""
     draw_tree(tmp_path / "photos", images=6, classes=2)
     values = {"source": f"{tmp_path}/photos", "output": f"{tmp_path}/out"}
     return dataprep.ShardConfig.model_validate({**values, "image": {"size": 64}})
 
 
 def command(config: dataprep.ShardConfig) -> list[str]:
-    """The same job on a command line."""
+    """The same job as a command line."""
     paths = ["--source", config.source, "--output", config.output]
     return ["shard", *paths, "--size", "64", "--set", "dask.processes=false"]
 
 
 def test_without_cykooz_resizer_numpy_resizes(config: dataprep.ShardConfig) -> None:
-    """The job is done, and its file, its manifest and --version name NumPy."""
+    """The job succeeds, and its job file, its manifest and --version name NumPy."""
     done = without_cykooz(*command(config))
     assert done.returncode == 0, done.stderr
     for name in ("train.job.json", "train.manifest.json"):
@@ -89,7 +89,7 @@ def test_without_cykooz_resizer_numpy_resizes(config: dataprep.ShardConfig) -> N
 
 @WITH_CYKOOZ
 def test_a_job_is_not_resumed_with_another_resizer(config: dataprep.ShardConfig) -> None:
-    """In neither direction: exit code 2, both resizers and what to do are named."""
+    """A resume with the other resizer, either way, exits with 2 and names both and a remedy."""
     dataprep.shard(config)
     unfinished(Path(config.output))
     before = sorted(Path(config.output).rglob("*"))
@@ -108,7 +108,7 @@ def test_a_job_is_not_resumed_with_another_resizer(config: dataprep.ShardConfig)
 
 @WITH_CYKOOZ
 def test_a_worker_with_another_resizer_is_refused() -> None:
-    """Workers of one job resize alike; earlier versions had the pixels of cykooz-resizer."""
+    """All workers of a job have one resizer. Earlier versions had the pixels of cykooz-resizer."""
     others = [(name, value) for name, value in versions_that_determine_bytes() if name != "resizer"]
     require_versions(tuple(others))
     with pytest.raises(JobError, match=r"planned with the resizer numpy, but .* has cykooz"):
@@ -119,7 +119,7 @@ def test_a_worker_with_another_resizer_is_refused() -> None:
 def test_a_job_of_an_earlier_version_is_resumed(
     config: dataprep.ShardConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names no resizer: it goes on with cykooz-resizer, and only with that."""
+    """A job file without a resizer is resumed with cykooz-resizer, and with no other."""
 
     def earlier(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
         versions = versions_that_determine_bytes(same_everywhere=same_everywhere)
@@ -129,7 +129,7 @@ def test_a_job_of_an_earlier_version_is_resumed(
         patch.setattr("dataprep.job.planning.versions_that_determine_bytes", earlier)
         dataprep.shard(config)
     shards_before = {path: path.read_bytes() for path in Path(config.output, "tfrecord").iterdir()}
-    dataprep.shard(config)  # complete: nothing to do
+    dataprep.shard(config)  # the job is complete
     unfinished(Path(config.output))
     refused = without_cykooz(*command(config))
     assert refused.returncode == 2

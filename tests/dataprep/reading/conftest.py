@@ -1,4 +1,4 @@
-"""A small data set in all formats, on disk and on S3, and the frameworks."""
+"""A small data set in all formats, on disk and on S3, and the frameworks that read it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=FORMATS)
 def dataset(output: Path, request: pytest.FixtureRequest) -> dataprep.Dataset:
-    """It, opened, in each format."""
+    """The data set, opened in each format."""
     opened = dataprep.open(output, format=request.param)
     assert len(opened.shards()) >= 3
     return opened
@@ -54,7 +54,7 @@ def on_s3(output: Path, bucket: str, s3_server: MotoServer) -> Callable[[str], d
 
 
 def in_memory(objects: Mapping[str, bytes]) -> Store:
-    """A store of these objects without files."""
+    """A store of these objects without files, as if they were on another machine."""
     memory = open_store(f"memory://{secrets.token_hex(4)}")
     for key, data in objects.items():
         memory.put(key, data)
@@ -62,7 +62,7 @@ def in_memory(objects: Mapping[str, bytes]) -> Store:
 
 
 def stored_samples(dataset: dataprep.Dataset) -> list[tuple[bytes, int]]:
-    """(image, label) of each sample."""
+    """The image and the label of each sample."""
     return [(bytes(sample.image), sample.label) for sample in dataset]
 
 
@@ -71,7 +71,21 @@ def images_of(dataset: dataprep.Dataset) -> list[bytes]:
     return [image for image, _ in stored_samples(dataset)]
 
 
+class Numbers(dict[bytes, int]):
+    """The number of each image. Messages of failed tests do not show the images."""
+
+    def __repr__(self) -> str:
+        return f"the numbers of {len(self)} images"
+
+
+@pytest.fixture(scope="module")
+def numbers(dataset: dataprep.Dataset) -> dict[bytes, int]:
+    """The number of each image, for modules whose ``dataset`` has one format."""
+    return Numbers((image, number) for number, image in enumerate(images_of(dataset)))
+
+
 def _imported(name: str) -> ModuleType:
+    """A framework, imported without its warnings. Without it the test is skipped."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

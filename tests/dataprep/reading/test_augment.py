@@ -1,4 +1,4 @@
-"""Encoded images to training arrays."""
+"""Encoded images are decoded, cropped and augmented to training arrays."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def scene(width: int, height: int, mode: str = "RGB") -> Image.Image:
 
 
 def encoded(image: Image.Image, format: str = "JPEG", **options: Any) -> bytes:
-    """The file's bytes."""
+    """The bytes of the image as a file."""
     return saved(image, format, **({"quality": 95} if format == "JPEG" else {}), **options)
 
 
 def expected(image: Image.Image, box: Box, size: int) -> Any:
-    """Pillow's crop and resize."""
+    """The result of Pillow's crop and resize."""
     corners = (box.left, box.top, box.left + box.width, box.top + box.height)
     part = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR, box=corners)
     return np.asarray(part).astype(int)
@@ -59,13 +59,13 @@ def expected(image: Image.Image, box: Box, size: int) -> Any:
 class TestCrops:
     @given(sides, sides, seeds)
     def test_a_random_crop_is_within_the_image(self, width: int, height: int, seed: int) -> None:
-        """It is never empty."""
+        """A crop is never empty, and is within the image."""
         box = random_crop(width, height, np.random.default_rng(seed))
         assert 0 <= box.left < box.left + box.width <= width
         assert 0 <= box.top < box.top + box.height <= height
 
     def test_random_crops_fill_their_ranges(self) -> None:
-        """Area, aspect and place reach from one end of their ranges to the other."""
+        """Area, aspect ratio and position of crops reach both ends of their ranges."""
         rng = np.random.default_rng(0)
         boxes = [random_crop(500, 500, rng) for _ in range(3000)]
         shares = [box.width * box.height / 500**2 for box in boxes]
@@ -74,7 +74,7 @@ class TestCrops:
         aspects = [box.width / box.height for box in boxes]
         assert ASPECT[0] * 0.98 <= min(aspects) < 0.77
         assert 1.3 < max(aspects) <= ASPECT[1] * 1.02
-        assert abs(np.log(aspects).mean()) < 0.02  # tall as often as wide
+        assert abs(np.log(aspects).mean()) < 0.02  # as often tall as wide
         offsets = [box.left / (500 - box.width) for box in boxes if box.width < 200]
         assert min(offsets) < 0.02
         assert max(offsets) > 0.98
@@ -85,7 +85,7 @@ class TestCrops:
         ids=["wide", "tall"],
     )
     def test_no_crop_fits(self, size: tuple[int, int], box: Box) -> None:
-        """Then it is the largest allowed part of the centre."""
+        """If no crop fits, it is the largest allowed part at the centre."""
         assert random_crop(*size, np.random.default_rng(0)) == box
 
     @given(sides, sides)
@@ -103,7 +103,7 @@ class TestDecoding:
         [("JPEG", "CMYK"), *((f, m) for f in ("JPEG", "PNG", "BMP", "GIF") for m in ("RGB", "L"))],
     )
     def test_the_chosen_part(self, format: str, mode: str) -> None:
-        """It comes out as RGB from every container, for a view of a shard as well."""
+        """The chosen part is returned as RGB from every container, and from a view of a shard."""
         image, box = scene(300, 200, mode), Box(40, 20, 200, 100)
         data = encoded(image, format)
         image = pillow_image(data) if mode == "CMYK" else image
@@ -122,19 +122,19 @@ class TestDecoding:
         assert np.abs(pixels - expected(scene(1000, 700), box, 16)).max() <= 12
 
     def test_orientation_is_ignored(self) -> None:
-        """The part is chosen from width and height as they are stored."""
-        seen = []
+        """The part is chosen by the stored width and height, without the orientation."""
+        sizes = []
 
         def choose(width: int, height: int) -> Box:
-            seen.append((width, height))
+            sizes.append((width, height))
             return centre_crop(width, height)
 
         for format in ("JPEG", "PNG"):
             Augmentation(size=16).part(encoded(scene(90, 60), format, exif=turned(6)), choose)
-        assert seen == [(90, 60), (90, 60)]
+        assert sizes == [(90, 60), (90, 60)]
 
     def test_a_truncated_jpeg(self) -> None:
-        """The pixels that exist are used."""
+        """The pixels that a truncated JPEG has are used."""
         data, box = encoded(scene(200, 200)), Box(0, 0, 200, 40)
         pixels = Augmentation(size=32).part(data[: len(data) // 2], lambda *_: box)
         assert np.abs(pixels - expected(scene(200, 200), box, 32)).max() <= 6
@@ -145,7 +145,7 @@ class TestDecoding:
         ids=["empty", "marker", "broken", "text", "header"],
     )
     def test_no_image(self, data: bytes) -> None:
-        """What cannot be decoded is an ImageError."""
+        """Bytes that cannot be decoded raise an ImageError."""
         with pytest.raises(ImageError):
             Augmentation(size=16).part(data, centre_crop)
 
@@ -159,7 +159,7 @@ class TestDecoding:
     def test_rows_below_the_part_do_not_matter(
         self, options: dict[str, Any], progressive: bool, restarts: int
     ) -> None:
-        """A part has the same pixels when it is cut out of the whole decoded image."""
+        """The pixels of a part do not depend on the rows below it."""
         settings = {"progressive": progressive, "restart_marker_blocks": restarts, "quality": 50}
         mode = options.get("mode", "RGB")
         image = Image.fromarray(NOISE).convert(mode)
@@ -170,7 +170,7 @@ class TestDecoding:
             assert np.array_equal(part, full_image[top : top + 50, 10:60])
 
     def test_rows_below_the_part_are_not_decoded(self) -> None:
-        """The rest of the file may be anything."""
+        """Damage below the part causes no error."""
         data, box = encoded(Image.fromarray(NOISE)), Box(0, 0, 200, 40)
         cut = data[: len(data) // 2] + b"\0" * (len(data) // 4) + b"\xff\xd9"
         part = Augmentation(size=32).part(data, lambda *_: box)
@@ -194,14 +194,14 @@ def in_steps(pixels: Any, strength: float, rng: np.random.Generator) -> Any:
 class TestColours:
     @given(seeds, st.floats(0.01, 0.4))
     def test_jitter(self, seed: int, strength: float) -> None:
-        """One matrix does what three blends in random order do, but for rounding."""
+        """One matrix gives the result of three blends in random order, except for rounding."""
         pixels = np.random.default_rng(seed).integers(90, 160, (20, 30, 3)).astype(np.uint8)
         expected = in_steps(pixels, strength, np.random.default_rng(seed)).clip(0, 255)
         recolour(pixels, strength, 0.0, np.random.default_rng(seed))
         assert np.abs(pixels - expected).max() < 1
 
     def test_lighting_noise(self) -> None:
-        """All pixels shift alike, and over many draws as the principal components say."""
+        """All pixels shift equally, and many draws are distributed as the principal components."""
         rng, shifts = np.random.default_rng(0), []
         for _ in range(20_000):
             pixels = np.full((1, 2, 3), 128, np.uint8)
@@ -219,7 +219,10 @@ class TestAugmentation:
     @pytest.mark.parametrize("layout", ["CHW", "HWC"])
     @pytest.mark.parametrize("normalise", [True, False])
     def test_a_call_and_a_slot_of_a_batch(self, random: bool, layout: Any, normalise: bool) -> None:
-        """Both have shape and type as announced, the same values, and no effect on neighbours."""
+        """A call and a write into a batch give equal values of the announced shape and type.
+
+        Neighbours in the batch do not change.
+        """
         augmentation = Augmentation(40, random, 0.4, 0.1, normalise, layout)
         assert augmentation.shape == ((3, 40, 40) if layout == "CHW" else (40, 40, 3))
         assert augmentation.dtype == (np.float32 if normalise else np.uint8)
@@ -243,13 +246,11 @@ class TestAugmentation:
         assert np.array_equal(first, last.transpose(2, 0, 1))
 
     def test_randomness_comes_from_the_generator(self) -> None:
-        """Seed, epoch and index each change the result; the same three repeat it, pickled too."""
+        """Seed, epoch and index each change the result. The same three repeat it, also pickled."""
         augmentation = Augmentation(size=32, jitter=0.4, noise=0.1)
         assert pickle.loads(pickle.dumps(augmentation)) == augmentation
-        results = [
-            augmentation(IMAGE, sample_rng(*key)).tobytes()
-            for key in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)]
-        ]
+        keys = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)]
+        results = [augmentation(IMAGE, sample_rng(*key)).tobytes() for key in keys]
         assert len(set(results)) == 4
         assert results[0] == results[-1]
 
@@ -264,7 +265,7 @@ class TestAugmentation:
         )
 
     def test_evaluation_is_not_random(self) -> None:
-        """It is the centre of the image, whatever generator and colour settings."""
+        """Evaluation uses the centre of the image, with any generator and colour settings."""
         results = [
             Augmentation(70, random=False, normalise=False, layout="HWC"),
             Augmentation(70, random=False, normalise=False, layout="HWC", jitter=0.4, noise=0.1),
@@ -287,32 +288,32 @@ class TestAugmentation:
         ids=str,
     )
     def test_settings_out_of_range(self, options: dict[str, Any], message: str) -> None:
-        """They are refused at once."""
+        """Settings out of range are refused when the object is created."""
         with pytest.raises(ConfigError, match=message):
             Augmentation(**options)
 
 
 class Called(Augmentation):
-    """Replaces ``__call__`` only."""
+    """A transform that replaces ``__call__`` only."""
 
     def __call__(self, data: Any, rng: np.random.Generator) -> Any:
         return super().__call__(data, rng) + 1
 
 
 class Written:
-    """Any transform that can write."""
+    """A transform that can write."""
 
     shape, dtype = (3, 8, 8), np.dtype(np.uint8)
 
     def __call__(self, data: Any, rng: np.random.Generator) -> Any:
-        """Make an array."""
+        """Return an array."""
 
     def write(self, data: Any, rng: np.random.Generator, out: Any) -> None:
         """Write into a batch."""
 
 
 def test_which_transforms_write() -> None:
-    """Only those whose ``write`` belongs to their ``__call__``."""
+    """A transform writes only if its ``write`` belongs to the class of its ``__call__``."""
     assert [has_write(augmentation) for augmentation in (Augmentation(), Written())] == [True, True]
     assert [
         has_write(augmentation) for augmentation in (Called(), lambda data, rng: None, None)

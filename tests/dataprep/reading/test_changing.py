@@ -1,4 +1,4 @@
-"""A data set that is made anew while a framework reads it; see also tests/contracts."""
+"""A data set that is replaced while a framework reads it raises an error; see tests/contracts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def changing_output(tmp_path_factory: pytest.TempPathFactory) -> ChangingOutput:
-    """Two data sets whose shards have the same names and sizes, one made in place of the other."""
+    """Two data sets whose shards have the same names and sizes. The second replaces the first."""
     return make_changing_output(tmp_path_factory.mktemp("changing"))
 
 
 @pytest.fixture
 def store(changing_output: ChangingOutput, tmp_path: Path) -> LocalStore:
-    """The first of them on disk."""
+    """The first data set on disk."""
     local_store = LocalStore(str(tmp_path / "out"))
     local_store.prepare()
     for key, data in changing_output.before.items():
@@ -33,7 +33,7 @@ def store(changing_output: ChangingOutput, tmp_path: Path) -> LocalStore:
 
 
 def overwrite(store: LocalStore, changing_output: ChangingOutput) -> None:
-    """All steps of it."""
+    """Make all changes of the overwrite."""
     for step in changing_output.steps:
         step.apply(store)
 
@@ -43,7 +43,7 @@ def overwrite(store: LocalStore, changing_output: ChangingOutput) -> None:
 def test_torch(
     store: LocalStore, changing_output: ChangingOutput, style: str, workers: int
 ) -> None:
-    """Each style in processes of DataLoader ends in DatasetChanged."""
+    """Each style in processes of a DataLoader raises DatasetChanged."""
     torch = pytest.importorskip("torch")
     dataset = dataprep.open(store.uri)
     options: dict[str, Any] = {"batch_size": 4, "threads": 0} if style == "batches" else {}
@@ -52,7 +52,7 @@ def test_torch(
     before = [image for item in loader for image in _images(item)]
     assert sorted(before) == sorted(changing_output.images)
     overwrite(store, changing_output)
-    if not workers:  # its files are open, and stay what they were
+    if not workers:  # its files are open and do not change
         assert sorted(i for item in loader for i in _images(item)) == sorted(changing_output.images)
     else:
         with pytest.raises(DatasetChanged):
@@ -60,17 +60,18 @@ def test_torch(
 
 
 def _images(item: Any) -> list[bytes]:
+    """The encoded images of a sample or of a batch."""
     return [item[0]] if isinstance(item[0], bytes) else list(item[0])
 
 
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 def test_tf_data(tf: Any, changing_output: ChangingOutput) -> None:
-    """The next samples that are read raise the error; those before are of the first data set."""
+    """Samples that are read later raise the error, and earlier ones are of the first data set."""
     memory = in_memory(changing_output.before)
     made_of = dataprep.to_tf(dataprep.open(memory.uri), batch_size=4, decode=False)
-    actual = [image for images, _ in made_of for image in images.numpy()]
-    assert sorted(actual) == sorted(changing_output.images)
+    read_images = [image for images, _ in made_of for image in images.numpy()]
+    assert sorted(read_images) == sorted(changing_output.images)
     for step in changing_output.steps:
         step.apply(memory)
     with pytest.raises(tf.errors.OpError, match="the data set changed"):

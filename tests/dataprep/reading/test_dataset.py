@@ -1,4 +1,4 @@
-"""A complete split is read by number, by shard and from start to end."""
+"""A complete split is read by number, by shard, and from start to end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MANIFEST = "train.manifest.json"
 
 
 def make(tree: Path, output: str, **options: object) -> str:
-    """Shard ``tree`` in all formats, several shards each."""
+    """Make an output of ``tree`` in all formats, with several shards each."""
     content = {
         "source": str(tree),
         "output": output,
@@ -67,13 +67,13 @@ def make(tree: Path, output: str, **options: object) -> str:
 
 
 def label_space_and_first(uri: str) -> tuple[object, object]:
-    """What needs every kind of object of an output."""
+    """The label space and the first sample, which need every kind of object of an output."""
     dataset = dataprep.open(uri)
     return dataset.label_space, dataset[0]
 
 
 def change(store: MemoryStore, key: str, edit: Callable[[bytearray], object]) -> None:
-    """Change an object's bytes."""
+    """Change the bytes of an object."""
     data = bytearray(store.get(key))
     edit(data)
     store.put(key, data)
@@ -87,7 +87,7 @@ def dataset(uri_of_dataset: str, request: pytest.FixtureRequest) -> dataprep.Dat
 
 class TestSequence:
     def test_iteration_is_indexing(self, dataset: dataprep.Dataset) -> None:
-        """Iteration gives every sample once, in the order of the indices, across shards."""
+        """Iteration gives every sample once, in the order of the numbers, across shards."""
         walked = [sample.image for sample in dataset]
         assert len(dataset.shards()) >= 3
         assert len(walked) == len(set(walked)) == len(dataset) == COUNT
@@ -95,7 +95,7 @@ class TestSequence:
         assert f"'train' {dataset.format}: 120 samples" in repr(dataset)
 
     def test_indices(self, dataset: dataprep.Dataset) -> None:
-        """Negative numbers and those of NumPy are indices too."""
+        """Negative numbers and NumPy's integers are valid indices."""
         assert dataset[5] == dataset[np.int64(5)] == dataset[np.uint8(5)] == dataset[-115]
         assert dataset[np.int64(-1)] == dataset[119]
         assert dataset.place(np.int64(-1)) == dataset.place(119)
@@ -103,7 +103,7 @@ class TestSequence:
 
     @pytest.mark.parametrize("index", [120, -121, 10**9])
     def test_out_of_range(self, dataset: dataprep.Dataset, index: int) -> None:
-        """An index that does not exist is an IndexError with the number of samples."""
+        """An index beyond the samples is an IndexError with the number of samples."""
         for read in (dataset.__getitem__, dataset.images.__getitem__, dataset.place):
             with pytest.raises(IndexError, match=f"sample {index} of 120"):
                 read(index)
@@ -122,7 +122,7 @@ class TestSequence:
 
 class TestContent:
     def test_labels_count_from_0(self, dataset: dataprep.Dataset) -> None:
-        """Labels are those of the folders from 0, whatever the records add to them."""
+        """Labels count from 0, whatever offset the records have."""
         offsets = {name: entry.label_offset for name, entry in dataset.manifest.formats.items()}
         folders = [source.partition("/")[0] for source in dataset.samples["source"]]
         expected = [sorted(set(folders)).index(folder) for folder in folders]
@@ -132,7 +132,7 @@ class TestContent:
         assert [dataset.label_space.labels[i].synset for i in expected] == folders
 
     def test_a_custom_offset(self, tree: Path) -> None:
-        """A label offset from the config is subtracted again."""
+        """A label offset from the config is subtracted."""
         uri = f"memory://{secrets.token_hex(4)}"
         offsets = {"tfrecord": -7, "recordio": 500, "webdataset": -3}
         make(tree, uri, label_offset=offsets, image={"size": 32})
@@ -142,7 +142,7 @@ class TestContent:
             assert set(labels) == set(range(6))
 
     def test_images(self, dataset: dataprep.Dataset) -> None:
-        """Images are uint8 RGB, as Pillow decodes them but for rounding."""
+        """Images are uint8 RGB as Pillow decodes them, except for rounding."""
         for sample, pixels in zip(dataset, dataset.images, strict=True):
             expected = np.asarray(Image.open(io.BytesIO(sample.image)).convert("RGB"))
             assert (pixels.dtype, pixels.shape) == (np.dtype(np.uint8), expected.shape)
@@ -150,7 +150,7 @@ class TestContent:
             assert min(pixels.shape[:2]) <= 256
 
     def test_an_image_that_cannot_be_decoded(self, changeable: MemoryStore) -> None:
-        """A broken image is an error with its number, shard and offset; others are read."""
+        """A broken image is an error with its number, shard and offset. Others can be read."""
         dataset = dataprep.open(changeable.uri, format="recordio", check=False)
         key, offset, _ = dataset.place(3)
         image = bytes(changeable.get(key)).index(b"\xff\xd8", offset)
@@ -162,7 +162,7 @@ class TestContent:
             dataset.images[3]
 
     def test_columns(self, tree: Path, tmp_path: Path) -> None:
-        """Failed samples have a row in ``samples``; row i of ``written`` describes sample i."""
+        """Failed samples have a row in ``samples``. Row i of ``written`` describes sample i."""
         source = Path(shutil.copytree(tree, tmp_path / "photos"))
         for path in sorted(source.rglob("*.JPEG"))[::7]:
             path.write_bytes(b"")
@@ -178,11 +178,11 @@ class TestContent:
             assert sample.label == row["label"]
 
     def test_place(self, dataset: dataprep.Dataset) -> None:
-        """The bytes at a place are the record of that sample."""
+        """The bytes at the location of a sample are its record."""
         for number in range(0, COUNT, 17):
             data = dataset.read(*dataset.place(number))
             assert dataset[number].image in data
-            assert len(data) < len(dataset[number].image) + 4000  # a tar has a header a member
+            assert len(data) < len(dataset[number].image) + 4000  # every member has a header
 
     def test_the_table_is_fetched_once(self, uri_of_dataset: str, calls: Calls) -> None:
         """All columns come from one read of the table."""
@@ -194,7 +194,7 @@ class TestContent:
 
 class TestSharing:
     def test_pickled(self, dataset: dataprep.Dataset) -> None:
-        """A data set and a shard can be pickled, in little space; the copies read the same."""
+        """A data set and a shard have small pickles, whose copies read the same samples."""
         assert len(dataset.samples) == COUNT
         assert list(dataset.shards()[0])
         data = pickle.dumps(dataset)
@@ -208,7 +208,7 @@ class TestSharing:
         assert pickle.loads(pickle.dumps(next(iter(dataset)))) == dataset[0]
 
     def test_threads(self, dataset: dataprep.Dataset) -> None:
-        """Eight threads on one instance read what one reads."""
+        """Eight threads with one instance read the samples of one thread."""
         expected = [sample.image for sample in dataset]
         order = [i * 37 % COUNT for i in range(3 * COUNT)]
         with ThreadPoolExecutor(8) as pool:
@@ -218,7 +218,7 @@ class TestSharing:
 
 class TestOpening:
     def test_the_format(self, uri_of_dataset: str, tree: Path) -> None:
-        """The default format is TFRecord, or the only one; one that was not made is refused."""
+        """The default format is TFRecord, or the only one. A missing format is refused."""
         assert dataprep.open(uri_of_dataset).format == "tfrecord"
         only = make(tree, f"memory://{secrets.token_hex(4)}", format=("recordio",))
         assert dataprep.open(only).format == "recordio"
@@ -244,7 +244,7 @@ class TestOpening:
         kind: type[Exception],
         message: str,
     ) -> None:
-        """The error has the object's place, and the command that lists all faults."""
+        """The error has the location of the object, and the command that lists all faults."""
         for info in list(changeable.list(key)):
             if content is None:
                 changeable.delete(info.key)
@@ -258,7 +258,7 @@ class TestOpening:
 
     @pytest.mark.parametrize(("lost", "message"), [(0, "4 of 4"), (1, "3 of 4"), (4, "no")])
     def test_an_unfinished_split(self, changeable: MemoryStore, lost: int, message: str) -> None:
-        """The error says how many shards are finished, and what finishes the others."""
+        """The error has the number of finished shards, and a command for the others."""
         with pytest.raises(ManifestMissing, match=r"no complete split 'test' .* it has 'train'"):
             dataprep.open(changeable.uri, "test")
         receipts = sorted(info.key for info in changeable.list("receipts/"))
@@ -268,7 +268,7 @@ class TestOpening:
             dataprep.open(changeable.uri)
 
     def test_no_output(self, tmp_path: Path) -> None:
-        """A folder without an output, or no folder, is a FileNotFoundError."""
+        """A folder without an output, and a missing folder, are a FileNotFoundError."""
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "notes.txt").write_text("x")
         (tmp_path / "empty").mkdir()
@@ -281,7 +281,7 @@ class TestOpening:
 
 
 class Watched(MemoryStore):
-    """Records when each shard is asked for, and how many are in memory at once."""
+    """Records when each shard is requested, and how many are in memory at once."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
@@ -293,7 +293,7 @@ class Watched(MemoryStore):
         self.meeting: threading.Barrier | None = None
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """A buffer of its own for each whole shard, whose end can be seen."""
+        """Return a new buffer for each whole shard, so that its end can be observed."""
         versioned = super().get_versioned(key, offset, length)
         if length is not None or not key.startswith(("tfrecord/", "recordio/", "webdataset/")):
             return versioned
@@ -320,34 +320,34 @@ def watched(
 
 class TestShards:
     def test_the_shards(self, dataset: dataprep.Dataset) -> None:
-        """Shards come in the order of the manifest and together have every sample once."""
+        """Shards are in the order of the manifest, and together have every sample once."""
         shards = dataset.shards()
-        assert [(s.key, s.bytes, len(s), s.sha256) for s in shards] == [
-            (entry.key, entry.bytes, entry.records, entry.sha256)
-            for entry in dataset.manifest.formats[dataset.format].shards
-        ]
+        entries = dataset.manifest.formats[dataset.format].shards
+        for shard, entry in zip(shards, entries, strict=True):
+            assert (shard.key, shard.bytes) == (entry.key, entry.bytes)
+            assert (len(shard), shard.sha256) == (entry.records, entry.sha256)
         assert [number for shard in shards for number in shard.samples] == list(range(COUNT))
         assert [shard.number for shard in shards] == list(range(len(shards)))
 
     def test_some_in_another_order(self, watched: tuple[dataprep.Dataset, Watched]) -> None:
-        """``iterate`` reads the given shards, each in one request; so does a shard itself."""
+        """``iterate`` and a shard's own iterator read each shard in one request."""
         dataset, store = watched
         first, *_, last = dataset.shards()
-        actual = [sample.image for sample in dataset.iterate([last, first])]
-        assert actual == [dataset[i].image for i in (*last.samples, *first.samples)]
-        assert [sample.image for sample in last] == actual[: len(last)]
+        read_images = [sample.image for sample in dataset.iterate([last, first])]
+        assert read_images == [dataset[i].image for i in (*last.samples, *first.samples)]
+        assert [sample.image for sample in last] == read_images[: len(last)]
         assert store.asked == [last.key, first.key, last.key]
         assert list(dataset.iterate([])) == []
 
     def test_large_shards(
         self, watched: tuple[dataprep.Dataset, Watched], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Of large shards one is fetched ahead, on another thread; two are in memory at most."""
+        """One large shard is fetched ahead on another thread, and two are in memory at most."""
         monkeypatch.setattr(module, "_MAX_BYTES_AHEAD", 0)
         dataset, store = watched
         samples: Iterator[object] = iter(dataset)
         samples = itertools.chain([next(samples)], samples)
-        assert store.second.wait(60)  # fetched before anybody asks for its samples
+        assert store.second.wait(60)  # the shard is fetched before its samples are requested
         for number, shard in enumerate(dataset.shards()):
             for _ in shard.samples:
                 next(samples)
@@ -359,13 +359,13 @@ class TestShards:
         assert not [ref for ref in store.alive if ref() is not None]
 
     def test_small_shards(self, watched: tuple[dataprep.Dataset, Watched]) -> None:
-        """Small shards are fetched at the same time: three are requested before one arrives."""
+        """Of small shards, three are requested before one arrives."""
         dataset, store = watched
         store.meeting = threading.Barrier(3)
         assert len(list(dataset)) == COUNT
 
     def test_iterators(self, watched: tuple[dataprep.Dataset, Watched]) -> None:
-        """Two iterators at once do not disturb each other; a dropped one leaves no thread."""
+        """Two iterators do not disturb each other, and a dropped one leaves no thread."""
         dataset, _ = watched
         before = set(threading.enumerate())
         samples: Iterator[object] = iter(dataset)
@@ -378,7 +378,7 @@ class TestShards:
         )
 
     def test_a_missing_shard(self, changeable: MemoryStore) -> None:
-        """The samples before it are read, then the error names it."""
+        """The samples before a missing shard are read, then the error names it."""
         dataset = dataprep.open(changeable.uri)
         first, second, *_ = dataset.shards()
         changeable.delete(second.key)
@@ -388,7 +388,7 @@ class TestShards:
             next(samples)
 
     def test_a_damaged_record(self, changeable: MemoryStore) -> None:
-        """The samples before it are read, then the error names shard, record and byte."""
+        """The samples before a damaged record are read. The error has shard, record and byte."""
         dataset = dataprep.open(changeable.uri)
         key, offset, _ = dataset.place(5)
         change(changeable, key, lambda data: data.__setitem__(offset, data[offset] ^ 1))
@@ -402,7 +402,7 @@ class TestShards:
 
     @pytest.mark.parametrize("times", [0, 2], ids=["empty", "longer"])
     def test_another_number_of_records(self, changeable: MemoryStore, times: int) -> None:
-        """A shard cut or extended between records is an error, not fewer or more samples."""
+        """A shard that is cut or extended between records is an error, not other samples."""
         dataset = dataprep.open(changeable.uri)
         shard = dataset.shards()[0]
         changeable.put(shard.key, changeable.get(shard.key) * times)
@@ -414,10 +414,10 @@ class TestShards:
 
 
 class TestSomeShards:
-    """``of_shards``: some of the shards as a data set of its own."""
+    """``of_shards`` makes a data set of some of the shards."""
 
     def test_it_has_their_samples(self, dataset: dataprep.Dataset) -> None:
-        """The samples of these shards, with their labels and rows, are numbered from 0."""
+        """The data set has the samples, labels and rows of these shards, numbered from 0."""
         first, _, third, *_ = dataset.shards()
         part = dataset.of_shards([third.number, first.number, np.int64(first.number)])
         numbers = [*first.samples, *third.samples]
@@ -434,7 +434,7 @@ class TestSomeShards:
     @given(st.sets(st.integers(0, 3), min_size=1), st.sampled_from(FORMATS))
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
     def test_any_shards(self, uri_of_dataset: str, numbers: set[int], format: str) -> None:
-        """Every reader by number agrees with the whole data set, and all its parts add up."""
+        """Every reader by number agrees with the whole data set, and all parts add up to it."""
         dataset = dataprep.open(uri_of_dataset, format=format)
         part = dataset.of_shards(numbers)
         shards = [shard for shard in dataset.shards() if shard.number in numbers]
@@ -454,7 +454,7 @@ class TestSomeShards:
     def test_failed_samples_of_these_shards_stay_in_the_table(
         self, tree: Path, tmp_path: Path
     ) -> None:
-        """``samples`` has the rows of these shards, and those of all shards add up."""
+        """``samples`` has the rows of these shards, and the rows of all shards add up."""
         source = Path(shutil.copytree(tree, tmp_path / "photos"))
         for path in sorted(source.rglob("*.JPEG"))[::7]:
             path.write_bytes(b"")
@@ -465,7 +465,7 @@ class TestSomeShards:
         assert sum(len(part.written) for part in parts) == len(dataset) == 102
 
     def test_some_of_some(self, dataset: dataprep.Dataset) -> None:
-        """Numbers count among the shards of the data set that is asked."""
+        """Numbers of shards count in the data set that is asked."""
         part = dataset.of_shards([1, 2, 3]).of_shards([0, 2])
         keys = [shard.key for shard in dataset.shards()]
         assert [shard.key for shard in part.shards()] == [keys[1], keys[3]]
@@ -479,7 +479,7 @@ class TestSomeShards:
         assert list(copy) == list(part)
 
     def test_records_are_still_checked(self, changeable: MemoryStore) -> None:
-        """A flipped byte of RecordIO is found by the checksum of that very record."""
+        """A flipped byte of RecordIO is detected by the checksum of its record."""
         dataset = dataprep.open(changeable.uri, format="recordio")
         last = dataset.shards()[3]
         part = dataset.of_shards([1, 3])
@@ -493,7 +493,7 @@ class TestSomeShards:
         assert part[number - 1].image
 
     def test_a_split_made_anew_is_refused(self, changeable: MemoryStore) -> None:
-        """The restricted data set belongs to the manifest that was opened."""
+        """The smaller data set belongs to the manifest that was opened."""
         part = dataprep.open(changeable.uri).of_shards([0])
         manifest = json.loads(changeable.get(MANIFEST))
         changeable.put(MANIFEST, json.dumps({**manifest, "created": "later"}).encode())
@@ -501,7 +501,7 @@ class TestSomeShards:
             part[0]
 
     def test_a_share_is_divided_among_all_ranks(self, uri_of_dataset: str, tmp_path: Path) -> None:
-        """Some shards of a host's share are a data set of their own, with the share's numbers."""
+        """Some shards of a host's share are a data set with the numbers of the share."""
         stage(uri_of_dataset, str(tmp_path / "share"), host=Part(1, 2))
         share = dataprep.open(tmp_path / "share")
         part = share.of_shards([len(share.shards()) - 1])
@@ -520,7 +520,7 @@ class TestSomeShards:
     def test_shards_that_are_not_there(
         self, dataset: dataprep.Dataset, numbers: list[int], message: str
     ) -> None:
-        """The error names the number and those that exist."""
+        """The error has the wrong number and the valid ones."""
         with pytest.raises(ConfigError, match=message):
             dataset.of_shards(numbers)
 
@@ -534,7 +534,7 @@ def remote(tree: Path, bucket: str, s3_server: MotoServer) -> dataprep.Dataset:
 
 
 def read_all(dataset: dataprep.Dataset, answers: Any) -> None:
-    """Read by number in a forked process."""
+    """Read all samples by number in a forked process."""
     assert isinstance(dataset.store, S3Store)
     images = [dataset[i].image for i in range(COUNT)]
     answers.put((id(dataset.store._client()), images))
@@ -542,7 +542,7 @@ def read_all(dataset: dataprep.Dataset, answers: Any) -> None:
 
 class TestOnS3:
     def test_requests(self, remote: dataprep.Dataset, calls: Calls) -> None:
-        """An index requests only its record; iteration requests each shard once."""
+        """An index requests only its record, and iteration requests each shard once."""
         labels = remote.labels.tolist()
         read = calls(S3Store, "get_versioned")
         assert remote[50].label == labels[50]
@@ -552,7 +552,7 @@ class TestOnS3:
         assert sorted(key for _, key, *_ in read) == [shard.key for shard in remote.shards()]
 
     def test_other_processes(self, remote: dataprep.Dataset) -> None:
-        """Forked and new processes read through connections of their own."""
+        """Forked and new processes read through their own connections."""
         expected = [sample.image for sample in remote]
         context = multiprocessing.get_context("fork")
         answers = context.SimpleQueue()
@@ -568,7 +568,7 @@ class TestOnS3:
             assert pool.submit(remote.__getitem__, 7).result(60) == remote[7]
 
     def test_close(self, remote: dataprep.Dataset) -> None:
-        """The end of a ``with`` block closes connections."""
+        """The end of a ``with`` block closes the connections."""
         assert isinstance(remote.store, S3Store)
         with remote as dataset:
             assert dataset[3].image
@@ -578,7 +578,7 @@ class TestOnS3:
 
 class TestClosing:
     def test_nothing_is_read_afterwards(self, uri_of_dataset: str) -> None:
-        """Reading a closed data set is an error; what was read before remains."""
+        """Reading a closed data set is an error. Samples that were read before remain."""
         with dataprep.open(uri_of_dataset) as dataset:
             labels = dataset.labels
             samples = iter(dataset)

@@ -1,4 +1,4 @@
-"""The order of an epoch, and which rank reads which part of it."""
+"""The order of an epoch is fixed by seed and epoch, and is divided among ranks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ sizes = st.lists(st.integers(1, 60), min_size=1, max_size=9)
 
 
 def parts(world_size: int, count: int, epoch: int = 2, **options: Any) -> list[list[int]]:
-    """What each rank reads, in its order."""
+    """The samples of each rank, in its order."""
     order = Order(world_size=world_size, epoch=epoch, **options)
     sequence = sequence_by_record(order, count, epoch)
     ranks = range(world_size)
@@ -45,7 +45,7 @@ def parts(world_size: int, count: int, epoch: int = 2, **options: Any) -> list[l
 def test_ranks_share_everything(
     count: int, seed: int, world_size: int, more: int, start: int
 ) -> None:
-    """``keep`` gives each remaining sample to one rank, whatever the global batch is."""
+    """``keep`` gives each remaining sample to one rank, for any global batch."""
     global_batch = world_size + more if more else None
     orders = parts(world_size, count, seed=seed, global_batch=global_batch, start=start)
     sequence = sequence_by_record(Order(seed=seed), count, 2).tolist()
@@ -55,7 +55,7 @@ def test_ranks_share_everything(
 
 @given(st.integers(1, 300), worlds, st.integers(0, 60), st.integers(0, 9))
 def test_equal_steps(count: int, world_size: int, more: int, done: int) -> None:
-    """``drop`` leaves out, ``pad`` repeats less than one global batch; all batches are whole."""
+    """``drop`` omits and ``pad`` repeats less than one global batch, and all batches are full."""
     global_batch = world_size + more
     start = min(done * global_batch, count // global_batch * global_batch)
     for even in ("drop", "pad"):
@@ -78,7 +78,7 @@ def test_equal_steps(count: int, world_size: int, more: int, done: int) -> None:
 def test_another_number_of_ranks_goes_on(
     count: int, before: int, after: int, more: int, first: int, second: int
 ) -> None:
-    """After any steps of two worlds and the rest of a third, each sample was read once."""
+    """After steps of two worlds and the rest on a third one, each sample was read once."""
     global_batch = max(before, after) + more
     read = Counter[int]()
     start = 0
@@ -96,20 +96,20 @@ def test_another_number_of_ranks_goes_on(
 
 @given(st.integers(1, 10_000), worlds)
 def test_a_global_batch_stays_the_same(global_batch: int, world_size: int) -> None:
-    """The ranks' batches add up to it, and differ by one at most."""
+    """The batches of the ranks add up to the global batch, and differ by one at most."""
     sizes = [per_rank_batch(global_batch, rank, world_size) for rank in range(world_size)]
     assert sum(sizes) == global_batch
     assert max(sizes) - min(sizes) <= 1
 
 
 def test_8192_on_96_ranks() -> None:
-    """The first 32 ranks have one sample more."""
+    """Of a global batch of 8,192, the first 32 of 96 ranks have one sample more."""
     assert [per_rank_batch(8192, rank, 96) for rank in (0, 31, 32, 95)] == [86, 86, 85, 85]
 
 
 @given(sizes, seeds, st.integers(1, 30))
 def test_by_shard(samples: list[int], seed: int, run: int) -> None:
-    """Each sample comes once, shards one after the other, runs of neighbours together."""
+    """Each sample comes once, shards follow one another, and runs of neighbours stay together."""
     bounds = [0, *np.cumsum(samples).tolist()]
     sequence = sequence_by_shard(Order(seed=seed), bounds, 1, run)
     assert sorted(sequence.tolist()) == list(range(bounds[-1]))
@@ -122,10 +122,10 @@ def test_by_shard(samples: list[int], seed: int, run: int) -> None:
 
 @given(sizes, st.integers(1, 6), st.integers(0, 40), st.sampled_from(["keep", "drop", "pad"]))
 def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -> None:
-    """Ranks of a host read its share, in equal steps if asked, and go on where they were."""
+    """Ranks of a host read its share, in equal steps if requested, and can be resumed."""
     world = local * len(samples)
     global_batch = world + more
-    steps, seen = set(), 0
+    steps, samples_read = set(), 0
     of_hosts: list[set[int]] = [set() for _ in samples]
     for rank in range(world):
         host = rank // local
@@ -135,25 +135,25 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
         sequence = sequence_by_record(order, samples[host], 0)
         part = samples_of_rank(order, sequence, 0).tolist()
         assert set(part) <= set(range(samples[host]))
-        seen += len(part)
+        samples_read += len(part)
         of_hosts[host] |= set(part)
         if even != "keep":
             assert requested_order.rank_batch
             assert len(part) % requested_order.rank_batch == 0
             steps.add(len(part) // requested_order.rank_batch)
-        later = samples_of_rank(
+        resumed_part = samples_of_rank(
             order_in_share(replace(requested_order, start=global_batch), host, samples), sequence, 0
         ).tolist()
         if even != "keep" or samples[host] >= order.step_samples:
-            assert part[requested_order.rank_batch :] == later or even == "pad"
+            assert part[requested_order.rank_batch :] == resumed_part or even == "pad"
     assert len(steps) == (even != "keep")
-    assert even != "keep" or seen == sum(samples)
+    assert even != "keep" or samples_read == sum(samples)
     assert even == "drop" or [*map(len, of_hosts)] == samples
 
 
 @given(sizes, st.integers(1, 6), st.integers(0, 40), st.sampled_from(["keep", "drop", "pad"]))
 def test_the_end_of_an_epoch(samples: list[int], local: int, more: int, even: Any) -> None:
-    """A start is the next epoch exactly if no rank of any host has anything left."""
+    """A start belongs to the next epoch exactly if no rank of any host has a sample left."""
     world = local * len(samples)
     global_batch = world + more
     requested_order = Order(world_size=world, even=even, global_batch=global_batch, epoch=3)
@@ -181,7 +181,7 @@ def test_the_end_of_an_epoch(samples: list[int], local: int, more: int, even: An
 
 
 def test_ranks_that_do_not_fit_the_shares() -> None:
-    """Three ranks on two hosts, or a rank on another host's share."""
+    """Three ranks on two hosts, and a rank with another host's share, are refused."""
     for rank, world_size in ((0, 3), (2, 4)):
         with pytest.raises(ConfigError, match=f"rank {rank} of {world_size} cannot read share 0"):
             order_in_share(Order(rank=rank, world_size=world_size), 0, [5, 5])
@@ -190,7 +190,7 @@ def test_ranks_that_do_not_fit_the_shares() -> None:
 
 
 def test_the_order_depends_on_seed_and_epoch_only() -> None:
-    """These orders never change, so that training can go on with a later version."""
+    """These orders never change, so that training can continue with a later version."""
     order = Order(seed=7)
     assert sequence_by_record(order, 10, 0).tolist() == [8, 0, 7, 1, 3, 6, 2, 4, 5, 9]
     assert sequence_by_record(order, 10, 1).tolist() != sequence_by_record(order, 10, 0).tolist()
@@ -204,7 +204,7 @@ def test_the_order_depends_on_seed_and_epoch_only() -> None:
 
 
 def test_without_shuffling_the_order_is_that_of_the_data_set() -> None:
-    """This holds in every epoch, by record and by shard."""
+    """Without shuffling, the order of every epoch is that of the data set, by record and shard."""
     order = Order(shuffle=False, seed=1)
     assert sequence_by_record(order, 9, 4).tolist() == list(range(9))
     assert sequence_by_shard(order, [0, 4, 9], 4).tolist() == list(range(9))
@@ -212,7 +212,7 @@ def test_without_shuffling_the_order_is_that_of_the_data_set() -> None:
 
 @given(st.integers(0, 200), st.integers(1, 20), st.integers(1, 9))
 def test_workers_share_batches(count: int, batch: int, workers: int) -> None:
-    """Taken in turn they are the batches of one process."""
+    """The batches of workers, taken in turn, are those of one process."""
     numbers = np.arange(count)
     shares = [
         samples_of_worker(numbers, batch, worker, workers).tolist() for worker in range(workers)
@@ -227,7 +227,7 @@ def test_workers_share_batches(count: int, batch: int, workers: int) -> None:
 
 @given(counts, st.integers(1, 40), seeds, st.integers(0, 3))
 def test_a_buffer_mixes_a_stream(count: int, size: int, seed: int, worker: int) -> None:
-    """Each item comes once, and at most ``size`` places early."""
+    """Each item comes once, and at most ``size`` positions early."""
     orders = list(mixed_by_buffer(Order(seed=seed), range(count), size, 0, worker))
     assert sorted(orders) == list(range(count))
     assert all(number - position <= size for position, number in enumerate(orders))
@@ -258,6 +258,6 @@ def test_streams_of_random_numbers_differ() -> None:
     ids=str,
 )
 def test_out_of_range(options: dict[str, Any], message: str) -> None:
-    """It is refused at once."""
+    """A value out of range is refused when the object is created."""
     with pytest.raises(ConfigError, match=message):
         Order(**options)

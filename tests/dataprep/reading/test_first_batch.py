@@ -1,4 +1,4 @@
-"""The first batch from a remote store comes before anything else was read."""
+"""The first batch from a remote store arrives before any other sample is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 BATCH = 32
 PATIENCE_S = 30.0
 NOTHING_COMES_S = 0.3
-"""How long a test waits for a request that must not come."""
+"""How long a test waits for a request that must not come, in seconds."""
 
 
 class WatchedStore(MemoryStore):
@@ -42,7 +42,7 @@ class WatchedStore(MemoryStore):
 
 @pytest.fixture
 def store(output: Path) -> WatchedStore:
-    """A remote store: it is no disk."""
+    """A remote store, which is no disk."""
     return WatchedStore(output)
 
 
@@ -52,14 +52,14 @@ def batches_of(store: WatchedStore) -> Any:
 
 
 def places_of_first_batch(store: WatchedStore, batches: Any) -> set[tuple[str, int]]:
-    """Key and offset of each sample of the first batch of the first epoch."""
+    """Key and offset of each sample in the first batch of the first epoch."""
     dataset = Dataset(store)
     numbers = batches.samples.samples_of_worker(0, 0, 1)[:BATCH].tolist()
     return {dataset.place(number)[:2] for number in numbers}
 
 
 def test_it_does_not_wait_for_the_samples_of_later_batches(store: WatchedStore) -> None:
-    """The loop gets it while requests for all other samples are not answered."""
+    """The loop gets the first batch while no request for other samples is answered."""
     batches = batches_of(store)
     first, has_batch = places_of_first_batch(store, batches), threading.Event()
 
@@ -77,7 +77,7 @@ def test_it_does_not_wait_for_the_samples_of_later_batches(store: WatchedStore) 
 
 
 def test_its_samples_are_requested_alone(store: WatchedStore) -> None:
-    """No other request is under way until they have arrived."""
+    """No other request is made until the samples of the first batch have arrived."""
     batches = batches_of(store)
     first, other = places_of_first_batch(store, batches), threading.Event()
     company = []

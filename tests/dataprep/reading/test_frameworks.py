@@ -1,4 +1,4 @@
-"""Frameworks are optional: how they are imported, and what each adapter accepts."""
+"""Frameworks are optional: they are imported on use, and each adapter checks its input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dataprep.reading.mxnet_compat import import_mxnet
 
 @pytest.fixture(autouse=True)
 def _numpy_as_before() -> Iterator[None]:
-    """Remove the names that were added to NumPy."""
+    """Remove the names that a test has added to NumPy."""
     before = set(vars(np))
     yield
     for name in set(vars(np)) - before:
@@ -31,7 +31,7 @@ def _numpy_as_before() -> Iterator[None]:
     ("name", "title"), [("torch", "PyTorch"), ("tensorflow", "TensorFlow"), ("mxnet", "MXNet")]
 )
 def test_a_missing_framework(monkeypatch: pytest.MonkeyPatch, name: str, title: str) -> None:
-    """The error says how to install it."""
+    """The error says how to install a missing framework."""
     monkeypatch.setitem(sys.modules, name, None)
     message = rf"{title} is not installed: pip install 'dataprep-iobench\[{name}\]'"
     with pytest.raises(ImportError, match=message):
@@ -47,7 +47,7 @@ def test_a_missing_framework(monkeypatch: pytest.MonkeyPatch, name: str, title: 
     ids=lambda error: type(error).__name__,
 )
 def test_a_broken_framework(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """The error says what is wrong with it."""
+    """The error says what is wrong with a broken framework."""
 
     def fail(name: str) -> ModuleType:
         raise error
@@ -61,7 +61,7 @@ def test_a_broken_framework(monkeypatch: pytest.MonkeyPatch, error: Exception) -
 def test_tensorflow_logs_errors_only(
     monkeypatch: pytest.MonkeyPatch, arguments: str | None
 ) -> None:
-    """Unless the environment asks for more."""
+    """TensorFlow logs only errors, unless the environment sets another level."""
     monkeypatch.setitem(sys.modules, "tensorflow", ModuleType("tensorflow"))
     environment = {} if arguments is None else {"TF_CPP_MIN_LOG_LEVEL": arguments}
     monkeypatch.setattr("dataprep.reading.frameworks.os.environ", environment)
@@ -85,7 +85,7 @@ ADAPTERS: dict[str, tuple[Callable[..., object], str]] = {
 @pytest.mark.parametrize("format", ADAPTERS)
 @pytest.mark.parametrize("arguments", ["some/where", Path("some/where"), None], ids=str)
 def test_a_path_is_not_a_data_set(format: str, arguments: object) -> None:
-    """The TypeError says how to open it, whether the framework is installed or not."""
+    """The TypeError says how to open a data set, with the framework installed or not."""
     adapter, chosen = ADAPTERS[format]
     with pytest.raises(TypeError) as caught:
         adapter(arguments)
@@ -93,14 +93,14 @@ def test_a_path_is_not_a_data_set(format: str, arguments: object) -> None:
 
 
 def test_another_format(output: Path) -> None:
-    """MXNet reads recordio; the error says how to open the data set."""
+    """MXNet reads only recordio, and the error says how to open the data set."""
     with pytest.raises(ConfigError, match="format='recordio'"):
         ADAPTERS["recordio"][0](dataprep.open(output, format="tfrecord"))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy 1.26's own old names warn
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # its own old names emit warnings
 def test_numpy_gets_the_names_that_mxnet_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its old meaning; names that NumPy has are not replaced."""
+    """Each added name has its old meaning, and existing names are not replaced."""
     before: dict[str, Any] = dict(vars(np))
     monkeypatch.setitem(sys.modules, "mxnet", module := ModuleType("mxnet"))
     assert import_mxnet() is module

@@ -1,4 +1,4 @@
-"""``dataprep.to_mxnet``, with MXNet itself."""
+"""``dataprep.to_mxnet`` works with MXNet itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL = Augmentation(size=32)
 
 @pytest.fixture
 def local(output: Path) -> Dataset:
-    """The data set on disk; labels in its records count from 1."""
+    """The data set on disk, whose labels in records count from 1."""
     dataset = dataprep.open(output, format="recordio")
     assert dataset.manifest.formats["recordio"].label_offset == 1
     return dataset
@@ -54,32 +54,32 @@ def labels(batches: Any) -> list[int]:
 
 
 def stored_bytes(folder: Path) -> int:
-    """The size of all files in a folder."""
+    """The size of all files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def test_epochs(dataset: Dataset) -> None:
-    """Each epoch has each sample once in whole batches, in another order; the last is short."""
+    """Each epoch has each sample once, in another order. Only the last batch is smaller."""
     batches = dataprep.to_mxnet(dataset, batch_size=50, augmentation=SMALL)
-    seen = []
+    labels_of_epochs = []
     for _ in range(3):
         epoch = [(batch.data[0].shape[0], batch.pad, labels([batch])) for batch in batches]
         assert [(size, pad) for size, pad, _ in epoch] == [(50, 0), (50, 0), (20, 0)]
-        seen.append([label for _, _, actual in epoch for label in actual])
-        assert sorted(seen[-1]) == sorted(dataset.labels.tolist())
+        labels_of_epochs.append([label for _, _, batch_labels in epoch for label in batch_labels])
+        assert sorted(labels_of_epochs[-1]) == sorted(dataset.labels.tolist())
         batches.reset()
-    assert seen[0] != seen[1] != seen[2]
+    assert labels_of_epochs[0] != labels_of_epochs[1] != labels_of_epochs[2]
 
 
 def test_each_iteration_is_the_next_epoch(dataset: Dataset) -> None:
-    """With and without ``reset``, after a break, and after a resume within an epoch."""
+    """An iteration is the next epoch, with ``reset`` or without, after a break and a resume."""
     options: dict[str, Any] = {"batch_size": 20, "augmentation": SMALL}
 
     def of_epoch(epoch: int, **more: Any) -> list[int]:
         return labels(dataprep.to_mxnet(dataset, epoch=epoch, **more, **options))
 
     batches = dataprep.to_mxnet(dataset, start=40, **options)
-    batches.reset()  # of an epoch of which nothing was read
+    batches.reset()  # the epoch was not read
     assert labels(batches) == of_epoch(0, start=40)
     assert labels(batches) == of_epoch(1)
     batches.reset()
@@ -98,7 +98,7 @@ def test_each_iteration_is_the_next_epoch(dataset: Dataset) -> None:
 def test_epochs_and_ranks_that_are_refused(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A start beyond the end, epochs without a step, and ranks that are not given."""
+    """A start beyond the end, epochs without a step and missing ranks are refused."""
     options: dict[str, Any] = {"batch_size": 70, "augmentation": SMALL}
     with pytest.raises(ConfigError, match="start 500 is beyond the end"):
         dataprep.to_mxnet(dataset, start=500, **options)
@@ -110,7 +110,7 @@ def test_epochs_and_ranks_that_are_refused(
 
 
 def test_the_order_depends_on_seed_and_epoch(dataset: Dataset) -> None:
-    """Any epoch can be selected, and is the same again."""
+    """Any epoch can be selected, and repeats its order."""
     options: dict[str, Any] = {"batch_size": 20, "augmentation": SMALL}
     batches = dataprep.to_mxnet(dataset, seed=1, **options)
     first = labels(batches)
@@ -134,9 +134,9 @@ def test_shapes(mx: Any, local: Dataset) -> None:
 
 
 def test_images(dataset: Dataset, tmp_path: Path) -> None:
-    """Unshuffled and not augmented, they are the stored ones with their labels.
+    """Without shuffling and augmentation, the images and labels are the stored ones.
 
-    What is written for ImageRecordIter is removed.
+    Temporary files for ImageRecordIter are removed.
     """
     batches = dataprep.to_mxnet(
         dataset, batch_size=16, augmentation=PLAIN, shuffle=False, cache_dir=tmp_path
@@ -147,7 +147,7 @@ def test_images(dataset: Dataset, tmp_path: Path) -> None:
         for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True):
             sample = dataset[position]
             assert int(label) == sample.label
-            # Both cut 280 of 320 pixels, so that nothing is interpolated.
+            # Both crop 280 of 320 pixels, so that nothing is interpolated.
             expected = PLAIN(sample.image, sample_rng(0, 0, 0)).astype(float)
             assert np.abs(image - expected).mean() < 2
             position += 1
@@ -157,7 +157,7 @@ def test_images(dataset: Dataset, tmp_path: Path) -> None:
 
 
 def test_normalised(local: Dataset) -> None:
-    """Images are normalised by ImageNet's mean and deviation."""
+    """Images are normalised by ImageNet's mean and standard deviation."""
     raw, normalised = (
         dataprep.to_mxnet(
             local, batch_size=120, shuffle=False, augmentation=replace(PLAIN, normalise=normalise)
@@ -174,7 +174,7 @@ def test_normalised(local: Dataset) -> None:
 
 @pytest.mark.parametrize("colours", [{"jitter": 0.4}, {"noise": 0.5}], ids=str)
 def test_augmentation_depends_on_seed_and_epoch(dataset: Dataset, colours: Any) -> None:
-    """Crops, flips and colours are the same again with both, and differ with either."""
+    """Crops, flips and colours repeat with seed and epoch, and differ with another of them."""
 
     def images(seed: int, epoch: int, **options: Any) -> Any:
         augmentation = Augmentation(size=32, normalise=False, **options)
@@ -198,7 +198,7 @@ def test_augmentation_depends_on_seed_and_epoch(dataset: Dataset, colours: Any) 
 
 @pytest.fixture
 def churn() -> Iterator[None]:
-    """Another thread of this process that opens and closes files all the time."""
+    """A thread that opens and closes files all the time."""
     stop = threading.Event()
 
     def run() -> None:
@@ -227,7 +227,7 @@ def test_several_files(
 
 
 def test_closed_early(on_s3: Callable[[str], Dataset], tmp_path: Path) -> None:
-    """Files are removed."""
+    """Temporary files are removed if the iteration ends early."""
     batches = dataprep.to_mxnet(
         on_s3("recordio"), batch_size=16, augmentation=SMALL, cache_dir=tmp_path
     )
@@ -239,7 +239,7 @@ def test_closed_early(on_s3: Callable[[str], Dataset], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
 def test_ranks(local: Dataset, even: Any) -> None:
-    """They share the order of torch's iterable style."""
+    """Ranks have the order of torch's iterable style."""
     records = Records(local)
     for rank in range(3):
         options: dict[str, Any] = {"rank": rank, "world_size": 3, "even": even, "start": 21}
@@ -252,7 +252,7 @@ def test_ranks(local: Dataset, even: Any) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "short", "flipped"])
 def test_a_damaged_shard(output: Path, tmp_path: Path, damage: str) -> None:
-    """An error that names it."""
+    """The error names the damaged shard."""
     copy = Path(shutil.copytree(output, tmp_path / "out"))
     dataset = dataprep.open(copy, format="recordio")
     shard = copy / dataset.shards()[1].key
@@ -268,7 +268,7 @@ def test_a_damaged_shard(output: Path, tmp_path: Path, damage: str) -> None:
 
 
 def test_several_labels(tree: Path, tmp_path: Path) -> None:
-    """Records with three labels each give their class, from 0."""
+    """Records with three labels have their class as label, from 0."""
     images = sorted(tree.glob("*/*"))[:10]
     lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
     (tmp_path / "x.lst").write_text("".join(lines))
@@ -289,7 +289,7 @@ def test_several_labels(tree: Path, tmp_path: Path) -> None:
 
 
 def test_refused(local: Dataset) -> None:
-    """What MXNet cannot do is an error before anything is read."""
+    """A request that MXNet cannot fulfil is refused before anything is read."""
     with pytest.raises(ConfigError, match="layout='CHW'"):
         dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(layout="HWC"))
     config = {**local.manifest.config, "image": {"encoding": "webp"}}

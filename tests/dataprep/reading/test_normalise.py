@@ -1,4 +1,4 @@
-"""``dataprep.normalise``: uint8 batches of torch to normalised ones, on their device."""
+"""``dataprep.normalise`` normalises uint8 batches of torch on their device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataprep.reading.augment import sample_rng
 
 torch = pytest.importorskip("torch")
 
-# What torchvision documents for its models.
+# These are the values that torchvision documents for its models.
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 PIXELS = np.random.default_rng(5).integers(0, 256, (60, 90, 3)).astype(np.uint8)
 IMAGE: bytes = simplejpeg.encode_jpeg(PIXELS, quality=95)
@@ -37,7 +37,7 @@ def batch(layout: Literal["CHW", "HWC"], *, normalised: bool) -> Any:
 
 
 def every_value() -> Any:
-    """uint8 (1, 3, 16, 16): each value once in each colour."""
+    """uint8 (1, 3, 16, 16) with each value once in each colour."""
     return torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).repeat(1, 3, 1, 1)
 
 
@@ -70,7 +70,7 @@ def test_it_gives_what_the_augmentation_gives(
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_value_is_rounded_once(device: str, dtype: Any) -> None:
-    """No result is further from the exact value than rounding it in float32, then to ``dtype``."""
+    """No result has a larger error than rounding to float32 and then to ``dtype``."""
     pixels = every_value()
     normalised = dataprep.normalise(pixels.to(device), dtype=dtype).cpu()
     assert normalised.dtype == dtype
@@ -85,7 +85,7 @@ def test_every_value_is_rounded_once(device: str, dtype: Any) -> None:
 def test_memory_has_the_format_that_was_asked_for(
     device: str, channels_last: bool, dtype: Any
 ) -> None:
-    """The input has no effect on the format; ``meta`` stands for devices missing here."""
+    """The format of the result does not depend on the input. ``meta`` stands for other devices."""
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     first = torch.zeros((2, 3, 8, 6), dtype=torch.uint8, device=device)
     as_last = first.contiguous(memory_format=torch.channels_last)
@@ -102,7 +102,7 @@ def test_memory_has_the_format_that_was_asked_for(
 def test_a_cpu_needs_no_memory_beside_the_result() -> None:
     """The result in float32 is the only allocation of its size."""
     pixels = torch.zeros((4, 3, 64, 64), dtype=torch.uint8)
-    dataprep.normalise(pixels)  # makes the constants
+    dataprep.normalise(pixels)  # creates the constants
     tracemalloc.start()
     try:
         with torch.profiler.profile(
@@ -119,7 +119,7 @@ def test_a_cpu_needs_no_memory_beside_the_result() -> None:
 
 
 def test_the_first_call_may_be_in_inference_mode() -> None:
-    """Training after an evaluation in this process works."""
+    """Training works after an evaluation in this process."""
     code = (
         "import torch, dataprep\n"
         "images = torch.zeros((2, 3, 8, 8), dtype=torch.uint8)\n"
@@ -142,7 +142,7 @@ def test_the_first_call_may_be_in_inference_mode() -> None:
     ids=["array", "float32", "int64"],
 )
 def test_other_images_are_refused(images: Any, named: str) -> None:
-    """The error names the type and what to give."""
+    """The error names the type and the remedy."""
     with pytest.raises(TypeError, match=named):
         dataprep.normalise(images)
 
@@ -159,21 +159,21 @@ def test_other_images_are_refused(images: Any, named: str) -> None:
     ids=str,
 )
 def test_other_shapes_are_refused(shape: tuple[int, ...], named: str) -> None:
-    """The error names the shape and the shapes that are taken."""
+    """The error names the shape and the accepted shapes."""
     with pytest.raises(dataprep.ConfigError, match=named):
         dataprep.normalise(torch.zeros(shape, dtype=torch.uint8))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.uint8, "float16"], ids=str)
 def test_other_results_are_refused(dtype: Any) -> None:
-    """The error names the types that it makes."""
+    """The error names the types that it can make."""
     with pytest.raises(dataprep.ConfigError, match=f"{dtype}: give torch.float32, torch.float16"):
         dataprep.normalise(every_value(), dtype=dtype)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_memory_is_used_again_when_nothing_refers_to_a_result(channels_last: bool) -> None:
-    """As long as a view of a result lives, no other result is written into its memory."""
+    """While a view of a result exists, no other result is written into its memory."""
     pixels = torch.randint(0, 256, (2, 3, 31, 37), dtype=torch.uint8)
     first = dataprep.normalise(pixels, channels_last=channels_last)
     address, view = first.data_ptr(), first[1, 0]
@@ -184,7 +184,7 @@ def test_memory_is_used_again_when_nothing_refers_to_a_result(channels_last: boo
     assert second.data_ptr() != address
     assert torch.equal(view, values)
     del view
-    # Memory that was freed would be used by these.
+    # These would use memory that was freed.
     others = [np.empty(first_shape, np.float32) for _ in range(8)]
     third = dataprep.normalise(pixels, channels_last=channels_last)
     assert third.data_ptr() == address
@@ -193,14 +193,14 @@ def test_memory_is_used_again_when_nothing_refers_to_a_result(channels_last: boo
 
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_results_that_are_held_stay_as_they_are(channels_last: bool) -> None:
-    """However many results a loop holds, also after others were given up, each keeps its values."""
+    """Each held result keeps its values, for any number of results and after others are dropped."""
     images = torch.randint(0, 256, (12, 2, 3, 23, 29), dtype=torch.uint8)
-    held: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for number, pixels in enumerate([*images, *images]):
-        held[number] = dataprep.normalise(pixels, channels_last=channels_last)
-        held.pop(number - 1 if number % 3 == 0 else number - 7, None)
-    assert len(held) >= 5
-    for number, result in held.items():
+        results[number] = dataprep.normalise(pixels, channels_last=channels_last)
+        results.pop(number - 1 if number % 3 == 0 else number - 7, None)
+    assert len(results) >= 5
+    for number, result in results.items():
         torch.testing.assert_close(
             result.double(), exact(images[number % len(images)]), rtol=1e-6, atol=1e-6
         )

@@ -1,4 +1,4 @@
-"""TensorFlow and MXNet in processes of their own, each with its rank."""
+"""TensorFlow and MXNet read in processes of their own, each with its rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GLOBAL_BATCH = 12
 
 
 def read(framework: str, output: Path, steps: int | None, **ranks: Any) -> list[int]:
-    """The labels of the first ``steps`` batches of one rank, or of all."""
+    """The labels of the first ``steps`` batches of one rank, or of all batches."""
     size = dataprep.per_rank_batch(GLOBAL_BATCH, ranks["rank"], ranks["world_size"])
     options = {"batch_size": size, "global_batch": GLOBAL_BATCH, "epoch": 1, **ranks}
     if framework == "tensorflow":
@@ -46,10 +46,10 @@ def test_another_number_of_ranks_goes_on(
     framework: Literal["tensorflow", "mxnet"],
     even: str,
 ) -> None:
-    """Three steps of two processes and the rest on three: each sample was read once."""
+    """Three steps of two processes and the rest on three read each sample once."""
     request.getfixturevalue({"tensorflow": "tf", "mxnet": "mx"}[framework])
     context = multiprocessing.get_context("spawn")
-    actual: list[int] = []
+    labels_read: list[int] = []
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         for world_size, steps, start in ((2, 3, 0), (3, None, 3 * GLOBAL_BATCH)):
             ranks = [
@@ -65,5 +65,5 @@ def test_another_number_of_ranks_goes_on(
                 )
                 for rank in range(world_size)
             ]
-            actual += [label for rank in ranks for label in rank.result(timeout=120)]
-    assert sorted(actual) == sorted(dataprep.open(output).labels.tolist())
+            labels_read += [label for rank in ranks for label in rank.result(timeout=120)]
+    assert sorted(labels_read) == sorted(dataprep.open(output).labels.tolist())

@@ -1,4 +1,4 @@
-"""Files and results in order, however their reads end, and never more than asked for."""
+"""Files and results are returned in order, and the number of reads is bounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
 
 
 class Scripted:
-    """A source whose reads do what the test says; each file is its number, repeated."""
+    """A source whose reads act as the test says. The content of a file is its repeated number."""
 
     uri = "scripted"
 
@@ -29,11 +29,11 @@ class Scripted:
         self._lock = threading.Lock()
 
     def list(self) -> Listing:
-        """Not asked for."""
+        """Fail: no test lists it."""
         raise NotImplementedError
 
     def read(self, item: Located) -> bytes:
-        """The file."""
+        """The content of the file."""
         with self._lock:
             self.started.append(int(item.name))
         self._before(int(item.name))
@@ -42,7 +42,7 @@ class Scripted:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 7, 64])
 def test_order(concurrency: int) -> None:
-    """Contents come in the order of the names, whatever the number of reads in flight."""
+    """Contents come in the order of the names, with any number of reads in flight."""
     results = list(read_files(Scripted(concurrency), ITEMS, 1000))
     assert results == [bytes([i]) * (i + 1) for i in range(40)]
 
@@ -65,14 +65,14 @@ def test_order_of_reads_that_end_backwards() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 7])
 def test_bounded(concurrency: int) -> None:
-    """Never are more files read than were taken, and as many as the source asks for."""
+    """The number of files that are read ahead is limited by the source."""
     source = Scripted(concurrency)
     for taken_count, _ in enumerate(read_files(source, ITEMS, 1000), start=1):
         assert taken_count <= len(source.started) <= taken_count + concurrency
 
 
 def test_reads_are_in_flight_at_once() -> None:
-    """The reads that a remote source asks for do run at the same time."""
+    """The reads of a remote source run at the same time."""
     together = threading.Barrier(5)
     source = Scripted(5, lambda number: together.wait(30))
     assert len(list(read_files(source, ITEMS, 1000))) == 40
@@ -98,7 +98,7 @@ def test_another_size(concurrency: int, planned: int) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_too_large_is_not_read(concurrency: int) -> None:
-    """A file above the limit is an error in its place, and is never opened."""
+    """A file above the limit is an error in its position, and is never opened."""
     source = Scripted(concurrency)
     results = list(read_files(source, ITEMS, 38))
     assert [type(data) for data in results[37:]] == [bytes, ImageTooLarge, ImageTooLarge]
@@ -107,7 +107,7 @@ def test_too_large_is_not_read(concurrency: int) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_an_unreadable_file(concurrency: int) -> None:
-    """A file that may not be read is an error in its place; the others come."""
+    """An unreadable file is an error in its position, and the others are returned."""
 
     def before(number: int) -> None:
         if number == 3:
@@ -120,7 +120,7 @@ def test_an_unreadable_file(concurrency: int) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_store_error(concurrency: int) -> None:
-    """A source that does not answer ends the reading, since that is no property of a file."""
+    """A source that does not answer ends the reading, because this is no fault of a file."""
 
     def before(number: int) -> None:
         if number == 3:
@@ -133,7 +133,7 @@ def test_a_store_error(concurrency: int) -> None:
 
 
 def test_large_files_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is bounded in bytes as well: what waits to be converted does not grow with reads."""
+    """Memory is bounded in bytes too: large files are read a few at a time."""
     monkeypatch.setattr("dataprep.job.conversion.READ_AHEAD_BYTES", 60)
     source = Scripted(16)
     files = read_files(source, ITEMS[19:], 1000)
@@ -144,7 +144,7 @@ def test_large_files_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 8])
 def test_results_come_in_the_order_of_the_items(threads: int) -> None:
-    """However the calls overlap, results stand in the order of their items."""
+    """Results are in the order of their items, however the calls overlap."""
     first_may_go = threading.Event()
 
     def call(item: int) -> int:
@@ -159,7 +159,7 @@ def test_results_come_in_the_order_of_the_items(threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [0, 1])
 def test_whose_thread(threads: int) -> None:
-    """Calls run on the caller's thread with 0 threads, and on another one with 1."""
+    """Calls run on the caller's thread with 0 threads, and on another thread with 1."""
     threads_used = set(in_order(lambda _: threading.current_thread(), range(5), threads))
     assert (threading.current_thread() in threads_used) == (threads == 0)
     assert len(threads_used) == 1
@@ -167,7 +167,7 @@ def test_whose_thread(threads: int) -> None:
 
 @pytest.mark.parametrize("ahead", [0, 5])
 def test_no_more_items_are_taken_than_threads_and_one(ahead: int) -> None:
-    """Memory does not grow with the number of items, only with the requested read-ahead."""
+    """Memory grows only with the requested read-ahead, and not with the number of items."""
     taken_items = []
 
     def items() -> Iterator[int]:
@@ -184,7 +184,7 @@ def test_no_more_items_are_taken_than_threads_and_one(ahead: int) -> None:
 
 
 def test_a_fed_result_does_not_wait_for_later_items() -> None:
-    """The first result is there while the second item has still to come."""
+    """The first result is returned before the second item exists."""
     second_may_come = threading.Event()
 
     def items() -> Generator[int, None, None]:
@@ -200,7 +200,7 @@ def test_a_fed_result_does_not_wait_for_later_items() -> None:
 
 @pytest.mark.parametrize("taken_items", [0, 1, 5])
 def test_fed_items_are_bounded_and_closed(taken_items: int) -> None:
-    """No more are taken than threads and as many ahead, and the items are closed at the end."""
+    """Items are taken for each thread and for the read-ahead only, and are closed at the end."""
     started = []
     closed = threading.Event()
 
@@ -222,7 +222,7 @@ def test_fed_items_are_bounded_and_closed(taken_items: int) -> None:
 
 @pytest.mark.parametrize("where", ["call", "items"])
 def test_an_error_of_fed_items_comes_in_its_turn(where: str) -> None:
-    """Earlier results come first; nothing comes after the error."""
+    """Earlier results come before an error of the items, and nothing comes after it."""
 
     def items() -> Generator[int, None, None]:
         yield from range(3)
@@ -243,7 +243,7 @@ def test_an_error_of_fed_items_comes_in_its_turn(where: str) -> None:
 
 
 def test_an_error_is_raised_where_its_result_would_stand() -> None:
-    """Earlier results come first; nothing comes after the error."""
+    """Earlier results come before an error of a call, and nothing comes after it."""
 
     def call(item: int) -> int:
         if item == 2:
@@ -258,7 +258,7 @@ def test_an_error_is_raised_where_its_result_would_stand() -> None:
 
 
 def test_heavy_items_come_fewer_at_a_time() -> None:
-    """What is in flight weighs no more than the budget, or is one item alone."""
+    """The weight in flight is within the budget, or is that of one item."""
     taken_items: list[int] = []
 
     def items() -> Iterator[int]:
@@ -267,11 +267,11 @@ def test_heavy_items_come_fewer_at_a_time() -> None:
             yield item
 
     results = in_order(lambda item: item, items(), 4, weight=lambda item: item, budget=9)
-    held = []
-    actual = []
+    items_in_flight = []
+    returned = []
     for result in results:
-        actual.append(result)
-        held.append(taken_items[len(actual) : -1])
-    assert actual == [3, 3, 3, 3, 9, 20, 1, 1]
-    assert all(sum(part) <= 9 or len(part) == 1 for part in held)
-    assert max(len(part) for part in held) == 2
+        returned.append(result)
+        items_in_flight.append(taken_items[len(returned) : -1])
+    assert returned == [3, 3, 3, 3, 9, 20, 1, 1]
+    assert all(sum(part) <= 9 or len(part) == 1 for part in items_in_flight)
+    assert max(len(part) for part in items_in_flight) == 2

@@ -1,4 +1,4 @@
-"""Windows of a stream begin small and grow, on a virtual clock over a simulated link."""
+"""The windows of a stream begin small and grow, on a virtual clock over a simulated link."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = read_ahead(PHOTO_BYTES, is_remote=True)
 class Link:
     """A store: each request waits ``latency_s``, then the transfers share ``per_s`` samples/s.
 
-    Requests are served in the order in which they come, which for equal windows takes as long as
+    Requests are served in the order in which they arrive. For equal windows this takes as long as
     sharing the rate.
     """
 
@@ -28,14 +28,14 @@ class Link:
     free_at_s: float = 0.0
 
     def ends_s(self, samples: int, asked_s: float) -> float:
-        """When a request that is made at ``asked_s`` is answered."""
+        """The time at which a request made at ``asked_s`` is answered, in seconds."""
         self.free_at_s = max(self.free_at_s, asked_s + self.latency_s) + samples / self.per_s
         return self.free_at_s
 
 
 @dataclass
 class Run:
-    """What a loop saw: the windows in the order of the requests, and when their samples were there.
+    """The observations of a loop: its windows in the order of the requests, and their times.
 
     Attributes:
         sizes: samples of each window that was requested.
@@ -48,7 +48,7 @@ class Run:
     most_held: int = 0
 
     def first_batch_s(self) -> float:
-        """When as many samples as a batch had been consumed by a loop that takes no time."""
+        """When a loop that takes no time had consumed the samples of one batch, in seconds."""
         samples = 0
         for size, done_s in zip(self.sizes, self.done_s, strict=False):
             samples += size
@@ -58,92 +58,94 @@ class Run:
 
 
 def run(link: Link, loop_per_s: float, windows: int, most: ReadAhead = MOST) -> Run:
-    """Read ``windows`` windows as ``Records.stream`` does, by the slots of ``in_order``."""
+    """Read ``windows`` windows as ``Records.stream`` does, in the slots of ``in_order``."""
     now_s = 0.0
     growing = GrowingWindows(BATCH, most, clock=lambda: now_s)
     slots = [0.0] * most.windows_at_once
     pending: deque[tuple[int, float, float]] = deque()
-    seen = Run()
-    while len(seen.done_s) < windows:
+    observed = Run()
+    while len(observed.done_s) < windows:
         while len(pending) < most.windows_at_once + 1:
             size = growing.next_size()
-            seen.sizes.append(size)
+            observed.sizes.append(size)
             slot = min(range(len(slots)), key=slots.__getitem__)
             begun_s = max(now_s, slots[slot])
             slots[slot] = link.ends_s(size, begun_s)
             pending.append((size, slots[slot] - begun_s, slots[slot]))
-            if len(seen.sizes) == 1:
-                now_s = slots[slot]  # nothing else is requested before the first has arrived
-        seen.most_held = max(seen.most_held, sum(size for size, _, _ in pending))
+            if len(observed.sizes) == 1:
+                now_s = slots[slot]  # nothing else is requested before the first window has arrived
+        observed.most_held = max(observed.most_held, sum(size for size, _, _ in pending))
         size, lasted_s, arrived_s = pending.popleft()
         now_s = max(now_s, arrived_s)
         growing.note_arrival(lasted_s)
         growing.note_taken(size)
         now_s += size / loop_per_s
-        seen.done_s.append(now_s)
-    return seen
+        observed.done_s.append(now_s)
+    return observed
 
 
-def rate(seen: Run, after: int) -> float:
-    """Samples/s from the end of a window on."""
-    samples = sum(seen.sizes[after + 1 : len(seen.done_s)])
-    return samples / (seen.done_s[-1] - seen.done_s[after])
+def rate(observed: Run, after: int) -> float:
+    """The rate from the end of a window on, in samples/s."""
+    samples = sum(observed.sizes[after + 1 : len(observed.done_s)])
+    return samples / (observed.done_s[-1] - observed.done_s[after])
 
 
 def test_the_first_batch_waits_for_its_own_samples_alone() -> None:
-    """Behind 12 MB/s it is there after its transfer, not after that of large windows."""
-    seen = run(Link(12e6 / PHOTO_BYTES), math.inf, 10)
-    assert seen.first_batch_s() == pytest.approx(BATCH * PHOTO_BYTES / 12e6)
-    assert seen.sizes[0] == BATCH
+    """At 12 MB/s the first batch takes its own transfer time, not that of large windows."""
+    observed = run(Link(12e6 / PHOTO_BYTES), math.inf, 10)
+    assert observed.first_batch_s() == pytest.approx(BATCH * PHOTO_BYTES / 12e6)
+    assert observed.sizes[0] == BATCH
 
 
 def test_windows_double_up_to_the_largest() -> None:
-    """A fast loop over a fast store gets windows of 16 MiB, each at most twice the one before."""
-    seen = run(Link(10_000, 0.05), 5_000, 20)
-    assert seen.sizes[-1] == MOST.window_samples
-    assert all(size <= 2 * before for before, size in zip(seen.sizes, seen.sizes[1:], strict=False))
-    assert seen.sizes == sorted(seen.sizes)
+    """A fast loop over a fast store gets windows up to 16 MiB. Each at most doubles the last."""
+    observed = run(Link(10_000, 0.05), 5_000, 20)
+    assert observed.sizes[-1] == MOST.window_samples
+    assert all(
+        size <= 2 * before for before, size in zip(observed.sizes, observed.sizes[1:], strict=False)
+    )
+    assert observed.sizes == sorted(observed.sizes)
 
 
 @pytest.mark.parametrize("latency_s", [0.0, 0.05, 0.2, 1.0, 3.0])
 @pytest.mark.parametrize("loop_per_s", [300.0, 2_000.0, 20_000.0])
 def test_the_rate_is_that_of_large_windows(latency_s: float, loop_per_s: float) -> None:
-    """Whatever the latency of the store, small windows at first cost nothing in the long run."""
-    seen = run(Link(5_000, latency_s), loop_per_s, 60)
+    """Small windows at first cost nothing in the long run, for any latency of the store."""
+    observed = run(Link(5_000, latency_s), loop_per_s, 60)
     large = min(loop_per_s, 5_000.0, 2 * MOST.window_samples / (latency_s + 0.08))
-    assert rate(seen, 20) >= 0.97 * large
+    assert rate(observed, 20) >= 0.97 * large
 
 
 @pytest.mark.parametrize("latency_s", [0.0, 0.05])
 def test_a_slow_loop_keeps_little_in_memory(latency_s: float) -> None:
     """A loop of 100 samples/s never holds more than a few batches, however fast the store is."""
-    seen = run(Link(100_000, latency_s), 100, 100)
-    assert seen.most_held <= 4 * BATCH
+    observed = run(Link(100_000, latency_s), 100, 100)
+    assert observed.most_held <= 4 * BATCH
 
 
 def test_a_slow_link_keeps_little_in_memory() -> None:
-    """A link of 12 MB/s is kept busy by windows of a second."""
-    seen = run(Link(12e6 / PHOTO_BYTES), 2_000, 100)
-    assert max(seen.sizes) * PHOTO_BYTES <= 12e6 * WINDOW_S
-    assert rate(seen, 20) == pytest.approx(12e6 / PHOTO_BYTES, rel=0.02)
+    """Windows of a second keep a link of 12 MB/s busy."""
+    observed = run(Link(12e6 / PHOTO_BYTES), 2_000, 100)
+    assert max(observed.sizes) * PHOTO_BYTES <= 12e6 * WINDOW_S
+    assert rate(observed, 20) == pytest.approx(12e6 / PHOTO_BYTES, rel=0.02)
 
 
 def test_a_batch_above_the_largest_window_is_read_in_several() -> None:
     """Windows of large samples do not exceed 16 MiB."""
     most = ReadAhead(34, 2)
-    seen = run(Link(1_000), math.inf, 10, most)
-    assert max(seen.sizes) == 34
+    observed = run(Link(1_000), math.inf, 10, most)
+    assert max(observed.sizes) == 34
 
 
 def test_a_disk_begins_with_one_whole_batch() -> None:
-    """One window at a time is requested, so the first holds the batch."""
-    seen = run(Link(50_000), 2_000, 10, read_ahead(PHOTO_BYTES, is_remote=False))
-    assert seen.sizes[:2] == [BATCH, BATCH]
-    assert max(seen.sizes) == MOST.window_samples
+    """One window at a time is requested, so the first one has the whole batch."""
+    observed = run(Link(50_000), 2_000, 10, read_ahead(PHOTO_BYTES, is_remote=False))
+    assert observed.sizes[:2] == [BATCH, BATCH]
+    assert max(observed.sizes) == MOST.window_samples
 
 
 def test_the_next_stream_goes_on_with_large_windows_after_its_first_batch() -> None:
-    """So that only the first epoch has to learn how much is taken."""
+    """After its first batch, the next stream has large windows, so only the first one learns."""
     growing = GrowingWindows(BATCH, MOST, earlier_size=MOST.window_samples)
     sizes = [growing.next_size() for _ in range(4)]
     assert sizes == [BATCH] + 3 * [MOST.window_samples]

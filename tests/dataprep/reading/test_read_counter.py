@@ -24,7 +24,7 @@ READS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 2**40)), max_si
 
 @given(st.lists(READS, max_size=5))
 def test_totals_are_the_sum_of_all_reads(rounds: list[list[tuple[int, int]]]) -> None:
-    """Totals can be read at any time and as often as needed."""
+    """Totals can be read at any time and repeatedly."""
     counter = ReadCounter()
     expected = ReadTotals()
     for reads in rounds:
@@ -38,24 +38,24 @@ def test_totals_are_the_sum_of_all_reads(rounds: list[list[tuple[int, int]]]) ->
 
 
 def test_threads_count_together() -> None:
-    """No read is lost or counted twice, also while totals are asked for."""
+    """No read is lost or counted twice, even while totals are read."""
     counter = ReadCounter()
 
     def read(thread: int) -> list[int]:
-        seen = []
+        totals = []
         for _ in range(200):
             counter.add(1, 10)
-            seen.append(counter.totals().samples)
-        return seen
+            totals.append(counter.totals().samples)
+        return totals
 
     with ThreadPoolExecutor(8) as threads:
-        for seen in threads.map(read, range(8)):
-            assert seen == sorted(seen)
+        for thread_totals in threads.map(read, range(8)):
+            assert thread_totals == sorted(thread_totals)
     assert counter.totals() == ReadTotals(1_600, 16_000)
 
 
 def test_forked_processes_count_together() -> None:
-    """Each adds its own reads, and a process that is killed leaves no lock behind."""
+    """Each process adds its own reads, and a killed one leaves no lock behind."""
     counter = ReadCounter()
     context = multiprocessing.get_context("fork")
 
@@ -74,7 +74,7 @@ def test_forked_processes_count_together() -> None:
 
 
 def test_a_counter_leaves_no_descriptor_open() -> None:
-    """Its file in memory goes with it."""
+    """The counter's file in memory is removed with it."""
     descriptors = Path("/proc/self/fd")
     gc.collect()
     before = len(list(descriptors.iterdir()))
@@ -86,7 +86,7 @@ def test_a_counter_leaves_no_descriptor_open() -> None:
 
 
 def test_reads_of_a_data_set_are_counted(dataset: Dataset) -> None:
-    """Each reader made afterwards counts; neighbours that are read together count each."""
+    """Each reader made afterwards counts, and neighbours that are read together count each."""
     earlier = Records(dataset)
     counter = dataset.count_reads()
     records, other = Records(dataset), Records(dataset)
@@ -103,7 +103,7 @@ def test_reads_of_a_data_set_are_counted(dataset: Dataset) -> None:
 
 
 def test_windows_count_when_they_arrive(dataset: Dataset) -> None:
-    """Before their samples are consumed, and no more than was requested."""
+    """Samples count before they are consumed, and no more count than were requested."""
     counter = dataset.count_reads()
     windows = Records(dataset).windows(np.arange(len(dataset)), 10)
     numbers, _ = next(windows)
@@ -113,7 +113,7 @@ def test_windows_count_when_they_arrive(dataset: Dataset) -> None:
 
 
 def test_windows_in_use_are_reported(dataset: Dataset) -> None:
-    """Those of the streams that are being read, in this process; the largest ones also after."""
+    """The windows of all active streams of this process are reported, later the largest ones."""
     counter = dataset.count_reads()
     assert counter.windows() == WindowsInUse()
     records = Records(dataset)
@@ -127,18 +127,18 @@ def test_windows_in_use_are_reported(dataset: Dataset) -> None:
 
 
 def test_a_stream_may_be_collected_after_its_counter() -> None:
-    """It writes nothing then: the descriptor of the counter may belong to another file."""
+    """A stream that ends later writes nothing: another file may have the counter's descriptor."""
     counter = ReadCounter()
     stream = StreamReport(counter)
     stream.window(64, 2)
-    counter.__del__()  # as the collector of cycles does
+    counter.__del__()  # as the cycle collector does
     with tempfile.TemporaryFile() as other:
         stream.end()
         assert os.fstat(other.fileno()).st_size == 0
 
 
 def test_forked_processes_report_their_windows() -> None:
-    """The largest of all streams; one that has ended does not count any more."""
+    """The largest window of all streams is reported, without streams that have ended."""
     counter = ReadCounter()
     mine = StreamReport(counter)
     mine.window(64, 2)
@@ -161,7 +161,7 @@ def test_forked_processes_report_their_windows() -> None:
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
 def test_a_pickled_reader_does_not_count(dataset: Dataset, protocol: int) -> None:
-    """Another process has no access to the counter; a pickled data set has none either."""
+    """A pickled reader or data set does not count, because it has no access to the counter."""
     counter = dataset.count_reads()
     records = pickle.loads(pickle.dumps(Records(dataset), protocol))
     assert bytes(records.image(3)) == bytes(dataset[3].image)
@@ -171,6 +171,6 @@ def test_a_pickled_reader_does_not_count(dataset: Dataset, protocol: int) -> Non
 
 
 def test_without_a_counter_nothing_is_counted(dataset: Dataset) -> None:
-    """Training loops of users do not pay for counting."""
+    """Without a counter nothing is counted, so that training loops have no cost."""
     assert dataset.read_counter is None
     assert Records(dataset).counter is None

@@ -1,4 +1,4 @@
-"""Encoded images by number and by shard."""
+"""Encoded images are read by number and by shard."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.dataprep.reading.conftest import images_of, in_memory
 
 
 def test_images_by_number(dataset: Dataset) -> None:
-    """Each image is that of the data set, also through a pickled copy; labels count from 0."""
+    """Each image is that of the data set, also by a pickled copy, and labels count from 0."""
     records = Records(dataset)
     assert len(records) == 120
     assert records.labels.tolist() == dataset.labels.tolist()
@@ -50,7 +50,7 @@ def test_images_by_number(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("remote", [False, True], ids=["disk", "memory"])
 def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> None:
-    """Whatever their order, also some of them twice; neighbours are read together."""
+    """Images are read in any order, some of them twice, and neighbours are read together."""
     store = in_memory(objects(open_store(output))) if remote else dataset.store
     records = Records(dataprep.open(store.uri, format=dataset.format))
     images = images_of(dataset)
@@ -63,7 +63,7 @@ def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> No
 def test_the_order_does_not_depend_on_windows(
     output: Path, dataset: Dataset, batch: int, remote: bool
 ) -> None:
-    """A stream has the samples that were asked for, in their order, wherever windows end."""
+    """A stream has the requested samples in their order, wherever its windows end."""
     store = in_memory(objects(open_store(output))) if remote else dataset.store
     records = Records(dataprep.open(store.uri, format=dataset.format))
     images = images_of(dataset)
@@ -78,7 +78,7 @@ def test_the_order_does_not_depend_on_windows(
 def test_a_split_that_was_made_anew_is_noticed(
     output: Path, tmp_path: Path, is_remote: bool, is_read_before: bool
 ) -> None:
-    """As a shard is opened, and as an object has another version than the one that was read."""
+    """A replaced split is detected when a shard is opened, and when an object has a new version."""
     content = objects(open_store(output))
     store = in_memory(content) if is_remote else open_store(tmp_path / "out")
     if not is_remote:
@@ -97,7 +97,7 @@ def test_a_split_that_was_made_anew_is_noticed(
 
 
 def test_a_changed_shard_beside_an_unchanged_one_is_noticed(output: Path) -> None:
-    """A shard that was confirmed before does not vouch for those that are read with it."""
+    """A shard that was confirmed before does not confirm the shards that are read with it."""
     store = in_memory(objects(open_store(output)))
     dataset = dataprep.open(store.uri, format="recordio")
     records = Records(dataset)
@@ -115,7 +115,7 @@ def test_a_changed_shard_beside_an_unchanged_one_is_noticed(output: Path) -> Non
 def test_a_key_that_leads_out_of_the_output_is_refused(
     output: Path, tmp_path: Path, key: str
 ) -> None:
-    """A manifest may come from anywhere: the store resolves its keys."""
+    """The store resolves the keys of a manifest, which may come from any author."""
     copy = tmp_path / "out"
     shutil.copytree(output, copy)
     manifest = copy / "train.manifest.json"
@@ -132,7 +132,7 @@ def test_a_key_that_leads_out_of_the_output_is_refused(
 
 
 def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:
-    """A request to a remote store takes as long as many records."""
+    """Neighbours are read by one request, because a request takes as long as many records."""
     records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
     read = calls(Records, "_read")
     records.fetch([8, 5, 7, 6])
@@ -140,7 +140,7 @@ def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:
 
 
 def test_one_request_confirms_the_shards_of_a_window(output: Path, calls: Calls) -> None:
-    """Each shard is confirmed once, and shards that are read together share the request for it."""
+    """Each shard is confirmed once, and shards that are read together share the request."""
     records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
     requests = calls(MemoryStore, "version")
     records.fetch(range(120))
@@ -152,7 +152,7 @@ def test_one_request_confirms_the_shards_of_a_window(output: Path, calls: Calls)
 def test_the_next_window_is_requested_before_the_first_is_confirmed(
     output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request that confirms the first window delays no other; its samples wait for it."""
+    """The request that confirms a window delays only the samples of this window."""
     records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
     requested_windows = threading.Semaphore(0)
     is_requested_before: list[bool] = []
@@ -177,7 +177,7 @@ def test_the_next_window_is_requested_before_the_first_is_confirmed(
 
 @pytest.mark.parametrize("layout", ["tfds", {"x" * 60: "encoded", "y": "label"}], ids=str)
 def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> None:
-    """The image is found whatever the layout calls it."""
+    """The image is found under the name of each layout."""
     job = {"source": str(tree), "output": str(tmp_path / "out"), "layout": layout}
     dataprep.shard(dataprep.ShardConfig.model_validate(job))
     dataset = dataprep.open(tmp_path / "out")
@@ -186,7 +186,7 @@ def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> No
 
 
 def open_shards() -> int:
-    """How many shards this process has open."""
+    """The number of shards that this process has open."""
     paths = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -195,12 +195,12 @@ def open_shards() -> int:
 
 
 def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight threads read the right images with two shards open; none is open afterwards."""
+    """Eight threads read with two open shards, and no shard is open afterwards."""
     monkeypatch.setattr(module, "_MAX_OPEN_FILES", 2)
     records = Records(dataset)
     with ThreadPoolExecutor(8) as pool:
-        actual = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
-    assert actual == images_of(dataset) * 3
+        read_images = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
+    assert read_images == images_of(dataset) * 3
     assert 2 <= open_shards() < len(dataset.shards())
     del records
     gc.collect()
@@ -208,6 +208,7 @@ def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.Monk
 
 
 def _in_child(records: Records, answer: multiprocessing.SimpleQueue[bytes]) -> None:
+    """Read one image in a child process, and send it back."""
     answer.put(bytes(records.image(7)))
 
 
@@ -225,7 +226,7 @@ def test_a_forked_process_reads_s3(on_s3: Callable[[str], Dataset]) -> None:
 
 @pytest.fixture
 def copied(dataset: Dataset, tmp_path: Path) -> tuple[Records, Path]:
-    """Records of a copy, and its first shard, which may be damaged."""
+    """Records of a copy, and its first shard, which a test may damage."""
     assert isinstance(dataset.store, LocalStore)
     shutil.copytree(dataset.store.root, tmp_path / "copy")
     records = Records(dataprep.open(tmp_path / "copy", format=dataset.format))
@@ -248,7 +249,7 @@ def test_a_damaged_shard(
     kind: type[Exception],
     index: int,
 ) -> None:
-    """The error names the shard."""
+    """The error names the damaged shard."""
     records, path = copied
     damage(path)
     with pytest.raises(kind, match=path.name):
@@ -257,7 +258,7 @@ def test_a_damaged_shard(
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_flipped_byte(copied: tuple[Records, Path], dataset: Dataset, check: bool) -> None:
-    """It is found by the record's own checksum, or by the one in the table of samples."""
+    """A flipped byte is detected by the record's own checksum, or by that in the table."""
     _, path = copied
     location = dataset.place(5)
     data = bytearray(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Copies of an output on hosts, and array jobs on a simulated AWS Batch."""
+"""Outputs are copied to hosts, and array jobs run on a simulated AWS Batch."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ sizes = st.lists(st.integers(1, 1_000), min_size=1, max_size=60)
 
 @given(sizes=sizes, hosts=st.integers(1, 12))
 def test_a_division_gives_each_shard_to_one_host(sizes: list[int], hosts: int) -> None:
-    """Shares differ by the largest shard at most."""
+    """Shares of hosts differ by the largest shard at most."""
     shares = assigned_shards(sizes, hosts)
     assert sorted(number for share in shares for number in share) == list(range(len(sizes)))
-    held = [sum(sizes[number] for number in share) for share in shares]
-    assert max(held) - min(held) <= max(sizes)
+    share_bytes = [sum(sizes[number] for number in share) for share in shares]
+    assert max(share_bytes) - min(share_bytes) <= max(sizes)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    """A place for a copy."""
+    """The folder of a copy."""
     return str(tmp_path / "host")
 
 
 def sources(uri: str) -> list[str]:
-    """The files whose images a data set has, each read and decoded."""
+    """The source names of a data set's images, after each image was decoded."""
     with dataprep.open(uri) as status:
         assert len(list(status)) == len(status) == len(status.written)
         assert all(status[number].image == sample.image for number, sample in enumerate(status))
@@ -63,7 +63,7 @@ def sources(uri: str) -> list[str]:
 
 @pytest.mark.parametrize("hosts", [1, 2, 3])
 def test_shares_have_each_sample_once(uri_of_dataset: str, folder: str, hosts: int) -> None:
-    """Each is a data set of its own that is verified in full, with the counts of all."""
+    """Each share is a data set of its own that verifies in full, with the counts of all shares."""
     status, counts = [], set()
     for number in range(hosts):
         share = f"{folder}{number}"
@@ -82,7 +82,7 @@ def test_shares_have_each_sample_once(uri_of_dataset: str, folder: str, hosts: i
 
 @pytest.mark.parametrize("format", [*FORMATS, None])
 def test_a_copy_of_everything(changeable: MemoryStore, folder: str, format: str | None) -> None:
-    """One format or both; the samples table has what failed too."""
+    """A copy has one format or both, and its table has failed samples too."""
     stage(changeable.uri, folder, format=format)
     (verified,) = dataprep.verify(folder)
     assert verified.ok, verified
@@ -107,13 +107,13 @@ def test_shards_of_a_share_are_a_source(uri_of_dataset: str, folder: str, tmp_pa
 
 
 class Stopping(Display):
-    """Fails after some bytes, as a full disk or a lost connection would."""
+    """Fails after some bytes, like a full disk or a lost connection."""
 
     def __init__(self, most: int) -> None:
         self.left = most
 
     def advance(self, progress: Progress) -> None:
-        """Count down."""
+        """Count the bytes down."""
         self.left -= progress.source_bytes
         if self.left < 0:
             raise StoreError("gone")
@@ -122,7 +122,7 @@ class Stopping(Display):
 def test_a_copy_that_stopped_goes_on(
     uri_of_dataset: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is there is not copied again, and no reader takes half of it for all."""
+    """Existing files are not copied again, and no reader opens an incomplete copy."""
     monkeypatch.setattr(staging, "_SHARDS_AT_ONCE", 1)
     with pytest.raises(StoreError, match="gone"):
         stage(uri_of_dataset, folder, display=Stopping(5_000_000))
@@ -136,7 +136,7 @@ def test_a_copy_that_stopped_goes_on(
 
 
 def test_a_damaged_shard_is_not_taken(changeable: MemoryStore, folder: str) -> None:
-    """Its name and what to do are said; once it is mended the copy goes on."""
+    """The error has the shard's name and a remedy, and the copy continues after a repair."""
     key = next(info.key for info in changeable.list("recordio/"))
     content = changeable.get(key)
     changeable.put(key, bytes([content[0] ^ 1]) + content[1:])
@@ -149,7 +149,7 @@ def test_a_damaged_shard_is_not_taken(changeable: MemoryStore, folder: str) -> N
 
 
 def test_an_output_that_is_made_anew_meanwhile(changeable: MemoryStore, folder: str) -> None:
-    """Its shards are not mixed with those of before."""
+    """A copy never mixes shards of an output with those of its replacement."""
 
     class Overwriting(Display):
         def advance(self, progress: Progress) -> None:
@@ -161,7 +161,7 @@ def test_an_output_that_is_made_anew_meanwhile(changeable: MemoryStore, folder: 
 
 
 def test_too_little_room(uri_of_dataset: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is copied."""
+    """If there is too little space, nothing is copied."""
     monkeypatch.setattr(LocalStore, "free_bytes", lambda self: 1_000)
     with pytest.raises(StoreFull, match=r"MB would be written to .*0 MB are free") as refused:
         stage(uri_of_dataset, folder)
@@ -170,7 +170,7 @@ def test_too_little_room(uri_of_dataset: str, folder: str, monkeypatch: pytest.M
 
 
 def test_another_share_is_refused(uri_of_dataset: str, folder: str) -> None:
-    """As is another data set, and what is no whole output."""
+    """Another share, another data set and an incomplete output are refused."""
     stage(uri_of_dataset, folder, host=Part(0, 2))
     with pytest.raises(OutputConflict, match="holds another data set or share"):
         stage(uri_of_dataset, folder, host=Part(1, 2))
@@ -187,7 +187,7 @@ def test_another_share_is_refused(uri_of_dataset: str, folder: str) -> None:
 
 
 def test_shares_that_differ_much(uri_of_dataset: str, folder: str) -> None:
-    """A warning names a size of shards that would not."""
+    """A warning names a shard size with more equal shares."""
     (staged,) = stage(uri_of_dataset, folder, host=Part(0, 4))
     assert staged.share is not None
     few = min(staged.share.samples)
@@ -204,7 +204,7 @@ def test_from_s3(
     folder: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Large shards come in several requests."""
+    """A large shard is read by several requests."""
     options = dataprep.StoreOptions(endpoint_url=s3_server.url)
     remote, original = open_store(f"s3://{bucket}/out", options), MemoryStore(uri_of_dataset)
     for info in original.list():
@@ -234,7 +234,7 @@ def test_from_s3(
     ],
 )
 def test_auto(option: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Index and count are those of what started the process; Kubernetes comes last."""
+    """Index and count come from the environment of the launcher, and Kubernetes is the last one."""
     with pytest.raises(ConfigError, match=f"{option} auto: .* give {option} I/N"):
         Part.parse("auto", option)
     for name, value in environment.items():
@@ -246,7 +246,7 @@ def test_auto(option: str, environment: dict[str, str], monkeypatch: pytest.Monk
 def test_kubernetes_does_not_say_how_many_indexes_there_are(
     option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The manifest must: the error names the variable, its value, and the page with a manifest."""
+    """The manifest has to set the count: the error names the variable, its value and the page."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "2")
     with pytest.raises(ConfigError, match=r"set JOB_COMPLETIONS to .*docs/kubernetes\.md"):
         Part.parse("auto", option)
@@ -256,7 +256,7 @@ def test_kubernetes_does_not_say_how_many_indexes_there_are(
 def test_a_job_of_kubernetes_that_is_not_indexed_is_refused(
     option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its pods have the number of the manifest but no index: the error names the key to set."""
+    """Pods of a job without indexes have a count and no index: the error names the key to set."""
     monkeypatch.setenv("JOB_COMPLETIONS", "5")
     with pytest.raises(ConfigError, match=r"not JOB_COMPLETION_INDEX.*completionMode to Indexed"):
         Part.parse("auto", option)
@@ -265,7 +265,7 @@ def test_a_job_of_kubernetes_that_is_not_indexed_is_refused(
 def test_an_index_beyond_the_count_is_refused_with_the_names_of_both(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Such as where the manifest has 8 completions and says 5."""
+    """An index beyond the count is refused with both variables, as for a wrong manifest."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "7")
     monkeypatch.setenv("JOB_COMPLETIONS", "5")
     with pytest.raises(
@@ -285,7 +285,7 @@ def config_file(folder: Path, **values: Any) -> str:
 
 
 def submitted(config: str, children: int = 3) -> tuple[str, str]:
-    """The ids of both jobs."""
+    """The ids of both submitted jobs."""
     return aws_batch.submit(config, queue=QUEUE, definition=DEFINITION, children=children)
 
 
@@ -297,7 +297,7 @@ def commands(client: Any, *jobs: str) -> list[list[str]]:
 
 
 def test_what_is_submitted(queue: Any, tmp_path: Path) -> None:
-    """An array whose children run their part, and a job that waits for it and finalizes."""
+    """An array job runs the parts, and another one waits for it and finalizes."""
     image = {"size": 256}
     output = "s3://bucket/out"
     path = config_file(tmp_path, source="s3://b/in", output=output, image=image, max_failures=3)
@@ -326,7 +326,7 @@ def test_what_is_submitted(queue: Any, tmp_path: Path) -> None:
 def test_nothing_is_submitted(
     queue: Any, tmp_path: Path, children: int, changed: dict[str, Any], message: str
 ) -> None:
-    """Where the request is wrong."""
+    """A wrong request submits no job."""
     path = config_file(tmp_path, **{"source": "s3://b/in", "output": "s3://b/out", **changed})
     with pytest.raises(ConfigError, match=message):
         submitted(path, children)
@@ -334,7 +334,7 @@ def test_nothing_is_submitted(
 
 
 def test_what_aws_refuses(queue: Any, tmp_path: Path) -> None:
-    """Its words, and which job there is none of."""
+    """The error has the words of AWS, and names the job that was not submitted."""
     path = config_file(tmp_path, source="s3://b/in", output="s3://b/out")
     with pytest.raises(JobError, match="nothing"):
         aws_batch.submit(path, queue=QUEUE, definition="nothing", children=2)
@@ -343,15 +343,15 @@ def test_what_aws_refuses(queue: Any, tmp_path: Path) -> None:
 
 
 def test_status_of_what_is_done(queue: Any, tmp_path: Path) -> None:
-    """Both jobs have succeeded: exit code 0."""
+    """If both jobs have succeeded, the exit code is 0."""
     path = config_file(tmp_path, source="s3://b/in", output="s3://b/out")
     for job in submitted(path):
-        status = aws_batch.wait(job, lambda seen: None)
+        status = aws_batch.wait(job, lambda status_line: None)
         assert (status.state, status.exit_code, status.failed) == ("SUCCEEDED", 0, ())
 
 
 def test_status_of_what_failed(queue: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each failed child with its reason and the name of its log stream; asked of either job."""
+    """Each failed child has its reason and its log stream, for the id of either job."""
     monkeypatch.setenv("MOTO_SIMPLE_BATCH_FAIL_AFTER", "0")
     array, finalizing = submitted(
         config_file(tmp_path, source="s3://b/in", output="s3://b/out"), children=2

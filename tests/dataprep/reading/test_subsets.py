@@ -1,4 +1,4 @@
-"""Subsets of a data set: samples by query and by number."""
+"""A query, or numbers, select a subset of a data set."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def opened(uri_of_dataset: str) -> dataprep.Dataset:
 
 
 class TestSelect:
-    """``select`` and what a subset is."""
+    """``select`` returns a subset."""
 
     def test_a_subset_has_these_samples_in_ascending_order(self, dataset: dataprep.Dataset) -> None:
-        """Its samples, labels, rows, places and images are those of the whole data set."""
+        """The samples, labels, rows, locations and images are those of the whole data set."""
         part = dataset.select([70, np.int64(3), np.uint8(119), 4])
         numbers = [3, 4, 70, 119]
         assert isinstance(part, dataprep.Dataset)
@@ -133,7 +133,7 @@ class TestSelect:
         ids=str,
     )
     def test_refused_numbers(self, opened: dataprep.Dataset, numbers: Any, message: str) -> None:
-        """Repeated numbers, numbers of no sample and everything else are errors that say which."""
+        """Repeated numbers, numbers beyond the samples and other values are named in the error."""
         with pytest.raises(ConfigError, match=message):
             opened.select(numbers)
 
@@ -141,11 +141,11 @@ class TestSelect:
         "make", [iter, set, tuple, np.array, pd.Index, pd.Series, lambda numbers: range(2, 9, 3)]
     )
     def test_kinds_of_numbers(self, opened: dataprep.Dataset, make: Callable[..., Any]) -> None:
-        """Any iterable of integers is taken."""
+        """Any iterable of integers is accepted."""
         assert opened.select(make([8, 2, 5])).numbers.tolist() == [2, 5, 8]
 
     def test_subsets_compose(self, dataset: dataprep.Dataset) -> None:
-        """Numbers count in the data set that is asked; ``numbers`` are those of the whole split."""
+        """Numbers count in the data set that is asked, and ``numbers`` in the whole split."""
         part = dataset.where("label >= 3").where("source_width > 400")
         assert part.numbers.tolist() == dataset.matching("label>=3 and source_width>400").tolist()
         few = part.select([5, 0, 2])
@@ -154,7 +154,7 @@ class TestSelect:
         assert few.matching("label >= 0").tolist() == [0, 1, 2]
 
     def test_shards_of_subsets_and_subsets_of_shards(self, dataset: dataprep.Dataset) -> None:
-        """A subset lists the shards that have its samples; shards and samples can be combined."""
+        """A subset lists the shards of its samples. Shards and samples can be combined."""
         shards = dataset.shards()
         inside = [*shards[1].samples][::3], [*shards[3].samples][::2]
         part = dataset.select([*inside[0], *inside[1]])
@@ -175,7 +175,7 @@ class TestSelect:
             list(part.iterate([shards[1]]))
 
     def test_numbers_are_those_of_inspect(self, dataset: dataprep.Dataset) -> None:
-        """The number of a sample in the split is that of ``inspect --record``."""
+        """The number of a sample is that of ``inspect --record``."""
         part = dataset.select([17, 81])
         for position, number in enumerate(part.numbers.tolist()):
             inspection = dataprep.inspect(dataset.store.uri, record=number, format=dataset.format)
@@ -183,7 +183,7 @@ class TestSelect:
             assert inspection.content["offset"] == part.place(position).offset
 
     def test_samples_that_were_not_written_have_no_number(self, tree: Path, tmp_path: Path) -> None:
-        """Numbers are those of written samples, and queries see these only."""
+        """Only written samples have numbers, and queries see only these."""
         source = Path(shutil.copytree(tree, tmp_path / "photos"))
         for path in sorted(source.rglob("*.JPEG"))[::7]:
             path.write_bytes(b"")
@@ -207,14 +207,14 @@ class TestSelect:
             dataset.select([102])
 
     def test_closing(self, uri_of_dataset: str) -> None:
-        """A subset is a context manager, as the whole data set is."""
+        """A subset is a context manager like the whole data set."""
         with dataprep.open(uri_of_dataset).select([1]) as part:
             assert part[0].image
         with pytest.raises(DatasetError, match="is closed"):
             list(part)
 
     def test_a_subset_is_named_by_its_numbers(self, opened: dataprep.Dataset) -> None:
-        """The name does not depend on how the subset was chosen; the whole data set has none."""
+        """The name depends only on the numbers, and the whole data set has none."""
         by_query = opened.where("label == 3")
         assert by_query.subset == opened.select(by_query.numbers[::-1]).subset
         assert by_query.subset != opened.select(by_query.numbers[1:]).subset
@@ -222,7 +222,7 @@ class TestSelect:
         assert opened.of_shards([0]).subset is None
 
     def test_the_numbers_are_a_copy(self, opened: dataprep.Dataset) -> None:
-        """Changing them changes no subset."""
+        """Changing the returned numbers does not change the subset."""
         part = opened.select([4, 5])
         part.numbers[:] = 0
         numbers_given = np.array([7, 8])
@@ -232,7 +232,7 @@ class TestSelect:
 
 
 class TestReading:
-    """What is read, and what is checked."""
+    """Only the needed bytes are read, and they are checked."""
 
     def test_the_table_is_read_by_where_only(self, uri_of_dataset: str, calls: Calls) -> None:
         """Opening and ``select`` read no table, and subsets share the table in memory."""
@@ -249,7 +249,7 @@ class TestReading:
     def test_only_ranges_with_samples_are_read(
         self, dataset: dataprep.Dataset, calls: Calls, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Samples that are far apart are read singly, neighbours by one request."""
+        """Distant samples are read singly, and neighbours by one request."""
         monkeypatch.setattr("dataprep.reading.ranges._REMOTE_GAP_BYTES", 1000)
         part = dataset.select([0, 1, 2, 50, 119])
         length = sum(part.place(i).length for i in range(5))
@@ -267,7 +267,7 @@ class TestReading:
     def test_gaps_count_in_the_memory_of_a_window(
         self, opened: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A window of samples that are read with the gaps between them has fewer of them."""
+        """The gaps between samples of a window count in its memory."""
         monkeypatch.setattr("dataprep.reading.read_ahead.WINDOW_BYTES", 600_000)
         window_bytes = []
         for part in (opened, opened.select(range(0, COUNT, 3))):
@@ -302,7 +302,7 @@ class TestReading:
                 assert read()
 
     def test_a_split_that_was_made_anew(self, changeable: MemoryStore) -> None:
-        """Subsets of it are refused, and those made before it can no longer be read."""
+        """Subsets of a replaced split are refused, and earlier ones cannot be read any more."""
         dataset = dataprep.open(changeable.uri)
         part = dataset.select([1, 2])
         manifest = changeable.get(MANIFEST)
@@ -317,7 +317,7 @@ class TestReading:
 
     @pytest.mark.parametrize("edit", [None, b"no table"], ids=["missing", "damaged"])
     def test_without_a_table(self, changeable: MemoryStore, edit: bytes | None) -> None:
-        """A query is refused with the command that writes the table again."""
+        """A query without a table is refused with the command that writes the table again."""
         changeable.delete(TABLE)
         if edit is not None:
             changeable.put(TABLE, edit)
@@ -326,7 +326,7 @@ class TestReading:
             dataset.where("label < 3")
 
     def test_a_table_with_fewer_rows(self, changeable: MemoryStore) -> None:
-        """It is an error in an output whose manifest has no checksum of the table."""
+        """A table with fewer rows is an error, even without its checksum in the manifest."""
         manifest = changeable.get(MANIFEST)
         begin, end = manifest.index(b' "table": {'), manifest.index(b"}", manifest.index(b'"table'))
         changeable.put(MANIFEST, manifest[:begin] + b' "table": null' + manifest[end + 1 :])
@@ -340,23 +340,23 @@ class TestReading:
 
 
 class TestQueries:
-    """Queries over the table of samples."""
+    """Queries select rows of the table of samples."""
 
     @pytest.mark.parametrize("query", QUERIES)
     def test_pandas_agrees(self, opened: dataprep.Dataset, query: str) -> None:
-        """A query matches what pandas' own ``query`` finds."""
+        """A query selects the rows that pandas' own ``query`` selects."""
         expected = opened.written.query(query, engine="python").index
         assert opened.matching(query).tolist() == expected.tolist()
         if len(expected):
             assert opened.where(query).numbers.tolist() == expected.tolist()
 
     def test_some_queries_match(self, opened: dataprep.Dataset) -> None:
-        """The queries above distinguish samples: most of them match some and not all."""
+        """Most of the queries above select some and not all samples."""
         counts = [len(opened.matching(query)) for query in QUERIES]
         assert sum(0 < count < COUNT for count in counts) >= 10
 
     def test_unknown_values(self, opened: dataprep.Dataset) -> None:
-        """An unknown text is an empty one; an unknown number is not equal to any number."""
+        """An unknown text is an empty one, and an unknown number is not equal to any number."""
         assert len(opened.matching("reason == ''")) == COUNT
         assert len(opened.matching("reason != ''")) == 0
         table = pd.DataFrame({"label": [1.0, None], "synset": [None, "a"]})
@@ -374,13 +374,13 @@ class TestQueries:
 
     @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
     def test_products_do_not_overflow(self, dtype: str) -> None:
-        """The small integer types of the table do not limit what a query can compute."""
+        """Results of queries can exceed the small integer types of the table."""
         table = pd.DataFrame({"width": [100, 120]}, dtype=dtype)
         query = Query.parse("width * width * 10000000000000000 > 1", pa.Schema.from_pandas(table))
         assert query.matches(table).tolist() == [True, True]
 
     def test_lines_and_line_separators(self) -> None:
-        """A query may have several lines, comments, and texts that contain line separators."""
+        """A query may have several lines, comments, and texts with line separators."""
         table = pd.DataFrame({"label": [1, 2, 3], "synset": ["a", "a\u2028b", "c"]})
         schema = pa.Schema.from_pandas(table)
         query = "(label < 3  # the first ones\n and synset != 'a')"
@@ -453,18 +453,18 @@ class TestQueries:
         ids=lambda query: query[:40],
     )
     def test_refused(self, opened: dataprep.Dataset, query: str) -> None:
-        """Everything but comparisons of columns is refused before pandas sees it."""
+        """Everything but comparisons of columns is refused before pandas reads it."""
         with pytest.raises(ConfigError, match="query"):
             opened.where(query)
 
     @pytest.mark.parametrize("query", [None, 3, b"label < 3", ["label < 3"]], ids=str)
     def test_other_types(self, opened: dataprep.Dataset, query: Any) -> None:
-        """A query is a text."""
+        """A query of another type is refused."""
         with pytest.raises(ConfigError, match="not a text"):
             opened.where(query)
 
     def test_names_of_the_program_are_no_columns(self, opened: dataprep.Dataset) -> None:
-        """The error lists the columns that exist; variables are never read."""
+        """The error lists the existing columns, and variables are never read."""
         width = 3
         with pytest.raises(ConfigError, match=r"no column 'widht': the table has source, label"):
             opened.where(f"widht > {width}")
@@ -473,13 +473,13 @@ class TestQueries:
                 opened.where(f"{name} == 3")
 
     def test_columns_of_lists(self) -> None:
-        """A column that has lists cannot be compared."""
+        """A column of lists cannot be compared."""
         schema = pa.schema([("values", pa.list_(pa.float32()))])
         with pytest.raises(ConfigError, match="column 'values' contains lists"):
             Query.parse("values == 3", schema)
 
     def test_no_matching_sample(self, opened: dataprep.Dataset) -> None:
-        """It is an error that has the query and the number of samples."""
+        """If no sample matches, the error has the query and the number of samples."""
         with pytest.raises(ConfigError, match=r"none of the 120 samples .* matches 'label > 500'"):
             opened.where("label > 500")
         part = opened.where("label < 2")
@@ -489,7 +489,7 @@ class TestQueries:
     @given(st.text("label()<>=!&|~ andortin'\"[],.@`%*/+-0123456789\\\n_#{}:", max_size=30))
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
     def test_any_text(self, uri_of_dataset: str, query: str) -> None:
-        """It is a query with an answer for each sample, or it is refused."""
+        """Any text is a query with a result for each sample, or is refused."""
         dataset = dataprep.open(uri_of_dataset)
         try:
             numbers = dataset.matching(query)

@@ -1,4 +1,4 @@
-"""Subsets in the adapters: order, ranks, workers and states are those of their samples."""
+"""The adapters read subsets, with order, ranks, workers and states of these samples."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from dataprep.reading.dataset import Dataset
 from dataprep.reading.staging import stage
 from tests.commandline import FORMATS
 from tests.dataprep.reading.conftest import images_of, stored_samples
+from tests.dataprep.reading.torch_training import FEW_CORES, STATEFUL
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
-FEW_CORES = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 QUERY = "label < 6 and source_width >= 400"
 
 
@@ -36,7 +36,7 @@ def dataset(output: Path) -> Dataset:
 
 @pytest.fixture
 def part(dataset: Dataset) -> Dataset:
-    """A subset of some of them."""
+    """A subset of some samples."""
     return dataset.where(QUERY)
 
 
@@ -67,7 +67,7 @@ def test_each_sample_once_and_the_rest_after_a_resume(
     steps: int,
     epoch: int,
 ) -> None:
-    """Ranks and workers divide the samples of a subset; a resume gives exactly the rest."""
+    """Ranks and workers divide a subset, and a resume reads exactly the rest."""
     part = dataset.select(chosen)
     expected = sorted(images_of(part))
 
@@ -103,7 +103,7 @@ def test_each_sample_once_and_the_rest_after_a_resume(
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 @pytest.mark.parametrize("style", ["map", "iterable", "batches"])
 def test_workers(part: Dataset, context: str, style: str) -> None:
-    """Workers of a ``DataLoader`` read the subset and nothing else."""
+    """Workers of a ``DataLoader`` read exactly the subset."""
     size = 8 if style == "batches" else None
     how: dict[str, Any] = {"iterable": style != "map", "batch_size": size}
     images: Any = dataprep.to_torch(part, **how)
@@ -114,13 +114,13 @@ def test_workers(part: Dataset, context: str, style: str) -> None:
     assert sorted(images_of_batches(loader)) == sorted(images_of(part))
 
 
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@STATEFUL
 @FEW_CORES
 @pytest.mark.process
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
 def test_states_of_workers(output: Path, format: str, iterable: bool) -> None:
-    """torchdata's DataLoader goes on within a subset, and refuses the state of another one."""
+    """torchdata's DataLoader continues in a subset, and refuses the state of another one."""
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
     dataset = dataprep.open(output, format=format)
 
@@ -147,7 +147,7 @@ def test_states_of_workers(output: Path, format: str, iterable: bool) -> None:
 def test_a_subset_of_an_output_on_s3(
     output: Path, on_s3: Callable[[str], Dataset], format: str
 ) -> None:
-    """It has the samples, and the order, of the subset of a copy on a disk."""
+    """A subset on S3 has the samples and the order of the subset on a disk."""
     local = dataprep.open(output, format=format).where(QUERY)
     remote = on_s3(format).where(QUERY)
     assert stored_samples(remote) == stored_samples(local)
@@ -158,7 +158,7 @@ def test_a_subset_of_an_output_on_s3(
 
 
 def read_once(samples: Any) -> list[Any]:
-    """All samples, or batches, of one epoch; those of the map style in the order of its sampler."""
+    """The samples or batches of one epoch. Those of the map style are in its sampler's order."""
     if hasattr(samples, "sampler"):
         return [samples[number] for number in samples.sampler]
     return [(images, np.asarray(labels).tolist()) for images, labels in samples]
@@ -166,7 +166,7 @@ def read_once(samples: Any) -> list[Any]:
 
 @pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
 def test_a_state_names_its_subset(dataset: Dataset, part: Dataset, iterable: bool) -> None:
-    """A state of another subset, or of the whole, is refused; the same subset goes on."""
+    """A state of another subset, or of the whole, is refused, and the same subset continues."""
     options: dict[str, Any] = {"iterable": iterable, "batch_size": 4}
     saved_state = dataprep.to_torch(dataset, **options).state_dict()
     state = dataprep.to_torch(part, **options).state_dict()
@@ -203,10 +203,10 @@ def hosts(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> list[Da
 
 
 class TestShares:
-    """Subsets of the shares that two hosts have, each with two ranks."""
+    """The shares of two hosts have subsets, each with two ranks."""
 
     def readers(self, parts: list[Dataset], **options: Any) -> list[Any]:
-        """What each of the four ranks reads, in batches of three."""
+        """The samples that each of the four ranks reads, in batches of three."""
         return [
             dataprep.to_torch(
                 parts[rank // 2],
@@ -220,7 +220,7 @@ class TestShares:
     def test_ranks_divide_the_subset(
         self, dataset: Dataset, hosts: list[Dataset], even: Any, iterable: bool
     ) -> None:
-        """Each sample is read once, or all ranks have as many steps, also after a resume."""
+        """Each sample is read once, or all ranks have equal steps, also after a resume."""
         parts = [host.where("label < 5").where("source_width >= 400") for host in hosts]
         expected = sorted(images_of(dataset.where("label < 5 and source_width >= 400")))
         assert len(parts[0]) != len(parts[1])
@@ -251,7 +251,7 @@ class TestShares:
             assert {*read} == {*expected}
 
     def test_a_state_of_another_subset_is_refused(self, hosts: list[Dataset]) -> None:
-        """Though the samples on this host may be the same."""
+        """Another subset is refused, even if its samples on this host are the same."""
         parts = [host.where("label < 5") for host in hosts]
         state = self.readers(parts)[0].state_dict()
         others = [host.where("label < 4") for host in hosts]
@@ -259,12 +259,12 @@ class TestShares:
             self.readers(others)[1].load_state_dict(state)
 
     def test_one_rank_reads_the_samples_of_its_share(self, hosts: list[Dataset]) -> None:
-        """Nothing is known, nor needed, of other hosts."""
+        """A single rank needs no information about other hosts."""
         part = hosts[0].where("label < 5").select(range(4))
         assert sorted(dataprep.to_torch(part, iterable=True)) == sorted(stored_samples(part))
 
     def test_workers_divide_what_a_rank_reads(self, hosts: list[Dataset]) -> None:
-        """The reader can be pickled, and knows the steps afterwards."""
+        """The reader can be pickled, and knows its steps afterwards."""
         parts = [host.where("label < 5") for host in hosts]
         reader = self.readers(parts, even="drop", iterable=True)[2]
         copy = pickle.loads(pickle.dumps(reader))
@@ -272,7 +272,7 @@ class TestShares:
         assert images_of_batches(copy) == images_of_batches(reader)
 
     def test_numbers_are_refused(self, hosts: list[Dataset]) -> None:
-        """``select`` counts within the share, so that other hosts' samples are not known."""
+        """``select`` counts in the share, so that samples of other hosts are unknown."""
         parts = [host.where("label < 5").select(range(4)) for host in hosts]
         with pytest.raises(ConfigError, match="4 ranks cannot read this subset of a host's share"):
             self.readers(parts)
@@ -280,7 +280,7 @@ class TestShares:
     def test_a_share_without_a_sample_is_refused_on_all_hosts(
         self, dataset: Dataset, hosts: list[Dataset]
     ) -> None:
-        """On the host of the share by ``where``, on others when ranks divide the subset."""
+        """The host without samples fails in ``where``, the others when ranks divide the subset."""
         name = hosts[1].written["source"][0]
         query = f"source == {name!r}"
         with pytest.raises(ConfigError, match="none of the"):
@@ -291,7 +291,7 @@ class TestShares:
     def test_a_share_of_an_earlier_version(
         self, dataset: Dataset, hosts: list[Dataset], tmp_path: Path
     ) -> None:
-        """It has no table of the whole split: several ranks are refused, ``stage`` mends it."""
+        """A share without a table of the split: several ranks are refused; ``stage`` adds it."""
         folder = tmp_path / "share"
         shutil.copytree(hosts[0].store.uri, folder)
         (folder / "train.whole-samples.parquet").unlink()
@@ -311,7 +311,7 @@ class TestShares:
     def test_a_damaged_table_is_noticed(
         self, dataset: Dataset, hosts: list[Dataset], tmp_path: Path, damage: str
     ) -> None:
-        """Reading and ``verify`` name it; without it ``stage`` copies it again."""
+        """Reading and ``verify`` name a damaged table, and ``stage`` copies a missing one again."""
         folder = tmp_path / "share"
         shutil.copytree(hosts[0].store.uri, folder)
         table = folder / "train.whole-samples.parquet"
@@ -336,7 +336,7 @@ class TestShares:
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("tf")
 def test_tensorflow(part: Dataset) -> None:
-    """``to_tf`` reads the subset and nothing else, with its length."""
+    """``to_tf`` reads exactly the subset, with its length."""
     batches = dataprep.to_tf(part, decode=False)
     samples = [(image, int(label)) for image, label in batches.as_numpy_iterator()]
     assert sorted(samples) == sorted(stored_samples(part))
@@ -347,7 +347,7 @@ def test_tensorflow(part: Dataset) -> None:
 @pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("mx")
 def test_mxnet(output: Path) -> None:
-    """``to_mxnet`` reads the subset and nothing else."""
+    """``to_mxnet`` reads exactly the subset."""
     part = dataprep.open(output, format="recordio").where(QUERY)
     batches = dataprep.to_mxnet(
         part, batch_size=8, augmentation=dataprep.Augmentation(size=32), threads=1

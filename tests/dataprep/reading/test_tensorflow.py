@@ -1,4 +1,4 @@
-"""``dataprep.to_tf``, with TensorFlow itself."""
+"""``dataprep.to_tf`` works with TensorFlow itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def dataset(local: Dataset, request: pytest.FixtureRequest) -> Dataset:
 
 
 def samples(batches: Any) -> list[tuple[Any, int]]:
-    """Everything that came out."""
+    """All samples of the batches."""
     return [(image, int(label)) for image, label in batches.as_numpy_iterator()]
 
 
@@ -53,14 +53,14 @@ def images(dataset: Dataset, **options: Any) -> Any:
 
 
 def test_unshuffled(dataset: Dataset) -> None:
-    """Encoded images are the data set, labels counted from 0."""
+    """Without shuffling, the encoded images and labels from 0 are those of the data set."""
     batches = dataprep.to_tf(dataset, decode=False, shuffle=False, parallel_calls=0)
     assert samples(batches) == stored_samples(dataset)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 3, None])
 def test_each_sample_once(dataset: Dataset, calls: int | None) -> None:
-    """Shuffled, with any number of threads, every sample comes once an epoch."""
+    """With shuffling and any number of threads, every sample comes once in an epoch."""
     batches = dataprep.to_tf(dataset, decode=False, parallel_calls=calls)
     first, second = samples(batches), samples(batches)
     assert sorted(first) == sorted(second) == sorted(stored_samples(dataset))
@@ -69,7 +69,7 @@ def test_each_sample_once(dataset: Dataset, calls: int | None) -> None:
 
 
 def test_each_iteration_is_an_epoch(dataset: Dataset) -> None:
-    """Order and augmentation depend on seed and epoch; any epoch can be the first."""
+    """Order and augmentation depend on seed and epoch, and any epoch can be the first."""
     options: dict[str, Any] = {"augmentation": Augmentation(size=16), "batch_size": 120}
     batches = dataprep.to_tf(dataset, epoch=3, **options)
     assert len(batches) == 1
@@ -85,7 +85,7 @@ def test_each_iteration_is_an_epoch(dataset: Dataset) -> None:
 
 
 def test_whole_epochs_after_a_resume(local: Dataset) -> None:
-    """The first epoch is what is left of it, the following ones are whole."""
+    """The first epoch is the rest, and the following ones are complete."""
     batches = dataprep.to_tf(local, epoch=2, start=40, decode=False)
     assert [len(samples(batches)) for _ in range(3)] == [80, 120, 120]
     after_end = dataprep.to_tf(local, epoch=2, start=120, decode=False)
@@ -93,7 +93,7 @@ def test_whole_epochs_after_a_resume(local: Dataset) -> None:
 
 
 def test_epochs_and_ranks_that_are_refused(local: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start beyond the end, epochs without a step, and ranks that are not given."""
+    """A start beyond the end, epochs without a step and missing ranks are refused."""
     with pytest.raises(ConfigError, match="start 500 is beyond the end"):
         dataprep.to_tf(local, start=500)
     with pytest.raises(ConfigError, match="even='drop' leaves no step"):
@@ -113,7 +113,7 @@ def test_epoch_by_variable(tf: Any, local: Dataset) -> None:
 
 
 def test_a_buffer_mixes_shards(local: Dataset) -> None:
-    """Shards come one after the other if there is no buffer."""
+    """Without a buffer, shards follow one another."""
     positions = {image: number for number, (image, _) in enumerate(stored_samples(local))}
     changes = []
     for buffer in (0, 60):
@@ -126,7 +126,7 @@ def test_a_buffer_mixes_shards(local: Dataset) -> None:
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
 def test_ranks(output: Path, even: Any) -> None:
-    """They share the order of torch's iterable style, in all formats."""
+    """Ranks have the order of torch's iterable style, in all formats."""
     for format in FORMATS:
         dataset = dataprep.open(output, format=format)
         every = Records(dataset)
@@ -136,18 +136,18 @@ def test_ranks(output: Path, even: Any) -> None:
             batches = dataprep.to_tf(dataset, batch_size=7, decode=False, epoch=2, **options)
             order = Order(global_batch=21, epoch=2, **options)
             expected = [images[number] for number in every.samples_of_rank(order, 2)]
-            actual = [
+            samples_read = [
                 (image, int(label))
                 for batch in batches.as_numpy_iterator()
                 for image, label in zip(*batch, strict=True)
             ]
-            assert actual == expected
+            assert samples_read == expected
             assert len(samples(batches.unbatch())) == len(every.samples_of_rank(order, 3))
 
 
 @pytest.mark.parametrize("global_seed", [0, 7])
 def test_the_global_seed_has_no_effect(tf: Any, local: Dataset, global_seed: int) -> None:
-    """The order does not depend on the seed that the program sets for other purposes."""
+    """The order does not depend on TensorFlow's global seed."""
     expected = samples(dataprep.to_tf(local, decode=False))
     tf.random.set_seed(global_seed)
     try:
@@ -159,7 +159,7 @@ def test_the_global_seed_has_no_effect(tf: Any, local: Dataset, global_seed: int
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("random", [True, False])
 def test_batches(local: Dataset, normalise: bool, random: bool) -> None:
-    """Batches are (N, size, size, 3) with int64 labels; the last one is short."""
+    """Batches are (N, size, size, 3) with int64 labels, and only the last one is smaller."""
     augmentation = Augmentation(size=40, random=random, jitter=0.4, noise=0.1, normalise=normalise)
     batches = list(dataprep.to_tf(local, batch_size=50, augmentation=augmentation))
     assert [tuple(pixels.shape) for pixels, _ in batches] == [
@@ -173,11 +173,11 @@ def test_batches(local: Dataset, normalise: bool, random: bool) -> None:
 
 
 def test_evaluation_is_that_of_the_other_adapters(local: Dataset) -> None:
-    """The centre is cut, scaled and normalised as by ``Augmentation``, but for rounding."""
+    """The centre is cropped, scaled and normalised like ``Augmentation``, except for rounding."""
     augmentation = Augmentation(size=280, random=False, layout="HWC")
     evaluated = images(local, augmentation=augmentation, shuffle=False)
     for image, sample in zip(evaluated[:20], local, strict=False):
-        # Both cut 280 of 320 pixels, so that nothing is interpolated.
+        # Both crop 280 of 320 pixels, so that nothing is interpolated.
         assert np.abs(image - augmentation(sample.image, sample_rng(0, 0, 0))).mean() < 0.06
 
 
@@ -192,7 +192,7 @@ def test_augmentation_is_random(local: Dataset) -> None:
     "layout", ["tfds", {"x": "encoded", "y": "label", "a": "values", "w": "width"}], ids=str
 )
 def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> None:
-    """Features are found by the layout of the data set."""
+    """The layout of the data set gives the names of the features."""
     output = str(tmp_path / "out")
     config = dataprep.ShardConfig.model_validate(
         {

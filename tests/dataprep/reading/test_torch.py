@@ -1,4 +1,4 @@
-"""``dataprep.to_torch``: samples and batches, without and with torch's DataLoader."""
+"""``dataprep.to_torch`` gives samples and batches, with and without torch's DataLoader."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from dataprep.errors import ConfigError, CorruptImage
 from dataprep.reading.augment import Augmentation, sample_rng
 from dataprep.reading.dataset import Dataset
 from tests.dataprep.reading.conftest import stored_samples
+from tests.dataprep.reading.torch_training import FEW_CORES, STATEFUL, STYLES
 
 torch = pytest.importorskip("torch")
 data_loader = torch.utils.data.DataLoader
 SMALL = Augmentation(size=24)
-STYLES = pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
-FEW_CORES = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 
 
 @pytest.fixture
 def dataset(output: Path) -> Dataset:
-    """The data set; ``test_records`` covers both formats."""
+    """The data set. ``test_record_reader`` covers both formats."""
     return dataprep.open(output)
 
 
@@ -41,10 +40,12 @@ def loader(samples: Any, size: int | None, workers: int = 0, **options: Any) -> 
 
 def same(ours: list[Any], others: list[Any]) -> bool:
     """Whether two lists of batches are equal, images and labels."""
-    return len(ours) == len(others) and all(
-        torch.equal(images, other_images) and torch.equal(labels, other_labels)
-        for (images, labels), (other_images, other_labels) in zip(ours, others, strict=True)
-    )
+    if len(ours) != len(others):
+        return False
+    for (images, labels), (other_images, other_labels) in zip(ours, others, strict=True):
+        if not (torch.equal(images, other_images) and torch.equal(labels, other_labels)):
+            return False
+    return True
 
 
 class TestMapStyle:
@@ -58,7 +59,7 @@ class TestMapStyle:
                 images[index]
 
     def test_transform(self, dataset: Dataset) -> None:
-        """It is called with the image and the generator of (seed, epoch, index)."""
+        """The transform is called with the image and the generator of (seed, epoch, index)."""
         images = dataprep.to_torch(dataset, transform=SMALL, seed=3)
         images.set_epoch(2)
         image, label = images[17]
@@ -68,7 +69,7 @@ class TestMapStyle:
         assert sizes[5] == (len(dataset[5].image), dataset[5].label)
 
     def test_sampler(self, dataset: Dataset) -> None:
-        """The order depends on seed and epoch; unshuffled it is that of the data set."""
+        """The order depends on seed and epoch. Without shuffling it is that of the data set."""
         images = dataprep.to_torch(dataset, seed=1)
         first = list(images.sampler)
         assert sorted(first) == list(range(120)) != first
@@ -81,7 +82,7 @@ class TestMapStyle:
         assert list(dataprep.to_torch(dataset, shuffle=False).sampler) == list(range(120))
 
     def test_ranks(self, dataset: Dataset) -> None:
-        """Ranks share the samples in both styles, sizes differing by one at most."""
+        """Ranks share the samples in both styles, and their sizes differ by one at most."""
         parts = [
             dataprep.to_torch(dataset, seed=4, rank=rank, world_size=7).sampler for rank in range(7)
         ]
@@ -98,7 +99,7 @@ class TestMapStyle:
 
 class TestIterableStyle:
     def test_unshuffled(self, dataset: Dataset) -> None:
-        """It is the data set, also with a buffer."""
+        """Without shuffling the samples are those of the data set, also with a buffer."""
         images = dataprep.to_torch(dataset, iterable=True, shuffle=False)
         assert isinstance(images, torch.utils.data.IterableDataset)
         assert list(images) == stored_samples(dataset)
@@ -106,7 +107,7 @@ class TestIterableStyle:
         assert list(dataprep.to_torch(dataset, iterable=True, **options)) == stored_samples(dataset)
 
     def test_order(self, dataset: Dataset) -> None:
-        """Shards come one after the other, shuffled and shuffled within, by seed and epoch."""
+        """Shards follow one another, shuffled among and within themselves, by seed and epoch."""
         images = dataprep.to_torch(dataset, iterable=True, seed=1)
         first = list(images)
         assert sorted(first) == sorted(stored_samples(dataset))
@@ -144,10 +145,10 @@ class TestIterableStyle:
     @pytest.mark.parametrize("workers", [0, 1, 5])
     @pytest.mark.parametrize("buffer", [0, 10])
     def test_workers_share_the_shards(self, dataset: Dataset, workers: int, buffer: int) -> None:
-        """Together they give every sample once, each as many as announced."""
+        """Workers together give every sample once, each of them the announced number."""
         images = dataprep.to_torch(dataset, iterable=True, seed=2, shuffle_buffer=buffer)
-        found = Counter(map(tuple, loader(images, None, workers)))
-        assert found == Counter(stored_samples(dataset))
+        sample_counts = Counter(map(tuple, loader(images, None, workers)))
+        assert sample_counts == Counter(stored_samples(dataset))
         sizes = list(loader(images, 7, workers, collate_fn=len))
         counts = [images.samples_in_epoch(w, workers or 1) for w in range(workers or 1)]
         assert Counter(sizes)[7] == sum(count // 7 for count in counts)
@@ -188,7 +189,7 @@ class TestBothStyles:
 
     @pytest.mark.slow
     def test_persistent_workers_see_the_epoch(self, dataset: Dataset, iterable: bool) -> None:
-        """After ``set_epoch`` running workers shuffle and augment as new ones would."""
+        """After ``set_epoch``, running workers shuffle and augment as new ones would."""
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL}
         images = dataprep.to_torch(dataset, **options)
         persistent = loader(images, 32, 2, persistent_workers=True)
@@ -200,7 +201,7 @@ class TestBothStyles:
 
     @pytest.mark.slow
     def test_spawned_workers(self, dataset: Dataset, iterable: bool) -> None:
-        """A data set can be pickled with its epoch, as spawned workers need it."""
+        """A data set can be pickled with its epoch, which spawned workers need."""
         images = dataprep.to_torch(dataset, iterable=iterable, epoch=3)
         spawned = loader(images, 32, 2, multiprocessing_context="spawn")
         assert sum(len(labels) for _, labels in spawned) == 120
@@ -209,7 +210,7 @@ class TestBothStyles:
 
     @pytest.mark.parametrize("size", [None, 4])
     def test_a_broken_image(self, dataset: Dataset, iterable: bool, size: int | None) -> None:
-        """The error names the sample: one among a million must be found."""
+        """The error names the sample, so that one of a million can be found."""
 
         def fails(data: Any, rng: np.random.Generator) -> Any:
             raise CorruptImage("truncated")
@@ -232,7 +233,7 @@ class TestBatches:
     def test_they_are_the_samples(
         self, dataset: Dataset, iterable: bool, threads: int | None, buffer: bool
     ) -> None:
-        """DataLoader makes the same of single samples, whatever the number of threads."""
+        """Batches equal DataLoader's batches of single samples, with any number of threads."""
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL, "seed": 3, "epoch": 1}
         options["shuffle_buffer"] = 9 if buffer and iterable else 0
         batches = dataprep.to_torch(dataset, batch_size=50, threads=threads, **options)
@@ -256,15 +257,15 @@ class TestBatches:
         assert same(batch_list, list(loader(dataprep.to_torch(dataset, **options), 32)))
 
     def test_other_transforms(self, dataset: Dataset, iterable: bool) -> None:
-        """Numbers, arrays and dicts are collated as DataLoader does it; bytes stay a list."""
+        """Numbers, arrays and dicts are collated as in DataLoader, and bytes stay a list."""
 
         def both(image: Any, rng: np.random.Generator) -> Any:
             return {"size": len(image), "drawn": rng.random(3)}
 
         options: dict[str, Any] = {"iterable": iterable, "shuffle": False, "batch_size": 7}
-        found, labels = next(iter(dataprep.to_torch(dataset, transform=both, **options)))
-        assert found["size"].tolist() == [len(dataset[i].image) for i in range(7)]
-        assert found["drawn"].shape == (7, 3)
+        batch, labels = next(iter(dataprep.to_torch(dataset, transform=both, **options)))
+        assert batch["size"].tolist() == [len(dataset[i].image) for i in range(7)]
+        assert batch["drawn"].shape == (7, 3)
         assert labels.tolist() == dataset.labels[:7].tolist()
         images, _ = next(iter(dataprep.to_torch(dataset, **options)))
         assert images == [bytes(dataset[i].image) for i in range(7)]
@@ -280,13 +281,13 @@ class TestBatches:
         assert same(first, list(copy))
 
     def test_drop_last(self, dataset: Dataset, iterable: bool) -> None:
-        """A smaller last batch is left out on request."""
+        """A smaller last batch is dropped on request."""
         options: dict[str, Any] = {"iterable": iterable, "batch_size": 50, "drop_last": True}
         batches = dataprep.to_torch(dataset, **options)
         assert [len(labels) for _, labels in batches] == [50, 50] == [50] * len(batches)
 
     def test_ranks(self, dataset: Dataset, iterable: bool) -> None:
-        """Each rank has batches of its own part; together they are everything."""
+        """Each rank has batches of its own part, and together they have all samples."""
         labels: list[int] = []
         for rank in range(3):
             batches = dataprep.to_torch(
@@ -308,23 +309,26 @@ class TestBatches:
         ids=["slice", "array", "element", "buffer"],
     )
     def test_a_batch_does_not_change(self, dataset: Dataset, iterable: bool, view: Any) -> None:
-        """While the batch or a view of it is referenced; otherwise its memory is used again."""
+        """A batch keeps its values while it or a view is referenced.
+
+        Then its memory is used again.
+        """
         batches = dataprep.to_torch(
             dataset, iterable=iterable, transform=SMALL, batch_size=10, prefetch=1
         )
-        kept, copies, places = [], [], set()
+        views, copies_of_views, addresses = [], [], set()
         for images, _ in batches:
-            kept.append(view(images))
-            copies.append(view(images.clone()))
-            places.add(images.data_ptr())
-        assert len(places) == 12
-        assert all(np.array_equal(*pair) for pair in zip(kept, copies, strict=True))
-        del images, kept
+            views.append(view(images))
+            copies_of_views.append(view(images.clone()))
+            addresses.add(images.data_ptr())
+        assert len(addresses) == 12
+        assert all(np.array_equal(*pair) for pair in zip(views, copies_of_views, strict=True))
+        del images, views
         gc.collect()
         assert len({images.data_ptr() for images, _ in batches}) < 12
 
     def test_ended_early(self, dataset: Dataset, iterable: bool) -> None:
-        """An iterator that is closed leaves no thread behind."""
+        """A closed iterator leaves no thread behind."""
         before = set(threading.enumerate())
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL, "batch_size": 4}
         batches: Any = iter(dataprep.to_torch(dataset, threads=3, prefetch=9, **options))
@@ -336,11 +340,11 @@ class TestBatches:
     @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
     @pytest.mark.parametrize("world_size", [1, 2, 5])
     def test_it_goes_on(self, dataset: Dataset, iterable: bool, even: Any, world_size: int) -> None:
-        """After two steps on three ranks other ranks have what is left, and whole batches."""
+        """After two steps on three ranks, other ranks have the other samples in full batches."""
         options: dict[str, Any] = {"iterable": iterable, "even": even, "epoch": 2, "seed": 3}
         numbers = {image: number for number, (image, _) in enumerate(stored_samples(dataset))}
 
-        def made(rank: int, world_size: int, **more: Any) -> Any:
+        def batches_of_rank(rank: int, world_size: int, **more: Any) -> Any:
             size = dataprep.per_rank_batch(25, rank, world_size)
             spread: dict[str, Any] = {"rank": rank, "world_size": world_size, "global_batch": 25}
             return dataprep.to_torch(dataset, batch_size=size, **spread, **options, **more)
@@ -350,7 +354,7 @@ class TestBatches:
 
         before = []
         for rank in range(3):
-            batches = made(rank, 3)
+            batches = batches_of_rank(rank, 3)
             state = batches.state_dict()
             assert (state["epoch"], state["seed"], state["samples"]) == (2, 3, 0)
             before += read(islice(batches, 2))
@@ -358,13 +362,15 @@ class TestBatches:
         assert (state["epoch"], state["seed"], state["samples"]) == (2, 3, 50)
         after = []
         for rank in range(world_size):
-            resumed = made(rank, world_size)
+            resumed = batches_of_rank(rank, world_size)
             resumed.load_state_dict(state)
             content = read(resumed)
-            assert content == read(made(rank, world_size, start=50))
+            assert content == read(batches_of_rank(rank, world_size, start=50))
             after += content
             resumed.set_epoch(3)
-            assert len(read(resumed)) == sum(len(part) for _, part in made(rank, world_size))
+            assert len(read(resumed)) == sum(
+                len(part) for _, part in batches_of_rank(rank, world_size)
+            )
         counts = Counter(before + after)
         assert max(counts.values()) == (2 if even == "pad" else 1)
         assert len(counts) == (100 if even == "drop" else 120)
@@ -372,7 +378,7 @@ class TestBatches:
     @FEW_CORES
     @pytest.mark.parametrize("number", [1, 3])
     def test_in_workers(self, dataset: Dataset, iterable: bool, number: int) -> None:
-        """Workers make the batches of one process; a running worker sees the epoch."""
+        """Workers make the batches of one process, and a running worker uses a new epoch."""
         options: dict[str, Any] = {"iterable": iterable, "transform": SMALL, "batch_size": 16}
         batches = dataprep.to_torch(dataset, seed=8, **options)
         workers = data_loader(batches, batch_size=None, num_workers=number, persistent_workers=True)
@@ -400,20 +406,20 @@ class TestBatches:
     ids=str,
 )
 def test_out_of_range(dataset: Dataset, options: dict[str, Any], message: str) -> None:
-    """It is refused at once."""
+    """A value out of range is refused when the object is created."""
     with pytest.raises(ConfigError, match=message):
         dataprep.to_torch(dataset, **options)
 
 
 @FEW_CORES
 @STYLES
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@STATEFUL
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("size", [None, 8])
 def test_stateful_data_loader(
     dataset: Dataset, iterable: bool, workers: int, size: int | None
 ) -> None:
-    """torchdata's DataLoader goes on after any batch, of single samples and of whole batches."""
+    """torchdata's DataLoader continues after any batch, of single samples and of whole batches."""
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
 
     def opened() -> Any:

@@ -1,4 +1,4 @@
-"""Which functions ``to_torch`` takes as a transform, and what it calls them with."""
+"""``to_torch`` takes functions as transforms, and chooses their arguments by the signature."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def of_pillow(image: Image.Image) -> torch.Tensor:
 
 
 def of_bytes(data: Buffer, rng: Generator) -> torch.Tensor:
-    """The same of an encoded image."""
+    """All pixels of an encoded image, scaled to a fixed size."""
     assert isinstance(rng, Generator)
     return of_pillow(Image.fromarray(decode_rgb(data)))
 
 
 class FirstVersion(torch.nn.Module):
-    """As the first version of torchvision's transforms."""
+    """A module like those of the first version of torchvision's transforms."""
 
     def forward(self, image: Image.Image) -> torch.Tensor:
         return of_pillow(image)
 
 
 class SecondVersion(torch.nn.Module):
-    """As the second version of torchvision's transforms."""
+    """A module like those of the second version of torchvision's transforms."""
 
     def forward(self, *inputs: Any) -> Any:
         (image,) = inputs
@@ -49,7 +49,7 @@ class SecondVersion(torch.nn.Module):
 
 
 class Compose:
-    """As ``torchvision.transforms.Compose``, which is no module."""
+    """A callable like ``torchvision.transforms.Compose``, which is no module."""
 
     def __call__(self, img: Image.Image) -> torch.Tensor:
         return of_pillow(img)
@@ -62,18 +62,18 @@ def scaled(image: Image.Image, size: int) -> torch.Tensor:
 
 
 def with_default(data: bytes, rng: Generator | None = None) -> torch.Tensor:
-    """A function that makes a generator of its own if it gets none."""
+    """A function that creates a generator if it gets none."""
     assert rng is not None
     return of_bytes(data, rng)
 
 
 def wrapped(*arguments: Any) -> torch.Tensor:
-    """A function that passes everything on."""
+    """A function that passes all arguments on."""
     return of_bytes(*arguments)
 
 
 class OfBytes(torch.nn.Module):
-    """A module of an encoded image and a generator."""
+    """A module that takes an encoded image and a generator."""
 
     def forward(self, data: bytes, rng: Generator) -> torch.Tensor:
         return of_bytes(data, rng)
@@ -101,7 +101,7 @@ class OfBytes(torch.nn.Module):
 def test_a_function_gets_what_its_signature_asks_for(
     dataset: dataprep.Dataset, transform: Callable[..., Any], threads: int
 ) -> None:
-    """One argument is a Pillow image; two are the encoded image and a generator."""
+    """A function with one argument gets a Pillow image; one with two gets bytes and a generator."""
     batches = dataprep.to_torch(
         dataset.of_shards([0]), transform=transform, batch_size=8, shuffle=False, threads=threads
     )
@@ -117,13 +117,13 @@ def test_a_function_gets_what_its_signature_asks_for(
 def test_a_function_that_can_be_meant_in_two_ways_is_refused(
     dataset: dataprep.Dataset, transform: Callable[..., Any]
 ) -> None:
-    """The message names the adapter, before anything is read."""
+    """The message names the adapter, and nothing is read before."""
     with pytest.raises(ConfigError, match="PillowTransform"):
         dataprep.to_torch(dataset, transform=transform)
 
 
 def test_the_types_say_what_is_returned(dataset: dataprep.Dataset) -> None:
-    """The type tells batches, a stream of samples and samples by number apart."""
+    """The type distinguishes batches, a stream of samples, and samples by number."""
     flag: bool = len(dataset) > 0
     batches = assert_type(dataprep.to_torch(dataset, batch_size=2), BatchedRecords)
     streamed = assert_type(dataprep.to_torch(dataset, iterable=True, batch_size=2), BatchedRecords)
@@ -139,5 +139,5 @@ def test_the_types_say_what_is_returned(dataset: dataprep.Dataset) -> None:
 
 @pytest.mark.parametrize("name", ["to_torch", "to_tf", "to_mxnet"])
 def test_no_adapter_returns_just_anything(name: str) -> None:
-    """The annotation names a type."""
+    """The annotation of each adapter names a type."""
     assert getattr(dataprep, name).__annotations__["return"] not in (Any, "Any")

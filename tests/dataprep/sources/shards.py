@@ -1,4 +1,4 @@
-"""Shards of records with given contents, for tests of what reads them."""
+"""Shards of records with given contents, for the tests of their readers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.dataprep.formats.examples import encode_example
 
 
 def image(number: int, size: int = 600) -> bytes:
-    """Bytes that differ from those of any other number, without RecordIO's magic."""
+    """Bytes that differ from those of other numbers, and contain no magic of RecordIO."""
     return b"\xff\xd8" + hashlib.sha256(b"%d" % number).digest() * (size // 32)
 
 
 def customary(number: int, **more: bytes | int) -> dict[str, bytes | int]:
-    """The customary keys of image ``number``, and others."""
+    """The customary keys of image ``number``, and further ones."""
     return {
         "image/encoded": image(number),
         "image/class/label": number + 1,
@@ -29,7 +29,7 @@ def customary(number: int, **more: bytes | int) -> dict[str, bytes | int]:
 
 
 def examples(rows: Sequence[Mapping[str, Any]]) -> tuple[bytes, list[tuple[int, int]]]:
-    """A TFRecord shard of Examples; offset and length of each record."""
+    """A TFRecord shard of Examples, and the offset and length of each record."""
     shard = _Shard()
     writer = TFRecordWriter(shard)
     spans = [
@@ -42,7 +42,7 @@ def examples(rows: Sequence[Mapping[str, Any]]) -> tuple[bytes, list[tuple[int, 
 def image_records(
     rows: Sequence[tuple[Sequence[float], bytes]],
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """A RecordIO file of labels and images; offset and length of each record."""
+    """A RecordIO file of labels and images, and the offset and length of each record."""
     shard = _Shard()
     writer = RecordIOWriter(shard)
     spans = [
@@ -53,19 +53,22 @@ def image_records(
 
 
 def flipped(data: bytes, offset: int, bits: int = 1) -> bytes:
-    """``data`` with the bits of one byte changed."""
+    """``data`` with some bits of one byte inverted."""
     damaged = bytearray(data)
     damaged[offset] ^= bits
     return bytes(damaged)
 
 
 def _feature(value: bytes | int | list[float]) -> Feature:
+    """The feature of a value, by its type."""
     if isinstance(value, list):
         return FloatList(value)
     return BytesList([value]) if isinstance(value, bytes) else Int64List([value])
 
 
 class _Shard:
+    """Collects the bytes of a shard."""
+
     def __init__(self) -> None:
         self.data = bytearray()
 

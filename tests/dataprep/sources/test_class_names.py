@@ -1,4 +1,4 @@
-"""Files that name classes, and addresses of files."""
+"""Files name classes, and addresses name files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dataprep.sources.files import split_uri
 
 
 def test_lines_are_classes_in_their_order(tmp_path: Path) -> None:
-    """A line is a name; after a WordNet id the rest is its text; empty lines end the file.
+    """A line is a name. After a WordNet id, the rest of the line is its text.
 
-    A byte order mark before them is no part of the first.
+    Empty lines end the file. A byte order mark is no part of the first name.
     """
     data = b"zebra crossing\nn01440764 tench, Tinca tinca\r\nant\n\n"
     for content in (data, BOM_UTF8 + data):
@@ -44,7 +44,7 @@ def test_what_names_no_classes_is_refused(data: bytes, message: str, tmp_path: P
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    """A missing file and a labels.json that is none."""
+    """A missing file, and one that is no labels.json, are named."""
     with pytest.raises(SourceNotFound, match=r"none\.txt"):
         read_class_names(str(tmp_path / "none.txt"))
     (tmp_path / "labels.json").write_text("{}")
@@ -54,7 +54,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uri", ["s3://", "s3://bucket", "s3:///key"])
 def test_a_uri_without_a_file_is_refused(uri: str) -> None:
-    """The error shows the form that is expected."""
+    """The error shows the expected form."""
     with pytest.raises(ConfigError, match="s3://FOLDER/FILE"):
         split_uri(uri)
 

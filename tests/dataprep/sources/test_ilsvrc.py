@@ -1,4 +1,4 @@
-"""Tests of dataprep.sources.ilsvrc."""
+"""Archives are read as class folders are, in every shape, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def shuffled(tree: Mapping[str, bytes], seed: int) -> dict[str, bytes]:
 
 
 def below(folder: str, tree: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same files, further down."""
+    """The same files, below another folder."""
     return {f"{folder}/{name}": data for name, data in tree.items()}
 
 
 def doubled(tree: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same files, the class folder packed into its tar as well."""
+    """The same files, with the class folder in the inner tar as well."""
     return {f"{name.split('/')[0]}/{name}": data for name, data in tree.items()}
 
 
@@ -74,7 +74,7 @@ SHAPES: dict[str, Callable[[], bytes]] = {
 
 
 def put(folder: Path, data: bytes, name: str = "archive") -> str:
-    """An archive in a file whose name says nothing."""
+    """Write an archive to a file whose name does not show its format."""
     path = folder / name
     path.write_bytes(data)
     return str(path)
@@ -89,13 +89,13 @@ def tar_folder(tmp_path: Path) -> Path:
 
 
 def contents(source: ILSVRC, listing: Listing) -> dict[str, bytes]:
-    """Each sample by name."""
+    """The bytes of each sample by name."""
     rows = (row for row in range(len(listing)) if row not in listing.problems)
     return {listing.names[row]: source.read(listing.located(row)) for row in rows}
 
 
 def without_locations(listing: Listing) -> tuple[object, ...]:
-    """What class folders would list as well."""
+    """The part of a listing that class folders have as well."""
     return (
         list(listing.names),
         listing.sizes.tolist(),
@@ -106,7 +106,7 @@ def without_locations(listing: Listing) -> tuple[object, ...]:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Listing:
-    """What class folders of the same files list."""
+    """The listing of class folders with the same files."""
     for name, data in TREE.items():
         path = tmp_path / "photos" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def folders(tmp_path: Path) -> Listing:
 def test_every_shape_lists_as_class_folders_do(
     shape: str, tmp_path: Path, folders: Listing
 ) -> None:
-    """Names, sizes, classes and problems are those of class folders; every byte is read."""
+    """Names, sizes, classes and problems are those of class folders, and every byte is read."""
     source = ILSVRC(put(tmp_path, SHAPES[shape]()))
     listing = source.list()
     assert without_locations(listing) == without_locations(folders)
@@ -133,7 +133,7 @@ def test_every_shape_lists_as_class_folders_do(
 def test_on_s3(
     shape: str, tmp_path: Path, bucket: str, s3_server: MotoServer, folders: Listing
 ) -> None:
-    """On S3 every shape lists and reads as on disk, with many reads in flight."""
+    """On S3 every shape is listed and read as on disk, with many reads in flight."""
     options = StoreOptions(endpoint_url=s3_server.url)
     S3Store(f"s3://{bucket}/deep", options).put("archive", SHAPES[shape]())
     source = ILSVRC(f"s3://{bucket}/deep/archive", options)
@@ -146,7 +146,7 @@ def test_on_s3(
 
 @pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR"])
 def test_a_folder_of_tars(ending: str, tar_folder: Path, folders: Listing) -> None:
-    """Who unpacked the outer tar only names the folder of the inner ones."""
+    """If only the outer tar was unpacked, its folder of inner tars is the source."""
     for group in ("n01440764", "n01443537"):
         data = tar_of({n[10:]: d for n, d in TREE.items() if n.startswith(group)})
         put(tar_folder, zipped(data) if "gz" in ending else data, group + ending)
@@ -183,10 +183,10 @@ NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
 @pytest.mark.parametrize("what", NO_CLASS_TARS)
 def test_no_class_vanishes(what: str, shape: str, tar_folder: Path) -> None:
-    """A tar beside those of classes that gives no sample is an error with its name."""
+    """A tar among class tars that gives no sample is an error with its name."""
     data, message = NO_CLASS_TARS[what]
     if what == "of gzip" and shape == "folder":
-        pytest.skip("a folder may have compressed tars")
+        pytest.skip("a folder may contain compressed tars")
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": data}
     for name, content in tars.items():
         put(tar_folder, content, name)
@@ -216,7 +216,7 @@ EMPTY_TARS = {
 @pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
 @pytest.mark.parametrize("what", EMPTY_TARS)
 def test_an_empty_class_tar_is_named_and_no_class(what: str, shape: str, tar_folder: Path) -> None:
-    """The others are listed, and nothing fails."""
+    """The other classes are listed, and nothing fails."""
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": EMPTY_TARS[what]}
     for name, content in tars.items():
         put(tar_folder, content, name)
@@ -231,7 +231,7 @@ def test_an_empty_class_tar_is_named_and_no_class(what: str, shape: str, tar_fol
 
 
 def test_odd_files_in_a_folder_of_tars(tar_folder: Path) -> None:
-    """Of what is no file, that which is called a tar is an error, the rest fails by name."""
+    """Of other entries, those named like a tar are an error, and the others fail by name."""
     put(tar_folder, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
     put(tar_folder, b"d41d8cd9  n01443537.tar", "n01443537.tar.md5")
     put(tar_folder, b"clutter", "._n01440764.tar")
@@ -253,7 +253,7 @@ def test_odd_files_in_a_folder_of_tars(tar_folder: Path) -> None:
 
 
 def test_a_tar_that_may_not_be_read() -> None:
-    """It is an error of the source, alone and in a folder, and is named."""
+    """An unreadable tar is an error of the source with its name, alone and in a folder."""
     with reachable_folder() as folder:
         put(folder, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
         put(folder, tar_of({"n2.JPEG": b"\xff\xd8"}), "n01443537.tar")
@@ -267,7 +267,7 @@ def test_a_tar_that_may_not_be_read() -> None:
 
 
 def test_a_tar_beside_its_compressed_self(tar_folder: Path) -> None:
-    """What bunzip2 --keep and gunzip --keep leave does no harm: the class is there."""
+    """The files that bunzip2 --keep and gunzip --keep leave do not remove a class."""
     data = tar_of({"n1.JPEG": b"\xff\xd8"})
     for ending, content in (("", data), (".bz2", bz2.compress(data)), (".gz", zipped(data))):
         put(tar_folder, content, f"n01440764.tar{ending}")
@@ -277,7 +277,7 @@ def test_a_tar_beside_its_compressed_self(tar_folder: Path) -> None:
 
 
 def test_a_tar_beside_class_folders_is_no_class(tmp_path: Path) -> None:
-    """Where folders are the classes, a tar of something else is passed over as before."""
+    """Beside class folders, a tar of other files is skipped."""
     path = put(tmp_path, tar_of({**TREE, "notes.tar": b"", "xml.tar": tar_of({"a.xml": b""})}))
     listing = ILSVRC(path).list()
     problems = {listing.names[row]: problem.status for row, problem in listing.problems.items()}
@@ -285,7 +285,7 @@ def test_a_tar_beside_class_folders_is_no_class(tmp_path: Path) -> None:
 
 
 def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
-    """One folder of an archive of everything is taken as if it were the source."""
+    """One folder of an archive of everything can be read as a source."""
     everything = {
         **below("ILSVRC/Data/CLS-LOC/train", TREE),
         "ILSVRC/Data/CLS-LOC/val/ILSVRC2012_val_00000001.JPEG": b"\xff\xd8v1",
@@ -308,7 +308,7 @@ def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
 
 @pytest.mark.parametrize("folder", ["", "val/", "./ILSVRC/Data/val/"])
 def test_flat_tars_have_no_classes(folder: str, tmp_path: Path) -> None:
-    """Validation images lie in no class: each is a sample without one, in the order of names."""
+    """Validation images have no class, and are sorted by name."""
     names = [f"ILSVRC2012_val_{i:08}.JPEG" for i in (3, 1, 2)]
     files = {folder + name: b"\xff\xd8" + name.encode() for name in names}
     source = ILSVRC(put(tmp_path, tar_of({**files, f"{folder}readme.txt": b"words"})))
@@ -321,7 +321,7 @@ def test_flat_tars_have_no_classes(folder: str, tmp_path: Path) -> None:
 
 
 def test_the_last_of_equal_names_counts(tmp_path: Path) -> None:
-    """As in unpacking, a later member replaces an earlier one, which is skipped with the reason."""
+    """A later member replaces an earlier one, as in unpacking. The earlier one is skipped."""
     first = tar_of({"n01440764/x.JPEG": b"\xff\xd8old", "n01440764/y.JPEG": b"\xff\xd8y"})
     path = put(tmp_path, first)
     with tarfile.open(path, "a") as tar:
@@ -339,7 +339,7 @@ def test_the_last_of_equal_names_counts(tmp_path: Path) -> None:
 
 
 def test_hostile_members_fail_by_name(tmp_path: Path) -> None:
-    """Links and paths that lead out are failures with a reason, and spoil no class."""
+    """Links and paths that leave the archive fail with a reason, and do not affect a class."""
     hostile = ["../../n09999999/evil.JPEG", "/etc/cron.d/x.JPEG"]
     files = {**TREE, **dict.fromkeys(hostile, b"\xff\xd8")}
     path = put(tmp_path, tar_of(files, links={"n01440764/link.JPEG": "/etc/passwd"}))
@@ -354,7 +354,7 @@ def test_hostile_members_fail_by_name(tmp_path: Path) -> None:
 
 
 def listed(path: str) -> tuple[Listing, list[str]]:
-    """A listing by a new source, and what it said."""
+    """A listing by a new source, and its messages."""
     lines: list[str] = []
     source = ILSVRC(path)
     source.announce_to(lines.append)
@@ -362,7 +362,7 @@ def listed(path: str) -> tuple[Listing, list[str]]:
 
 
 def test_what_decompression_costs_is_said_once(tar_folder: Path) -> None:
-    """One line names the cost of all compressed tars in a folder; later runs print none."""
+    """One line has the cost of all compressed tars in a folder, and later runs print none."""
     for group in range(5):
         put(tar_folder, zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group})), f"n{group:08}.tar.gz")
     (line,) = listed(str(tar_folder))[1]
@@ -373,7 +373,7 @@ def test_what_decompression_costs_is_said_once(tar_folder: Path) -> None:
 
 class TestCache:
     def test_an_index_is_made_once(self, tmp_path: Path) -> None:
-        """A second source finds the index, and reads none of a compressed archive to list it."""
+        """A second source finds the index, and reads no part of a compressed archive to list it."""
         path = put(tmp_path, zipped(nested(TREE)))
         first, (message,) = listed(path)
         assert "decompressed once" in message
@@ -381,7 +381,7 @@ class TestCache:
         assert (silent, again.digest()) == ([], first.digest())
 
     def test_a_stale_index_is_made_anew(self, tmp_path: Path) -> None:
-        """An archive of another size, or another time, is indexed again."""
+        """An archive of another size or time is indexed again."""
         path = put(tmp_path, nested(TREE))
         before = listed(path)[0].digest()
         put(tmp_path, nested({**TREE, "n01440764/more.JPEG": b"\xff\xd8"}))
@@ -395,14 +395,16 @@ class TestCache:
 
     @pytest.mark.parametrize("packed", [False, True])
     def test_a_corrupt_index_is_made_anew(self, packed: bool, tmp_path: Path) -> None:
-        """Whatever lies in the cache, the listing and the bytes are right."""
+        """With any content in the cache, the listing and the bytes are right."""
         data = nested(TREE)
         path = put(tmp_path, zipped(data) if packed else data)
         digest = listed(path)[0].digest()
-        kept = [file for file in (tmp_path / "cache" / "dataprep").iterdir() if file.stat().st_size]
-        assert len(kept) == 1 + packed
-        for damage in (b"", b"PAR1 nonsense", kept[0].read_bytes()[:-9]):
-            for file in kept:
+        index_files = [
+            file for file in (tmp_path / "cache" / "dataprep").iterdir() if file.stat().st_size
+        ]
+        assert len(index_files) == 1 + packed
+        for damage in (b"", b"PAR1 nonsense", index_files[0].read_bytes()[:-9]):
+            for file in index_files:
                 file.write_bytes(damage)
             source = ILSVRC(path)
             listing = source.list()
@@ -410,7 +412,7 @@ class TestCache:
             assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
 
     def test_a_cache_that_cannot_be_written(self, tmp_path: Path) -> None:
-        """Nothing is lost but time where the index cannot be kept; compressed, it is refused."""
+        """Without a stored index a plain tar only takes time, and a compressed one is refused."""
         blocked = tmp_path / "a file"
         blocked.write_bytes(b"")
         section = ILSVRCOptions(cache=str(blocked / "cache"))
@@ -420,7 +422,7 @@ class TestCache:
             ILSVRC(put(tmp_path, zipped(nested(TREE))), None, section).list()
 
     def test_a_worker_without_the_cache_finds_the_points_itself(self, tmp_path: Path) -> None:
-        """Points that are gone are found again from the archive."""
+        """Missing access points are found again from the archive."""
         source = ILSVRC(put(tmp_path, zipped(nested(TREE))))
         listing = source.list()
         for file in (tmp_path / "cache" / "dataprep").iterdir():
@@ -431,7 +433,7 @@ class TestCache:
     def test_a_worker_in_another_folder_has_the_same_archive_and_cache(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Paths are made absolute before they leave the driver: no second cache is made."""
+        """Paths are made absolute in the driver, so that no second cache is made."""
         put(tmp_path, zipped(nested(TREE)), "all.tar.gz")
         monkeypatch.chdir(tmp_path)
         source = ILSVRC("all.tar.gz", None, ILSVRCOptions(cache="points"))
@@ -449,7 +451,7 @@ class TestRefused:
     @pytest.mark.parametrize("cut", [0.3, 0.6, 0.95])
     @pytest.mark.parametrize("packed", [False, True])
     def test_truncated(self, cut: float, packed: bool, tmp_path: Path) -> None:
-        """A truncated archive is refused, with its name; a plain one says at which byte it ends."""
+        """A truncated archive is refused by name, and for a plain one with the byte of its end."""
         noise = np.random.default_rng(0).bytes(300_000)
         data = nested({**TREE, "n01443537/noise.JPEG": noise, "n01440764/noise.JPEG": noise})
         data = zipped(data) if packed else data
@@ -474,12 +476,12 @@ class TestRefused:
         ids=["zip", "empty", "text.gz", "bzip2", "xz", "zstd"],
     )
     def test_no_tars(self, data: bytes, text: str, tmp_path: Path) -> None:
-        """What is no tar is refused by its content, with what to do."""
+        """A file that is no tar by its content is refused, with a remedy."""
         with pytest.raises(NotAnArchive, match=text):
             ILSVRC(put(tmp_path, data, "train.tar")).list()
 
     def test_nothing_there(self, tar_folder: Path) -> None:
-        """No file, an empty folder, and folders of other files each say what to do."""
+        """A missing file, an empty folder, and a folder of other files have a remedy each."""
         with pytest.raises(SourceNotFound, match="no such file or directory"):
             ILSVRC(str(tar_folder / "nowhere.tar")).list()
         with pytest.raises(SourceNotFound, match="no archive at"):
@@ -495,13 +497,13 @@ class TestRefused:
     def test_an_archive_changed_between_listing_and_reading(
         self, shape: str, tmp_path: Path
     ) -> None:
-        """A worker that finds another archive than was listed stops instead of reading rubbish."""
+        """A worker that finds another archive than was listed stops."""
         data = SHAPES[shape]()
         source = ILSVRC(put(tmp_path, data))
         listing = source.list()
         item = listing.located(listing.names.index("n01440764/n01440764_1.JPEG"))
         frozen = pickle.dumps(source)
-        put(tmp_path, data)  # the same bytes, at another time
+        put(tmp_path, data)  # the same bytes with another time
         for _ in range(2):
             with pytest.raises(SourceChanged, match="was changed or removed since"):
                 pickle.loads(frozen).read(item)
@@ -510,7 +512,7 @@ class TestRefused:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_many_archives_share_few_descriptors(packed: bool, tar_folder: Path) -> None:
-    """Reading from more archives than may be kept open at once works, and closes them."""
+    """More archives than may be open at once can be read, and are closed."""
     for i in range(150):
         data = tar_of({"x.JPEG": b"\xff\xd8%d" % i})
         put(tar_folder, zipped(data) if packed else data, f"n{i:08}.tar")

@@ -1,4 +1,4 @@
-"""Which class an image in an archive has, and which archives are refused."""
+"""Images in archives have classes by rules, and unclear archives are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CAT, DOG = "n02123045", "n02085620"
 
 
 def images(*names: str) -> dict[str, bytes]:
-    """An image under each name."""
+    """An image with each name."""
     return dict.fromkeys(names, IMAGE)
 
 
@@ -54,7 +54,7 @@ BY_NAME = {
 class TestSynsetsInNames:
     @pytest.mark.parametrize("shape", ["parts", "compressed parts", "one archive", "inner tars"])
     def test_are_the_classes(self, tmp_path: Path, shape: str) -> None:
-        """Images whose names carry a synset have that class, however archives are called."""
+        """Images with a synset in their names have that class, with any names of archives."""
         names = list(BY_NAME)
         halves = {"train_images_0": names[:2], "train_images_1": names[2:]}
         archives = {f"{part}.tar": tar_of(images(*held)) for part, held in halves.items()}
@@ -70,7 +70,7 @@ class TestSynsetsInNames:
             assert classes(listed(tmp_path, archives)) == BY_NAME
 
     def test_decide_where_each_archive_has_one_class_by_chance(self, tmp_path: Path) -> None:
-        """An archive's name is no class where its images name another one."""
+        """The name of an archive is no class if its images have another synset."""
         archives = {
             "a.tar": tar_of(images(f"{CAT}_1.jpg")),
             "b.tar": tar_of(images(f"{DOG}_1.jpg")),
@@ -78,15 +78,15 @@ class TestSynsetsInNames:
         assert {*classes(listed(tmp_path, archives)).values()} == {CAT, DOG}
 
     def test_decide_over_folders_that_mix_them(self, tmp_path: Path) -> None:
-        """Folders of one archive that are no classes do not become classes."""
+        """Folders of one archive do not become classes if they mix synsets."""
         path = tmp_path / "whole.tar"
-        held = images(f"a/{CAT}_1.jpg", f"a/{DOG}_1.jpg", f"b/{CAT}_2.jpg")
-        path.write_bytes(tar_of(held))
+        members = images(f"a/{CAT}_1.jpg", f"a/{DOG}_1.jpg", f"b/{CAT}_2.jpg")
+        path.write_bytes(tar_of(members))
         classes_found = classes(ILSVRC(str(path)).list())
         assert classes_found == {f"{CAT}_1.jpg": CAT, f"{DOG}_1.jpg": DOG, f"{CAT}_2.jpg": CAT}
 
     def test_leave_class_folders_as_they_are(self, tmp_path: Path) -> None:
-        """Folders that have one synset each are the classes, as they are outside of archives."""
+        """Folders with one synset each are the classes, as they are outside of archives."""
         path = tmp_path / "dogs.tar"
         path.write_bytes(tar_of(images(f"{CAT}-tabby/{CAT}_1.jpg", f"{DOG}-pug/{DOG}_1.jpg")))
         assert {*classes(ILSVRC(str(path)).list()).values()} == {f"{CAT}-tabby", f"{DOG}-pug"}
@@ -103,8 +103,8 @@ class TestSynsetsInNames:
     def test_that_contradict_are_refused(
         self, tmp_path: Path, archives: Mapping[str, list[str]], message: str
     ) -> None:
-        """Names that are not the rule for all images are refused with the settings to choose."""
-        packed = {name: tar_of(images(*held)) for name, held in archives.items()}
+        """Names that follow no rule for all images are refused, with the settings to choose."""
+        packed = {name: tar_of(images(*names)) for name, names in archives.items()}
         with pytest.raises(SourceError, match=message) as refusal:
             listed(tmp_path, packed)
         assert "ilsvrc.classes=archives" in str(refusal.value)
@@ -112,7 +112,7 @@ class TestSynsetsInNames:
         assert {*chosen.values()} == {name.removesuffix(".tar") for name in archives}
 
     def test_can_be_chosen(self, tmp_path: Path) -> None:
-        """``names`` skips an image whose name has no synset, and gives that reason."""
+        """``names`` skips an image whose name has no synset, with that reason."""
         archives = {"a.tar": tar_of(images(f"{CAT}_1.jpg", "x.jpg"))}
         listing = listed(tmp_path, archives, classes="names")
         assert classes(listing) == {f"{CAT}_1.jpg": CAT}
@@ -142,7 +142,7 @@ class TestWebDataset:
 
     @pytest.mark.parametrize("ending", ["txt", "index", "caption"])
     def test_is_refused_where_images_have_captions(self, tmp_path: Path, ending: str) -> None:
-        """Texts beside the images make a tar WebDataset; a few texts do not."""
+        """Texts beside the images make a tar WebDataset, and a few texts do not."""
         names = [f"{number}.jpg" for number in range(4)]
         texts = {f"{number}.{ending}": b"a cat" for number in range(2)}
         with pytest.raises(SourceError, match="as in WebDataset"):
@@ -151,7 +151,7 @@ class TestWebDataset:
         assert {*classes(listed(tmp_path, few)).values()} == {"cat"}
 
     def test_is_not_every_json_file(self, tmp_path: Path) -> None:
-        """A file that belongs to no image says nothing about the archive."""
+        """A file that belongs to no image does not count."""
         archives = {
             "cat.tar": tar_of(images("1.jpg") | {"annotations.json": b"{}", "labels.cls": b""}),
             "dog.tar": tar_of(images("2.jpg")),
@@ -159,7 +159,7 @@ class TestWebDataset:
         assert {*classes(listed(tmp_path, archives)).values()} == {"cat", "dog"}
 
     def test_can_be_read_as_classes_all_the_same(self, tmp_path: Path) -> None:
-        """The setting that the refusal names takes archives for classes."""
+        """The setting in the refusal treats archives as classes."""
         archives = {
             f"{name}.tar": tar_of(images("1.jpg") | {"1.json": b"{}"}) for name in ("cat", "dog")
         }
@@ -202,7 +202,7 @@ class TestArchivesOfSeveralClasses:
         assert {*classes(listed(tmp_path, archives)).values()} == {*names}
 
     def test_have_classes_in_folders(self, tmp_path: Path) -> None:
-        """Class folders spread over volumes of one data set are the classes."""
+        """Class folders in the volumes of one data set are the classes."""
         archives = {
             "part_0.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")),
             "part_1.tar": tar_of(images("cat/3.jpg")),
@@ -211,7 +211,7 @@ class TestArchivesOfSeveralClasses:
         assert classes_found == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
 
     def test_are_refused_where_folders_could_be_the_classes(self, tmp_path: Path) -> None:
-        """Archives with several folders each can be read in two ways; both can be chosen."""
+        """Archives with several folders each have two readings, and both can be chosen."""
         archives = {
             "a.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")),
             "b.tar": tar_of(images("cat/3.jpg")),
@@ -233,12 +233,12 @@ class TestArchivesOfSeveralClasses:
 class TestSplits:
     @pytest.mark.parametrize("inner", ["", "SPLIT/"], ids=["classes", "own folder"])
     def test_that_are_archives_are_refused(self, tmp_path: Path, inner: str) -> None:
-        """Archives called as splits are refused with a folder each, which gives its classes."""
+        """Archives named like splits are refused, with a folder for each that gives classes."""
         archives = {}
         for split in ("train", "test"):
             names = (f"{inner}cat/{split}1.jpg", f"{inner}dog/{split}2.jpg")
-            held = images(*[name.replace("SPLIT", split) for name in names])
-            archives[f"{split}.tar"] = tar_of(held)
+            members = images(*[name.replace("SPLIT", split) for name in names])
+            archives[f"{split}.tar"] = tar_of(members)
         with pytest.raises(SourceError, match="look like splits") as refusal:
             listed(tmp_path, archives)
         for split in ("train", "test"):
@@ -256,13 +256,13 @@ class TestSplits:
 
     def test_in_the_archive_of_each_class_are_refused(self, tmp_path: Path) -> None:
         """The commands leave out the other split, so that archives stay classes."""
-        held = images("train/1.jpg", "test/2.jpg")
-        archives = {f"{name}.tar": tar_of(held) for name in ("cat", "dog")}
+        members = images("train/1.jpg", "test/2.jpg")
+        archives = {f"{name}.tar": tar_of(members) for name in ("cat", "dog")}
         with pytest.raises(SourceError, match=r"--exclude '\*/test' --split train"):
             listed(tmp_path, archives)
 
     def test_in_each_part_are_refused(self, tmp_path: Path) -> None:
-        """The commands take one split out of all parts, with the classes in it."""
+        """The commands take one split from all parts, with its classes."""
         for part in range(2):
             names = [
                 f"{split}/{name}/{part}.jpg"
@@ -282,7 +282,7 @@ class TestSplits:
             assert planned["splits"][0]["samples"] == 4
 
     def test_that_are_archives_can_be_classes(self, tmp_path: Path) -> None:
-        """Whatever is in them, where that was asked for."""
+        """With the setting, archives are classes with any content."""
         archives = {
             f"{name}.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")) for name in ("train", "test")
         }
@@ -294,8 +294,8 @@ class TestSplits:
 
     @pytest.mark.parametrize("name", ["images", "jpg", "val"])
     def test_and_kinds_of_files_give_no_class(self, tmp_path: Path, name: str) -> None:
-        """Images in one folder of such a name have no class, however deep it is."""
-        for number, held in enumerate((f"{name}/1.jpg", f"flowers/{name}/1.jpg")):
+        """Images in one folder with such a name have no class, at any depth."""
+        for number, member in enumerate((f"{name}/1.jpg", f"flowers/{name}/1.jpg")):
             path = tmp_path / f"{number}.tar"
-            path.write_bytes(tar_of(images(held)))
+            path.write_bytes(tar_of(images(member)))
             assert {*ILSVRC(str(path)).list().classes} == {""}

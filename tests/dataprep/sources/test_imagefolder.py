@@ -1,4 +1,4 @@
-"""Tests of dataprep.sources.imagefolder."""
+"""Class folders are listed with samples, classes and problems, and unclear ones are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_IMAGES = Problem("skipped", "its folder holds no images")
 
 
 def draw(root: Path, names: Iterable[str]) -> None:
-    """A file of a few bytes under each name."""
+    """Write a file of a few bytes under each name."""
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(os.fsencode(name))
@@ -49,13 +49,13 @@ def listing_of(root: Path, *names: str) -> Listing:
 
 
 def classes(listing: Listing) -> dict[str, str]:
-    """The class of each sample; entries with a problem left out."""
+    """The class of each sample, without entries that have a problem."""
     rows = enumerate(zip(listing.names, listing.classes, strict=True))
     return {name: group for row, (name, group) in rows if row not in listing.problems}
 
 
 def problems(listing: Listing) -> dict[str, Problem]:
-    """What each entry that is no sample suffers from; each has no class unless it failed."""
+    """The problem of each entry that is no sample. Only a failed entry may have a class."""
     for row, problem in listing.problems.items():
         assert problem.status == "failed" or listing.classes[row] == ""
     return {listing.names[row]: problem for row, problem in listing.problems.items()}
@@ -189,7 +189,7 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
 def test_every_file_is_a_sample_of_a_class_or_has_a_reason(
     tmp_path: Path, samples: dict[str, str], others: dict[str, Problem]
 ) -> None:
-    """Each is listed once, by name with its size, and is read as it is."""
+    """Each file is listed once, with its name and size, and is read unchanged."""
     listing = listing_of(tmp_path, *samples, *others)
     assert classes(listing) == samples
     assert problems(listing) == others
@@ -229,13 +229,16 @@ def test_every_file_is_a_sample_of_a_class_or_has_a_reason(
 def test_folders_whose_classes_are_not_clear_are_refused(
     tmp_path: Path, names: list[str], kind: type[SourceError], message: str
 ) -> None:
-    """The error says what is expected, or what to do."""
+    """The error says what is expected, or has a remedy."""
     with pytest.raises(kind, match=message.replace("ROOT", str(tmp_path))):
         listing_of(tmp_path, *names)
 
 
 def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
-    """Wherever they lead; a broken link fails by name, and a folder is never a row."""
+    """Links are followed to any target.
+
+    A broken link fails by name, and a folder is never a row.
+    """
     root = tmp_path / "photos"
     draw(tmp_path, ["outside/cat/0.jpg", "photos/cats/1.jpg", "photos/dogs/2.jpg", "o.jpg"])
     (root / "Katze").symlink_to("cats")
@@ -263,7 +266,7 @@ def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
 
 
 def test_a_source_of_links_alone(tmp_path: Path) -> None:
-    """A subset of links to class folders lists as these folders do; it may be a link itself."""
+    """A subset of links to class folders lists as these folders do, and may itself be a link."""
     draw(tmp_path, [f"full/{name}/{number}.jpg" for name in "abc" for number in range(2)])
     (tmp_path / "subset").mkdir()
     for name in "ab":
@@ -275,7 +278,7 @@ def test_a_source_of_links_alone(tmp_path: Path) -> None:
 
 
 def test_loops_of_links_end_and_are_named(tmp_path: Path) -> None:
-    """A link to a folder above it, in the source or above it, or to each other, is skipped."""
+    """A link to a folder above it, or two links to each other, are skipped by name."""
     root = tmp_path / "photos"
     draw(tmp_path, ["beside.jpg"])
     draw(root, ["cats/1.jpg", "dogs/2.jpg"])
@@ -304,7 +307,7 @@ def test_loops_of_links_end_and_are_named(tmp_path: Path) -> None:
 def test_a_broken_link_in_the_place_of_a_folder_is_refused(
     tmp_path: Path, kind: str, link: str
 ) -> None:
-    """Its images would be missing; with an image's name, or left out, it is no folder."""
+    """A broken link that could be a folder is refused. Images and excluded links are not."""
     draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg"])
     (tmp_path / link).symlink_to("nowhere")
     (tmp_path / "3.jpg").symlink_to("nowhere")
@@ -324,7 +327,7 @@ def test_a_broken_link_in_the_place_of_a_folder_is_refused(
 
 
 def test_broken_links_among_images_without_extensions_fail(tmp_path: Path) -> None:
-    """A broken link in a class may be an image; beside the classes it may be a class."""
+    """A broken link in a class may be an image, and fails. One beside the classes is refused."""
     draw(tmp_path, ["cats/1", "dogs/2"])
     (tmp_path / "cats" / "3").symlink_to("nowhere")
     assert problems(ImageFolder(str(tmp_path)).list()) == {
@@ -354,7 +357,7 @@ SYSTEM_FOLDERS = [
 @pytest.mark.parametrize("kind", ["imagefolder", "flat"])
 @pytest.mark.parametrize("folder", SYSTEM_FOLDERS)
 def test_system_folders_are_no_classes_at_any_depth(tmp_path: Path, folder: str, kind: str) -> None:
-    """Their files are skipped rows."""
+    """Files of system folders are skipped rows."""
     clutter = [f"{folder}/1.jpg", f"cats/{folder}/1.jpg", f"cats/more/{folder}/x/1.jpg"]
     draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg", *clutter])
     listing = open_source(str(tmp_path), kind).list()
@@ -363,7 +366,7 @@ def test_system_folders_are_no_classes_at_any_depth(tmp_path: Path, folder: str,
 
 
 def test_a_system_folder_that_cannot_be_read_is_passed_over() -> None:
-    """It is named; a folder that could be a class ends the listing, unless it is left out."""
+    """An unreadable system folder is named, and another one ends the listing unless excluded."""
     with reachable_folder() as root:
         draw(root, ["cats/1.jpg", "dogs/2.jpg", "lost+found/x.jpg", "cats/@eaDir/y.jpg", "own/z"])
         for name in ("lost+found", "cats/@eaDir"):
@@ -401,7 +404,7 @@ EXCLUSIONS = {
 
 @pytest.mark.parametrize(("glob", "excluded"), EXCLUSIONS.values(), ids=EXCLUSIONS)
 def test_globs_leave_files_out(tmp_path: Path, glob: str, excluded: set[str]) -> None:
-    """What a glob matches, and what is below it, is skipped with the glob as its reason."""
+    """Files that a glob matches, and files below them, are skipped with the glob as reason."""
     names = {"cats/1.jpg", "dogs/6.jpg", "dogs/7.jpg", "dogs/8.jpg", "a+b(c)/9.jpg", "thumbs/4.jpg"}
     names |= {"cats/2.png", "cats/thumbs/3.jpg", *excluded}
     draw(tmp_path, names)
@@ -434,7 +437,7 @@ def test_globs_leave_files_out(tmp_path: Path, glob: str, excluded: set[str]) ->
 def test_folders_without_images_are_noted(
     tmp_path: Path, files: tuple[str, ...], folders: tuple[str, ...], named: str | None
 ) -> None:
-    """Those beside the classes that a person might take for classes."""
+    """Folders beside the classes that a user might expect to be classes are noted."""
     for name in folders:
         (tmp_path / name).mkdir(parents=True)
     notes = listing_of(tmp_path, *files).notes
@@ -498,9 +501,9 @@ def test_folders_that_look_like_splits_are_refused_with_the_way_out(
     assert caught.value.exit_code == 2
     commands = [line.split() for line in str(caught.value).splitlines() if line.startswith("  ")]
     *one_each, command_of_all = [shlex.split(" ".join(command)) for command in commands]
-    actual = {command[3]: command[command.index("--split") + 1] for command in one_each}
-    assert actual == {f"{root}/{folder}": split for folder, split in splits.items()}
-    for folder in actual:
+    split_of_source = {command[3]: command[command.index("--split") + 1] for command in one_each}
+    assert split_of_source == {f"{root}/{folder}": split for folder, split in splits.items()}
+    for folder in split_of_source:
         assert len(ImageFolder(folder).list()) > 0
     assert command_of_all[2:6] == ["--source", str(root), "--set", "labels.split_folders=classes"]
     source = ImageFolder(str(root))
@@ -509,7 +512,7 @@ def test_folders_that_look_like_splits_are_refused_with_the_way_out(
 
 
 def test_splits_with_images_and_no_classes(tmp_path: Path) -> None:
-    """The command for a folder of images alone takes it as such."""
+    """The command for a folder of images alone reads it as such."""
     draw(tmp_path, ["train/c/a.jpg", "train/d/a.jpg", "test/1.jpg"])
     with pytest.raises(SourceError) as caught:
         ImageFolder(str(tmp_path)).list()
@@ -529,7 +532,7 @@ DIFFERENT_SPLITS = {
 def test_different_splits_are_not_read_as_one_folder_of_images(
     tmp_path: Path, names: tuple[list[str], str, str]
 ) -> None:
-    """``--kind flat`` refuses splits with a command for each, unless a key joins them."""
+    """``--kind flat`` refuses splits with a command for each, unless a setting joins them."""
     images, *folders = names
     draw(tmp_path, images)
     with pytest.raises(SourceError) as caught:
@@ -565,7 +568,7 @@ def test_different_splits_are_not_read_as_one_folder_of_images(
     ],
 )
 def test_a_folder_of_images_may_have_folders(tmp_path: Path, names: list[str]) -> None:
-    """One split alone, or folders that are no splits, are read as before."""
+    """One split alone, or folders that are no splits, are read as one folder."""
     draw(tmp_path, names)
     assert [*open_source(str(tmp_path), "flat").list().names] == sorted(names)
 
@@ -620,7 +623,7 @@ NO_CLASSES: dict[str, tuple[list[str], dict[str, str]]] = {
 def test_folders_called_after_the_kind_of_their_files_are_no_classes(
     tmp_path: Path, names: list[str], commands: dict[str, str]
 ) -> None:
-    """They are refused with a command for each, and can be made classes."""
+    """These folders are refused with a command for each, and can be made classes."""
     draw(tmp_path, names)
     with pytest.raises(SourceError, match=r"not after classes|look like splits") as caught:
         ImageFolder(str(tmp_path)).list()
@@ -646,12 +649,12 @@ def test_folders_called_after_the_kind_of_their_files_are_no_classes(
     ],
 )
 def test_such_names_among_others_stay_classes(tmp_path: Path, names: list[str]) -> None:
-    """So do class folders inside a folder of that kind, and such folders inside classes."""
+    """Such folders among classes, and class folders inside such a folder, stay classes."""
     assert len({*listing_of(tmp_path, *names).classes}) == len(names)
 
 
 def test_splits_inside_each_class_are_refused_with_a_command_each(tmp_path: Path) -> None:
-    """A command leaves out the other folders by globs, so that the classes stay."""
+    """Each command leaves out the other folders by globs, so that the classes stay."""
     names = [
         f"objects/{group}/{part}/1.png"
         for group in ("bottle", "cable")
@@ -681,7 +684,7 @@ def test_splits_inside_each_class_are_refused_with_a_command_each(tmp_path: Path
 
 
 def test_parts_whose_images_carry_synsets_are_no_classes(tmp_path: Path) -> None:
-    """They are refused where they share synsets; folders with synsets of their own are classes."""
+    """Folders that share synsets are refused, and folders with their own synsets are classes."""
     shared = [f"batch_{part}/n0144076{row}_{part}.JPEG" for part in range(2) for row in range(3)]
     draw(tmp_path / "parts", shared)
     source = ImageFolder(str(tmp_path / "parts"))
@@ -697,14 +700,14 @@ def test_parts_whose_images_carry_synsets_are_no_classes(tmp_path: Path) -> None
 def test_files_without_an_extension_beside_other_data_are_no_images(
     tmp_path: Path, name: str
 ) -> None:
-    """As in a download cache, which keeps data under names without an extension and links them."""
+    """As in a download cache, such files belong to the other data, which the error names."""
     draw(tmp_path, ["blobs/0a1b", "blobs/2c3d", name])
     with pytest.raises(SourceNotFound, match=re.escape(name)):
         ImageFolder(str(tmp_path)).list()
 
 
 def test_folders_that_look_like_splits_can_be_classes(tmp_path: Path) -> None:
-    """All of them, where that was asked for, whatever is in them."""
+    """With the setting, all of these folders are classes with any content."""
     draw(tmp_path, ["train/n01440764/a.jpg", "test/n01440764/b.jpg"])
     source = ImageFolder(str(tmp_path))
     source.read_splits_as_classes()
@@ -712,7 +715,7 @@ def test_folders_that_look_like_splits_can_be_classes(tmp_path: Path) -> None:
 
 
 def test_a_vanished_file_is_a_changed_source(tmp_path: Path) -> None:
-    """A file, or its whole folder, gone since the listing is SourceChanged with the way out."""
+    """A file or folder that was removed after the listing is SourceChanged with a remedy."""
     draw(tmp_path, ["cats/1.jpg"])
     source = ImageFolder(str(tmp_path))
     (tmp_path / "cats" / "1.jpg").unlink()
@@ -738,7 +741,7 @@ def test_a_store_that_refuses_fails_no_sample(
     fault: Status | Reset,
     kind: type[StoreError],
 ) -> None:
-    """On S3 a refused or broken reading is an error of the store, never of the sample."""
+    """On S3 a refused or broken read is an error of the store, never of the sample."""
     monkeypatch.setattr("time.sleep", lambda duration_s: None)
     with FaultProxy(s3_server.url, [Rule(Match(), fault)]) as proxy:
         options = StoreOptions(endpoint_url=proxy.url, max_attempts=1)
@@ -750,7 +753,7 @@ def test_a_store_that_refuses_fails_no_sample(
 
 
 def test_a_prefix_on_s3_lists_as_a_folder(s3_server: MotoServer, bucket: str) -> None:
-    """Folder markers are no entries; a prefix that is not there is no source."""
+    """Folder markers are no entries, and a missing prefix is no source."""
     options = StoreOptions(endpoint_url=s3_server.url)
     store = open_store(f"s3://{bucket}/raw", options)
     for name in ("pictures/", "pictures/n01440764/a.JPEG", "pictures/n02105855/b.JPEG"):
@@ -766,7 +769,7 @@ def test_a_prefix_on_s3_lists_as_a_folder(s3_server: MotoServer, bucket: str) ->
 def test_entries_on_s3_are_left_out_as_on_disk(
     s3_server: MotoServer, bucket: str, kind: str
 ) -> None:
-    """System folders at any depth, and what a glob matches; splits are refused."""
+    """System folders and excluded entries are left out at any depth, and splits are refused."""
     options = StoreOptions(endpoint_url=s3_server.url)
     store = open_store(f"s3://{bucket}/raw", options)
     clutter = ["@eaDir/1.jpg", "a/lost+found/2.jpg"]
@@ -786,7 +789,7 @@ def test_entries_on_s3_are_left_out_as_on_disk(
 
 
 def test_images_in_no_class(tmp_path: Path) -> None:
-    """Kind flat: every image at any depth is a sample without a class, the rest is skipped."""
+    """With kind flat, images at any depth are samples without a class, and others are skipped."""
     draw(tmp_path, ["b.JPEG", "a/c.png", "a/notes.txt", ".hidden.jpg"])
     source = open_source(str(tmp_path), "flat")
     listing = source.list()
@@ -799,7 +802,7 @@ def test_images_in_no_class(tmp_path: Path) -> None:
 
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
-    """A missing folder, a file and an unknown kind are named, with the option to look at."""
+    """A missing folder, a file and an unknown kind are named, with an option."""
     (tmp_path / "list.csv").write_text("path,label\n")
     with pytest.raises(SourceNotFound, match=r"list\.csv.* is a file.*--kind listing"):
         open_source(str(tmp_path / "list.csv")).list()
@@ -811,7 +814,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_and_folders_that_may_not_be_read() -> None:
-    """A file fails its sample; a folder ends the listing instead of missing from it."""
+    """An unreadable file fails its sample, and an unreadable folder ends the listing."""
     with reachable_folder() as root:
         draw(root, ["cats/1.jpg", "cats/2.jpg", "dogs/2.jpg"])
         for path in (root / "cats" / "1.jpg", root / "dogs"):
@@ -833,5 +836,5 @@ def test_files_and_folders_that_may_not_be_read() -> None:
     ],
 )
 def test_extensions_promise_images(name: str, promises: bool) -> None:
-    """Only the extension of the file itself counts, in any case."""
+    """Only the extension of the file itself counts, in upper or lower case."""
     assert bool(promises_image(name)) is promises

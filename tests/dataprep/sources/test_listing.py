@@ -1,4 +1,4 @@
-"""Listings as a source: their tables, rows and paths."""
+"""Listings are sources of tables, rows and paths."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 def listed(folder: Path, text: str | bytes, name: str = "list.csv", **options: Any) -> Listing:
-    """What a listing in ``folder`` holds."""
+    """The entries of a listing in ``folder``."""
     (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
     return open_source(str(folder / name), "listing", None, ListingOptions(**options)).list()
 
@@ -61,7 +61,7 @@ def outcomes(listing: Listing) -> list[tuple[str, str, str]]:
 
 
 def test_rows_that_name_no_sample_have_a_reason(photos: Path) -> None:
-    """Missing, unlabelled, outside and repeated rows are accounted for, each once."""
+    """Missing, unlabelled, outside and repeated rows are each listed once with a reason."""
     listing = listed(
         photos,
         "path,label\ncats/1.jpg,cat\n./cats/1.jpg,cat\ndogs/1.jpg,dog\ncats/../dogs/1.jpg,cat\n"
@@ -98,7 +98,7 @@ def test_a_root_moves_relative_paths(photos: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_at_all_is_there(photos: Path, tmp_path: Path) -> None:
-    """A wrong root is refused. The error shows the root, a missing path and the key to set."""
+    """A wrong root is refused. The error has the root, a missing path and the key to set."""
     text = "path,label\nphotos/cats/1.jpg,cat\ncats/9.jpg,cat\n"
     for options, tried in (({}, photos), ({"root": str(tmp_path / "no")}, tmp_path / "no")):
         with pytest.raises(SourceNotFound) as caught:
@@ -129,7 +129,7 @@ NUMBERED = {
 def test_labels_that_are_numbers_stay_so(
     photos: Path, text: str, space: list[str] | None, note: str
 ) -> None:
-    """They are in their order; what is renumbered is said."""
+    """Numbers are sorted as numbers, and renumbering is noted."""
     for number in range(12):
         (photos / "cats" / f"{number}.jpg").write_bytes(b"x")
     listing = listed(photos, text)
@@ -142,7 +142,7 @@ def test_labels_that_are_numbers_stay_so(
 
 @pytest.mark.parametrize("name", ["names.txt", "labels.json"])
 def test_a_file_of_names_keeps_the_numbers(photos: Path, name: str) -> None:
-    """Line i names class i; names that are listed instead of numbers have to be among them."""
+    """Line i names class i. Names instead of numbers must be in the file."""
     from dataprep.labels import LabelSpace
 
     (photos / "names.txt").write_text("a\nb\nc\n")
@@ -162,7 +162,7 @@ def test_a_file_of_names_keeps_the_numbers(photos: Path, name: str) -> None:
 
 
 def test_several_labels_follow_their_rows(photos: Path) -> None:
-    """Values stand in the rows of the names that they belong to."""
+    """Values stay with the names of their rows."""
     text = "path,a,b\ndogs/1.jpg,1,0.5\ncats/1.jpg,0,7\n"
     listing = listed(photos, text, labels=("a", "b"))
     assert listing.names == ["cats/1.jpg", "dogs/1.jpg"]
@@ -182,12 +182,12 @@ def test_several_labels_follow_their_rows(photos: Path) -> None:
     ],
 )
 def test_tables_by_extension_or_option(photos: Path, name: str, options: dict[str, str]) -> None:
-    """The extension tells the kind of table unless an option does."""
+    """The extension gives the kind of table unless an option does."""
     assert listed(photos, "path\tlabel\ncats/1.jpg\tcat\n", name, **options).classes == ["cat"]
 
 
 def test_escaped_names_are_undone_where_told(photos: Path) -> None:
-    """The table of samples of an output is a listing too: its names are escaped."""
+    """The table of samples of an output is a listing with escaped names."""
     (photos / "a\tb\udcff.jpg").write_bytes(b"x")
     listing = listed(photos, "path,label\na\\x09b\\xff.jpg,cat\n", escaped=True)
     assert outcomes(listing) == [("a\tb\udcff.jpg", "cat", "")]
@@ -215,7 +215,7 @@ def test_what_cannot_be_a_source_is_refused(
 
 
 def test_a_listing_that_is_not_there(tmp_path: Path) -> None:
-    """Its own name is told, not that of an image."""
+    """The error has the name of the listing, not that of an image."""
     with pytest.raises(SourceNotFound, match=r"no listing at .*none\.csv"):
         open_source(str(tmp_path / "none.csv"), "listing").list()
 
@@ -223,7 +223,7 @@ def test_a_listing_that_is_not_there(tmp_path: Path) -> None:
 def test_files_here_and_objects_there_in_one_listing(
     photos: Path, s3_server: MotoServer, bucket: str
 ) -> None:
-    """A local listing may name objects of any bucket; its reads then overlap."""
+    """A local listing may name objects of any bucket, and then has overlapping reads."""
     options = StoreOptions(endpoint_url=s3_server.url)
     open_store(f"s3://{bucket}/far", options).put("x y.jpg", b"from far")
     (photos / "list.csv").write_text(
@@ -263,7 +263,7 @@ def test_files_here_and_objects_there_in_one_listing(
 def test_workers_have_to_see_the_folders_that_rows_use(
     photos: Path, tmp_path: Path, paths: list[str], expected: list[str]
 ) -> None:
-    """Not the folder of the listing, where rows are elsewhere."""
+    """Workers need the folders that rows use, and not that of the listing."""
     for name in ("data/a/1.jpg", "data/b/2.jpg", *(f"many/{number}/1.jpg" for number in range(40))):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
@@ -278,7 +278,7 @@ def test_workers_have_to_see_the_folders_that_rows_use(
 def test_a_worker_that_lacks_the_folder_of_absolute_rows_says_so(
     photos: Path, tmp_path: Path
 ) -> None:
-    """It names that folder, and does not ask for the folder of the listing."""
+    """The error names the missing folder, and not that of the listing."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "1.jpg").write_bytes(b"x")
     (photos / "list.csv").write_text(f"path,label\n{tmp_path}/data/1.jpg,cat\n")
@@ -293,7 +293,7 @@ def test_a_worker_that_lacks_the_folder_of_absolute_rows_says_so(
 
 
 def test_rows_are_sorted_and_their_own_order_kept() -> None:
-    """Every column goes with its name; ``order`` leads back to how rows came."""
+    """Every column stays with its name, and ``order`` gives the original order of rows."""
     listing = Listing.sorted(
         ["b", "a", "\udcff", "a"],
         [2, 1, 4, 3],
@@ -322,7 +322,7 @@ LST = b"0\t3.000000\tcats/1.jpg\n7\t0\ta b.jpg\r\n\n2\t10.0\t\xff.jpg"
 
 
 def rows(data: str | bytes, name: str = "x.csv", **options: Any) -> Rows:
-    """What a listing says: paths, labels as texts, and whether these are numbers."""
+    """The paths and labels of a listing, and whether the labels are numbers."""
     data = data.encode() if isinstance(data, str) else data
     return parse(data, name, ListingOptions(**options))
 
@@ -335,7 +335,7 @@ def parquet(**columns: Any) -> bytes:
 
 
 def test_rows_are_paths_and_class_names() -> None:
-    """Quotes may enclose delimiters and line ends; options choose columns by name, or from 0."""
+    """Quotes may enclose delimiters and line ends. Options choose columns by name, or from 0."""
     paths, labels, numeric = rows(CSV)
     assert paths == ["cats/1.jpg", "a,b\nc.jpg", "\udcff.jpg"]
     assert (labels, numeric) == ([["cat"], ["dog"], ["dog"]], False)
@@ -347,7 +347,7 @@ def test_rows_are_paths_and_class_names() -> None:
 @pytest.mark.parametrize("path", ["path", "filename", "FILE", "Image"])
 @pytest.mark.parametrize("label", ["label", "Class", "synset"])
 def test_customary_columns_are_found(path: str, label: str) -> None:
-    """Their names may have any case and any place, and a byte order mark before them."""
+    """The columns are found in any case and position, and behind a byte order mark."""
     table_rows = rows(f"\ufeffwidth,{label},{path}\n9,cat,a.jpg\n")
     assert table_rows[:2] == (["a.jpg"], [["cat"]])
 
@@ -364,7 +364,7 @@ def test_customary_columns_are_found(path: str, label: str) -> None:
     ],
 )
 def test_a_column_of_whole_numbers_is_numeric(labels: list[str], numeric: bool) -> None:
-    """One label that is no plain whole number makes names of them all."""
+    """One label that is no whole number in normal form makes all labels names."""
     text = "".join(f"a{number},{label}\n" for number, label in enumerate(labels))
     assert rows(f"path,label\n{text}")[2] is numeric
 
@@ -387,7 +387,7 @@ def test_a_column_of_whole_numbers_is_numeric(labels: list[str], numeric: bool) 
     ],
 )
 def test_what_is_no_table_is_refused(name: str, data: bytes, options: Any, message: str) -> None:
-    """The error names the file, the row or column, and what to do."""
+    """The error names the file, the row or column, and a remedy."""
     with pytest.raises(SourceError) as caught:
         rows(data, name, **options)
     assert str(caught.value).startswith(message)
@@ -412,20 +412,20 @@ def test_parquet_columns_of_any_kind(column: Any, labels: list[str], numeric: bo
 
 @pytest.mark.parametrize("image", [{"bytes": b"\xff", "path": "a.jpg"}, b"\xff\xd8\xff\xe0"])
 def test_images_inside_parquet_are_refused_by_name(image: Any) -> None:
-    """Images inside Parquet, as Hugging Face has them, are not read, and the error says so."""
+    """Images inside Parquet, as from Hugging Face, are refused with an explanation."""
     with pytest.raises(SourceError, match=r"column 'image' has images, not paths.*listing\.path"):
         rows(parquet(image=[image], label=["x"]), "x.parquet")
 
 
 @pytest.mark.parametrize("path", [None, 1, ["a.jpg"]], ids=repr)
 def test_parquet_columns_without_paths_are_refused(path: Any) -> None:
-    """A column that has no paths is refused with the key that names the right one."""
+    """A column that has no paths is refused with the key that selects the right one."""
     with pytest.raises(SourceError, match=r"x\.parquet: the path of sample 1 is empty or no text"):
         rows(parquet(path=[path], label=["x"]), "x.parquet")
 
 
 def test_lines_of_lst_are_paths_and_numbers() -> None:
-    """The index is not used. Bytes other than UTF-8 stay, empty lines are passed over."""
+    """The index is not used, bytes other than UTF-8 are kept, and empty lines are skipped."""
     labels = [["3.000000"], ["0"], ["10.0"]]
     assert rows(LST, "x.lst") == (["cats/1.jpg", "a b.jpg", "\udcff.jpg"], labels, True)
     assert rows("0\t3\t0.5\ta\n", "x.lst")[:2] == (["a"], [["3", "0.5"]])
@@ -443,7 +443,7 @@ def test_lines_of_lst_are_paths_and_numbers() -> None:
 def test_a_label_of_lst_that_is_no_class_fails_its_row(
     tmp_path: Path, text: str, problems: str
 ) -> None:
-    """The other rows are samples."""
+    """A label that is no class fails its row, and other rows are samples."""
     for name in "abc":
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "x.lst").write_text(text)
@@ -454,7 +454,7 @@ def test_a_label_of_lst_that_is_no_class_fails_its_row(
 
 @pytest.mark.parametrize("options", [{}, {"labels": ("label", "label")}])
 def test_a_label_that_has_to_be_a_number(tmp_path: Path, options: Any) -> None:
-    """It is refused by name in a .lst, and where a row has several labels."""
+    """In a .lst, or in a row of several labels, a label that is no number is named and refused."""
     name, text = ("x.csv", "path,label\na,cat\n") if options else ("x.lst", "0\tcat\ta\n")
     (tmp_path / name).write_text(text)
     source = open_source(str(tmp_path / name), "listing", None, ListingOptions(**options))
@@ -464,7 +464,7 @@ def test_a_label_that_has_to_be_a_number(tmp_path: Path, options: Any) -> None:
 
 @given(names=st.lists(file_names.map(os.fsdecode).filter(bool), min_size=1, max_size=8))
 def test_our_own_lst_reads_as_it_was(names: list[str]) -> None:
-    """Names with tabs, line ends, backslashes and any bytes come back."""
+    """Names with tabs, line ends, backslashes and any bytes are read back."""
     entries = [IndexEntry(i, i, 0, 0, escape(name)) for i, name in enumerate(names)]
     assert rows(bytes(RecordIOFormat().indexes(entries)[".lst"]), "ours.lst")[0] == names
 
@@ -497,7 +497,7 @@ def test_backslashes_of_others_are_only_backslashes(
     delimiter=st.sampled_from([",", "\t", ";"]),
 )
 def test_what_pythons_writer_writes_is_read(table: list[tuple[bytes, str]], delimiter: str) -> None:
-    """Any path and label that Python's csv module quotes comes back."""
+    """Any path and label that Python's csv module quotes is read back."""
     sink = io.StringIO()
     writer = csv.writer(sink, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(["path", "label"])
@@ -510,7 +510,7 @@ def test_what_pythons_writer_writes_is_read(table: list[tuple[bytes, str]], deli
 @pytest.mark.parametrize(("name", "sound"), [("x.csv", CSV), ("x.lst", LST)])
 @given(data=st.data())
 def test_any_bytes_are_rows_or_an_error(name: str, sound: bytes, data: st.DataObject) -> None:
-    """An error names the file."""
+    """Any bytes are rows, or an error names the file."""
     try:
         paths, labels, _ = rows(data.draw(st.binary(max_size=80) | mutated(st.just(sound))), name)
     except SourceError as error:
@@ -543,13 +543,13 @@ def test_any_bytes_are_rows_or_an_error(name: str, sound: bytes, data: st.DataOb
     ],
 )
 def test_one_file_has_one_name(root: str, path: str, name: str) -> None:
-    """Below the root it is relative to it, however it is written. Keys on S3 stay as they are."""
+    """A path below the root is relative to it in every notation, and keys on S3 do not change."""
     assert sample_name(path, root) == (name, "")
 
 
 @pytest.mark.parametrize("path", ["../1.jpg", "a/../../1.jpg", "..", "../data/1.jpg"])
 def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
-    """It fails under the name that the listing has; no file has a name with a zero byte."""
+    """The row fails under its name in the listing, and no file has a zero byte in its name."""
     assert sample_name(path, "/data/") == (path, LEAVES_ROOT)
     assert sample_name("a\0b", "/data/")[1]
 
@@ -566,7 +566,7 @@ def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
     ],
 )
 def test_other_addresses_are_refused_without_their_credentials(address: str) -> None:
-    """Names are stored in the table of samples, so no address may have credentials."""
+    """An address with credentials is refused, because names are stored in the table of samples."""
     with pytest.raises(SourceError, match="paths and addresses s3://BUCKET/KEY") as caught:
         sample_name(address, "/data/")
     assert "hunter2" not in str(caught.value)
@@ -602,7 +602,7 @@ TWO_BOXES = "1\t4\t5\t120\t90\t0\t0.1\t0.2\t0.6\t0.7\t2\t0\t0\t1\t1\tcats/2.jpg\
     ids=["one box", "several boxes", "no box", "wider boxes", "a wrong box", "no boxes at all"],
 )
 def test_a_list_for_detection_is_refused(photos: Path, text: str) -> None:
-    """The width of im2rec's header is not taken for the class of every image."""
+    """The width of im2rec's header is not used as the class of every image."""
     with pytest.raises(SourceError, match=r"x\.lst is im2rec's list for detection.*--boxes"):
         listed(photos, text, "x.lst")
 
@@ -615,7 +615,7 @@ def test_a_list_for_detection_is_refused(photos: Path, text: str) -> None:
     ],
 )
 def test_several_labels_are_kept(photos: Path, text: str) -> None:
-    """The first of several labels is the label of its sample, so that nothing overwrites it."""
+    """The first of several labels is the label of its sample, and all of them are kept."""
     listing = listed(photos, text, "x.lst")
     assert listing.values is not None
     assert listing.label_space is not None
@@ -624,7 +624,7 @@ def test_several_labels_are_kept(photos: Path, text: str) -> None:
 
 
 def test_several_labels_that_cannot_be_kept_are_refused(photos: Path) -> None:
-    """A class number that is too high to be a label is named, with the key to set."""
+    """A class number that is too high for a label is named, with the key to set."""
     text = "0\t8000000\t0.5\tcats/1.jpg\n"
     with pytest.raises(SourceError, match=r"8000000 is above.*listing\.class_names"):
         listed(photos, text, "x.lst")
@@ -635,12 +635,12 @@ def test_several_labels_that_cannot_be_kept_are_refused(photos: Path) -> None:
     ["path;label\ncats/1.jpg;a\n", "path;label\ncats/1.jpg;a;\n", "path,label\ncats/1.jpg,a ,\n"],
 )
 def test_semicolons_and_separators_at_the_end(photos: Path, text: str) -> None:
-    """A table with semicolons is understood, and so is a separator behind the last column."""
+    """A table with semicolons is read, and so is one with a separator behind the last column."""
     assert outcomes(listed(photos, text)) == [("cats/1.jpg", "a", "")]
 
 
 def test_lines_of_path_and_label_name_their_settings(photos: Path) -> None:
-    """A Caffe file is refused with its first line and the settings that read it, which do."""
+    """A Caffe file is refused with its first line and with settings that read it."""
     text = "cats/1.jpg 5 \ndogs/1.jpg 3\n"
     with pytest.raises(SourceError, match=r"'cats/1\.jpg 5'.*listing\.delimiter=' '"):
         listed(photos, text, "val.txt")
@@ -650,7 +650,7 @@ def test_lines_of_path_and_label_name_their_settings(photos: Path) -> None:
 
 
 def test_a_table_of_paths_alone_has_no_classes(photos: Path) -> None:
-    """It can be read with ``--unlabelled``; other lone columns are refused."""
+    """A table of paths can be read with ``--unlabelled``. Other single columns are refused."""
     listing = listed(photos, "path\ncats/1.jpg\ndogs/1.jpg\n")
     assert outcomes(listing) == [("cats/1.jpg", "", ""), ("dogs/1.jpg", "", "")]
     with pytest.raises(SourceError, match="has no column"):
@@ -658,14 +658,14 @@ def test_a_table_of_paths_alone_has_no_classes(photos: Path) -> None:
 
 
 def test_quotes_behind_a_blank_are_refused(photos: Path) -> None:
-    """They would become part of the class."""
+    """Quotes behind a blank would become part of the class, and are refused."""
     text = 'path, label\n"cats/1.jpg", "a"\n"dogs/1.jpg", "b"\n'
     with pytest.raises(SourceError, match=r'the label "a" contains its quotes.*remove the blanks'):
         listed(photos, text)
 
 
 def test_a_row_of_another_width_is_shown(photos: Path) -> None:
-    """The error has the row and the delimiter's key."""
+    """The error has the row and the key of the delimiter."""
     with pytest.raises(SourceError, match=r"row 2: 3 columns.*listing\.delimiter.*'1\.jpg, a, b'"):
         listed(photos, "path,label\n1.jpg,a,b\n")
 
@@ -674,7 +674,7 @@ def test_a_row_of_another_width_is_shown(photos: Path) -> None:
 def test_a_relative_listing_is_read_in_a_process_of_another_folder(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str | None
 ) -> None:
-    """Paths are made absolute before they leave the driver; what it lists stays as it is."""
+    """Paths are made absolute in the driver, and the listing itself does not change."""
     folder = photos if root is None else tmp_path
     monkeypatch.chdir(folder)
     Path("list.csv").write_text("path,label\ncats/1.jpg,cat\n")

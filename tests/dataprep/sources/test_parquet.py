@@ -1,4 +1,4 @@
-"""Parquet files with images: their columns, classes, order, and what is refused or fails."""
+"""Parquet files with images are a source with columns, classes and an order, or are refused."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def source_of(folder: Path, files: Mapping[str, bytes], **options: Any) -> Parqu
 
 
 def listed(folder: Path, columns: Mapping[str, Any], **options: Any) -> Listing:
-    """What one file with these columns lists."""
+    """The listing of one file with these columns."""
     return source_of(folder, {"a.parquet": parquet_of(columns)}, **options).list()
 
 
 def in_order(listing: Listing) -> list[int]:
-    """Its rows in the order of the source, samples alone."""
+    """The rows of samples in the order of the source."""
     assert listing.order is not None
     return [row for row in listing.order.tolist() if row not in listing.problems]
 
@@ -59,7 +59,7 @@ def classes(listing: Listing) -> list[str]:
 
 
 def reasons(listing: Listing) -> dict[str, str]:
-    """Why rows are no samples, by the end of their name."""
+    """The problems of rows that are no samples, by the end of their name."""
     return {
         listing.names[row].rpartition("/")[2]: problem.reason
         for row, problem in listing.problems.items()
@@ -67,12 +67,12 @@ def reasons(listing: Listing) -> dict[str, str]:
 
 
 def read(source: ParquetSource, listing: Listing) -> list[bytes | UnreadableImage]:
-    """The bytes of all samples, read in order."""
+    """The bytes of all samples, in order."""
     return [*source.read_runs([listing.located(row) for row in in_order(listing)])]
 
 
 def labelled(**more: Any) -> dict[str, Any]:
-    """Ten images with the labels 0 to 2."""
+    """The columns of ten images with the labels 0 to 2."""
     return {"image": images(*DATA), "label": pa.array([n % 3 for n in range(10)]), **more}
 
 
@@ -89,13 +89,13 @@ class TestColumns:
         ids=["struct", "binary", "large", "dictionary", "bytes-alone"],
     )
     def test_images_of_any_binary_type(self, tmp_path: Path, column: pa.Array) -> None:
-        """Structs and binary values are read byte for byte, in order, whatever their encoding."""
+        """Structs and binary values of any encoding are read byte for byte, in order."""
         data = parquet_of({"id": pa.array(range(10)), "photo": column, "label": ["a"] * 10})
         source = source_of(tmp_path, {"a.parquet": data})
         assert read(source, source.list()) == DATA
 
     def test_a_column_in_a_struct(self, tmp_path: Path) -> None:
-        """A name with dots leads into a struct; a null struct has no image."""
+        """A name with dots selects a field of a struct, and a null struct has no image."""
         rows = [{"image": {"bytes": data, "path": "x"}, "kind": "k"} for data in DATA[:3]]
         column = pa.array([*rows, None], pa.struct([("image", IMAGE), ("kind", pa.string())]))
         data = parquet_of({"sample": column, "other": pa.array(DATA[:4])})
@@ -139,7 +139,7 @@ class TestColumns:
             listed(tmp_path, columns, **options)
 
     def test_metadata_choose(self, tmp_path: Path) -> None:
-        """The columns that the schema calls Image and ClassLabel are read if there are several."""
+        """Of several columns, those that the schema calls Image and ClassLabel are read."""
         features = {"b": {"_type": "Image"}, "y": {"_type": "ClassLabel", "names": ["u", "v"]}}
         columns = {"a": DATA[::-1], "b": DATA, "label": [7] * 10, "y": [n % 2 for n in range(10)]}
         source = source_of(tmp_path, {"a.parquet": parquet_of(columns, features=features)})
@@ -150,7 +150,7 @@ class TestColumns:
 
 class TestClasses:
     def test_numbers_have_the_names_of_the_schema(self, tmp_path: Path) -> None:
-        """Names become classes with their numbers; a synset before a name is not part of it."""
+        """The names of the schema are the classes of the numbers, without a synset before them."""
         names = ("n01440764 tench", "n02123045", "n02124075 Egyptian cat", "n03445777")
         data = parquet_of(labelled(), names=names)
         listing = source_of(tmp_path, {"a.parquet": data}).list()
@@ -168,7 +168,7 @@ class TestClasses:
 
     @pytest.mark.parametrize("encoded", [False, True])
     def test_texts_are_classes(self, tmp_path: Path, encoded: bool) -> None:
-        """Texts are classes, also from a dictionary; null and empty ones fail."""
+        """Texts are classes, also from a dictionary. Null and empty ones fail."""
         column = pa.array(["cat", "dog", None, " "] + ["cat"] * 6)
         column = column.dictionary_encode() if encoded else column
         listing = listed(tmp_path, {"image": images(*DATA), "class": column})
@@ -176,7 +176,7 @@ class TestClasses:
         assert reasons(listing) == {"0002.jpg": "no label", "0003.jpg": "no label"}
 
     def test_labels_that_are_no_class_fail(self, tmp_path: Path) -> None:
-        """Null, a number without a name and a negative one fail, each with its reason."""
+        """Null, a number without a name and a negative number fail, each with its reason."""
         labels = pa.array([0, 1, None, 2, -1] + [0] * 5)
         data = parquet_of(labelled(label=labels), names=("a", "b"))
         assert reasons(source_of(tmp_path, {"a.parquet": data}).list()) == {
@@ -197,7 +197,7 @@ class TestClasses:
     def test_no_sample_has_a_class_where_all_are_unknown(
         self, tmp_path: Path, labels: pa.Array
     ) -> None:
-        """A test split's labels of -1 or null are no classes, and no failures."""
+        """Labels of -1 or null in a whole test split are no classes, and no failures."""
         data = parquet_of(labelled(label=labels), names=("a", "b"))
         listing = source_of(tmp_path, {"a.parquet": data}).list()
         assert {*listing.classes} == {""}
@@ -219,7 +219,7 @@ class TestClasses:
 
 class TestRows:
     def test_names_and_order(self, tmp_path: Path) -> None:
-        """Rows keep the order of files and rows; a path that is no name gives way to the number."""
+        """Rows keep the order of files and rows, and an unusable path is replaced by a number."""
         paths = ["b.jpg", "a.jpg", "twice.jpg", "twice.jpg", "/root/x.jpg", "../y", None, "7"]
         column = pa.array([{"bytes": b"x", "path": path} for path in paths], IMAGE)
         data = parquet_of({"image": column, "label": [0] * 8})
@@ -229,7 +229,7 @@ class TestRows:
         assert [listing.names[row] for row in in_order(listing)] == expected
 
     def test_other_files_are_accounted_for(self, tmp_path: Path) -> None:
-        """Files without the ending, hidden ones and empty tables are skipped with the reason."""
+        """Files without the ending, hidden files and empty tables are skipped with the reason."""
         files = {"a.parquet": parquet_of(labelled()), "README.md": b"text", ".x.parquet": b""}
         files["b.parquet"] = parquet_of({"image": images(), "label": pa.array([], pa.int64())})
         listing = source_of(tmp_path, files).list()
@@ -241,14 +241,14 @@ class TestRows:
         assert len(in_order(listing)) == 10
 
     def test_without_any_row(self, tmp_path: Path) -> None:
-        """Files with zero row groups hold no source."""
+        """Files without any row are no source."""
         sink = io.BytesIO()
         pq.ParquetWriter(sink, pa.schema([("image", IMAGE)])).close()
         with pytest.raises(SourceNotFound, match="no rows"):
             source_of(tmp_path, {"a.parquet": sink.getvalue()}).list()
 
     def test_null_images_fail_when_they_are_read(self, tmp_path: Path) -> None:
-        """An image without bytes is unreadable; empty bytes are passed on to the decoder."""
+        """An image without bytes is unreadable, and empty bytes are passed to the decoder."""
         data = parquet_of({"image": images(b"x", None, b""), "label": [0] * 3})
         source = source_of(tmp_path, {"a.parquet": data})
         first, second, third = read(source, source.list())
@@ -256,12 +256,12 @@ class TestRows:
         assert "its value is null" in str(second)
 
     def test_images_that_are_only_paths_are_refused(self, tmp_path: Path) -> None:
-        """A table in which no image has bytes is no source of images."""
+        """A table in which no image has bytes is refused."""
         with pytest.raises(SourceError, match=r"only named by their paths.*--kind listing"):
             listed(tmp_path, {"image": images(None, None), "label": [0, 1]})
 
     def test_of_small_row_groups_are_in_one_shard(self, tmp_path: Path) -> None:
-        """Shards are cut between row groups that are small beside them, so none is read twice."""
+        """Shards are cut between small row groups, so that no group is read twice."""
         contents = [bytes([number % 251]) * 10_000 for number in range(400)]
         columns = {"image": pa.array(contents), "label": [0] * 400}
         data = parquet_of(columns, group=7, compression="none", use_dictionary=False)
@@ -282,7 +282,7 @@ class TestRows:
         assert [len(shards) for shards in shards_of_group.values()] == [1] * 58
 
     def test_any_choice_of_rows_can_be_read(self, tmp_path: Path) -> None:
-        """Rows out of order, and one alone, are the same images; so does a copy of the source."""
+        """Any rows, out of order or alone, are the same images, also by a copy of the source."""
         contents = [bytes([number]) for number in range(60)]
         data = parquet_of({"image": pa.array(contents), "label": [0] * 60}, group=50)
         source = source_of(tmp_path, {"a.parquet": data})
@@ -306,7 +306,7 @@ class TestFiles:
         ids=["empty", "cut", "magic", "footer"],
     )
     def test_that_cannot_be_read_are_refused(self, tmp_path: Path, damage: Any) -> None:
-        """A damaged file is refused by name; left out, the others are read."""
+        """A damaged file is refused by name. If it is excluded, the others are read."""
         good = parquet_of(labelled())
         source = source_of(tmp_path, {"a.parquet": good, "b.parquet": damage(good)})
         with pytest.raises(SourceError, match=r"b\.parquet cannot be read.*--exclude b\.parquet"):
@@ -324,7 +324,7 @@ class TestFiles:
         ],
     )
     def test_that_differ_are_refused(self, tmp_path: Path, other: bytes, message: str) -> None:
-        """Files of different columns or class names are not merged."""
+        """Files with other columns or class names are not merged."""
         first = parquet_of(labelled(), names=("a", "b", "c"))
         with pytest.raises(SourceError, match=f"a.parquet and b.parquet differ in {message}"):
             source_of(tmp_path, {"a.parquet": first, "b.parquet": other}).list()
@@ -346,7 +346,7 @@ class TestFiles:
             assert len(in_order(source.list())) == count
 
     def test_that_change_are_a_changed_source(self, tmp_path: Path) -> None:
-        """A file that is replaced or removed after it was listed is not read."""
+        """A file that is replaced or removed after the listing is not read."""
         source = source_of(tmp_path, {"a.parquet": parquet_of(labelled())})
         listing = source.list()
         path = tmp_path / "tables/a.parquet"
@@ -358,7 +358,7 @@ class TestFiles:
             read(source, listing)
 
     def test_of_another_size_have_another_digest(self, tmp_path: Path) -> None:
-        """A file of another size is another source, though its images have the same mean size."""
+        """A file of another size changes the digest, even if its images have the same mean size."""
         digests = {
             source_of(tmp_path, {"a.parquet": parquet_of(labelled(note=[text] * 10))})
             .list()
@@ -369,7 +369,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("pages", [16, 1000])
     def test_a_damaged_page_fails_the_rows_behind_it(self, tmp_path: Path, pages: int) -> None:
-        """Rows fail from a batch with damage on, whichever rows are read; others are sound."""
+        """Rows fail from a damaged batch on, whichever rows are read. Others are valid."""
         contents = [bytes([number]) * 2000 for number in range(100)]
         columns = {"image": pa.array(contents), "label": [0] * 100}
         options: dict[str, Any] = {
@@ -395,7 +395,7 @@ class TestFiles:
             assert [*map(str, parts)] == [*map(str, outcomes)]
 
     def test_damaged_labels_fail_their_row_group(self, tmp_path: Path) -> None:
-        """Rows whose classes cannot be read fail; those of other row groups are samples."""
+        """Rows whose classes cannot be read fail, and those of other row groups are samples."""
         data = bytearray(parquet_of(labelled(), use_dictionary=False, compression="snappy"))
         chunk = pq.read_metadata(io.BytesIO(bytes(data))).row_group(1).column(2)
         begin = chunk.data_page_offset
@@ -409,7 +409,7 @@ class TestFiles:
 
 @pytest.mark.slow
 def test_a_row_group_costs_one_request(bucket: str, s3_server: MotoServer) -> None:
-    """With the footer read, each run of a row group is one GET of one column chunk."""
+    """After the footer, each run of a row group is one GET of one column chunk."""
     contents = [bytes([number]) * 2_500_000 for number in range(20)]
     columns = {"image": pa.array(contents), "label": [0] * 20}
     store = S3Store(f"s3://{bucket}/tables", StoreOptions(endpoint_url=s3_server.url))
@@ -429,7 +429,7 @@ def test_a_row_group_costs_one_request(bucket: str, s3_server: MotoServer) -> No
 def test_a_large_row_group_is_streamed(
     bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A column chunk above the limit is read by several requests, and gives the same images."""
+    """A column chunk above the limit is read by several requests, with the same images."""
     contents = [bytes([number]) * 1_000_000 for number in range(30)]
     columns = {"image": pa.array(contents), "label": [0] * 30}
     options: dict[str, Any] = {"use_dictionary": False, "write_batch_size": 1}
@@ -462,7 +462,7 @@ class TestCommand:
         return tmp_path
 
     def test_says_what_was_understood(self, folder: Path) -> None:
-        """The summary names the kind and the labels; the order is that of the rows."""
+        """The summary has the kind and the labels, and the order is that of the rows."""
         done = shard(folder, code=0)
         assert "images in Parquet, 10 classes, 40 images; labels 0 to 9 as the schema" in done.out
         assert in_process("verify", folder / "out", "--deep").code == 0
@@ -471,27 +471,29 @@ class TestCommand:
         assert [*table["source_bytes"]] == [len(jpeg(number)) for number in range(40)]
 
     def test_can_be_planned(self, folder: Path) -> None:
-        """``plan`` understands the same and writes nothing."""
+        """``plan`` has the same understanding and writes nothing."""
         job = ("--kind", "parquet", "--source", str(folder / "tables"))
         done = in_process("plan", *job, "--output", folder / "out", code=0)
         assert "images in Parquet, 10 classes, 40 images" in done.out
         assert not (folder / "out").exists()
 
     def test_shuffling_is_refused(self, folder: Path) -> None:
-        """``shuffle: true`` is refused with the reason; the printed config has ``false``."""
+        """``shuffle: true`` is refused with the reason, and the printed config has ``false``."""
         refusal = shard(folder, "--set", "shuffle=true", code=2)
         assert "keeps the order of its source" in refusal.complaints[0]
         assert not (folder / "out").exists()
         assert "shuffle: false" in shard(folder, "--print-config", code=0).out
 
     def test_validation_takes_whole_row_groups(self, folder: Path) -> None:
-        """No row group is in two splits, and the share is near."""
+        """No row group is in two splits, and the share is close to the requested one."""
         done = shard(folder, "--validation", "20%", code=0)
         assert "validation has 2 row groups with 20.0% of the samples" in done.out
-        held = [*library.open(str(folder / "out"), split="validation").samples["label"]]
-        kept = [*library.open(str(folder / "out"), split="train").samples["label"]]
-        assert len(held) == 8
-        assert not {*held} & {*kept}
+        validation_labels = [
+            *library.open(str(folder / "out"), split="validation").samples["label"]
+        ]
+        train_labels = [*library.open(str(folder / "out"), split="train").samples["label"]]
+        assert len(validation_labels) == 8
+        assert not {*validation_labels} & {*train_labels}
 
     def test_a_large_row_group_for_a_small_validation_split(self, folder: Path) -> None:
         """The summary says how large the split became."""
@@ -505,7 +507,7 @@ class TestCommand:
         assert note in done.out
 
     def test_unlabelled(self, folder: Path) -> None:
-        """Classes contradict --unlabelled; the message says how not to read them."""
+        """Classes contradict --unlabelled, and the message says how to ignore them."""
         refusal = shard(folder, "--unlabelled", code=2)
         assert "--set parquet.label=false" in refusal.complaints[0]
         done = shard(folder, "--unlabelled", "--set", "parquet.label=false", code=0)
@@ -519,7 +521,7 @@ class TestCommand:
         assert "it has 'breed': --set parquet.label=NAME" in refusal.complaints[0]
 
     def test_a_changed_class_is_a_changed_source(self, folder: Path) -> None:
-        """An unchanged job resumes; one with other labels is refused."""
+        """An unchanged job can be resumed, and one with other labels is refused."""
         shard(folder, code=0)
         assert "nothing to do" in shard(folder, code=0).out + shard(folder, code=0).err
         columns = {"image": images(*map(jpeg, range(20))), "label": [1] * 20}
@@ -528,7 +530,7 @@ class TestCommand:
         assert "source" in shard(folder, code=2).complaints[0]
 
     def test_bad_images_fail_alone(self, folder: Path) -> None:
-        """Null, empty and broken images fail with a reason; all rows are accounted for."""
+        """Null, empty and broken images fail with a reason, and no row is lost."""
         photos = [jpeg(0), None, b"", b"text", *map(jpeg, range(4, 20))]
         columns = {"image": images(*photos), "label": [0] * 20}
         data = parquet_of(columns, names=[f"c{number}" for number in range(10)])
@@ -563,7 +565,7 @@ print(count, resident() - before, pyarrow.default_memory_pool().max_memory())
 @pytest.mark.slow
 @pytest.mark.process
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    """10,000 rows in row groups of 100 take as much memory to read as 2,000 do.
+    """10,000 rows in row groups of 100 need as much memory as 2,000 rows.
 
     The same holds for one row group that is as large as the file.
     """

@@ -1,4 +1,4 @@
-"""Shards as a source: those of others, and outputs of this program."""
+"""Shards of other programs, and outputs of this one, are sources."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def intact(source: RecordsSource, listing: Listing) -> dict[str, bytes]:
 
 
 def reasons(listing: Listing) -> dict[str, str]:
-    """Why entries are no samples."""
+    """The problems of the entries that are no samples."""
     return {listing.names[row]: problem.reason for row, problem in listing.problems.items()}
 
 
@@ -67,7 +67,7 @@ def listed(folder: Path, *rows: Mapping[str, Any], **options: Any) -> Listing:
 
 
 def spaces(listing: Listing) -> list[str]:
-    """Classes in the order of their labels."""
+    """The classes in the order of their labels."""
     assert listing.label_space is not None
     return [label.synset for label in listing.label_space.labels]
 
@@ -78,7 +78,7 @@ RECS = [((float(number),), image(number)) for number in range(5)]
 
 
 def test_one_request_reads_a_record(tmp_path: Path, calls: Calls) -> None:
-    """It is a range around the image; features of 100 kB before it take a second request."""
+    """A record is one range around the image. Features of 100 kB before it need a second one."""
     rows = [*FIVE, customary(5, a__note=b"x" * 100_000)]
     source = source_of(tmp_path, {SHARD: examples(rows)[0]})
     listing = source.list()
@@ -90,19 +90,19 @@ def test_one_request_reads_a_record(tmp_path: Path, calls: Calls) -> None:
 
 
 def damaged_recordio(at: int) -> bytes:
-    """One bit is changed in the head of the third record."""
+    """A RecordIO file with one changed bit in the head of the third record."""
     shard, spans = image_records(RECS)
     return flipped(shard, spans[2][0] + at, 0x20)
 
 
 def damaged_tfrecord(at: int) -> bytes:
-    """One bit is changed in the third record."""
+    """A TFRecord file with one changed bit in the third record."""
     shard, spans = examples(FIVE)
     return flipped(shard, spans[2][0] + at)
 
 
 def without_example() -> bytes:
-    """A sound TFRecord of something else."""
+    """A valid TFRecord file without Examples."""
     payload = b"\x0b no Example"
     length = len(payload).to_bytes(8, "little")
     return b"".join(part + masked_crc32c(part).to_bytes(4, "little") for part in (length, payload))
@@ -136,7 +136,7 @@ RECORDIO_DAMAGED = r"train\.rec: damaged at byte \d+: .*copy the shard"
 def test_what_is_no_sound_shard_is_refused(
     tmp_path: Path, name: str, data: bytes, message: str
 ) -> None:
-    """The error names the shard and the byte, and what to do."""
+    """The error names the shard, the byte and a remedy."""
     source = source_of(tmp_path, {name: data})
     with pytest.raises(SourceError, match=message) as caught:
         source.list()
@@ -146,7 +146,7 @@ def test_what_is_no_sound_shard_is_refused(
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
 @pytest.mark.parametrize("kept", [1, 7, 11, 12, 200, -1])
 def test_a_truncated_shard_is_refused(tmp_path: Path, form: str, kept: int) -> None:
-    """The byte is that at which the truncated record begins."""
+    """The error has the byte at which the truncated record begins."""
     shard, spans = examples(FIVE) if form == "tfrecord" else image_records(RECS)
     cut = spans[3][0] + kept if kept > 0 else sum(spans[3]) + kept
     source = source_of(tmp_path, {SHARD: shard[:cut]})
@@ -155,7 +155,7 @@ def test_a_truncated_shard_is_refused(tmp_path: Path, form: str, kept: int) -> N
 
 
 def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) -> None:
-    """A record is checked again when it is read: its sample fails, with where it lies."""
+    """A record is checked again when it is read, and damage fails its sample with the location."""
     shard, spans = examples(FIVE)
     source = source_of(tmp_path, {SHARD: shard})
     listing = source.list()
@@ -168,7 +168,7 @@ def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) 
 
 
 def test_image_records_by_their_flag(tmp_path: Path) -> None:
-    """One label or several: the first is the class, all are values; most records decide."""
+    """With one label or several, the first one is the class and all are values."""
     one_label = source_of(
         tmp_path, {"val.rec": image_records([([i], image(i)) for i in (1, 0)])[0]}
     )
@@ -176,7 +176,7 @@ def test_image_records_by_their_flag(tmp_path: Path) -> None:
     assert list(listing.classes) == ["1", "0"]
     assert list(intact(one_label, listing).values()) == [image(1), image(0)]
     assert listing.values is None
-    rows = [*(([float(i), 0.5, -2.0], image(i)) for i in (1, 0)), ([1.0, 2.0], image(2))]
+    rows = [([1.0, 0.5, -2.0], image(1)), ([0.0, 0.5, -2.0], image(0)), ([1.0, 2.0], image(2))]
     several_labels = source_of(tmp_path, {"val.rec": image_records(rows)[0]})
     listing = several_labels.list()
     assert list(listing.classes)[:2] == ["1", "0"]
@@ -290,7 +290,7 @@ def test_names_and_classes_of_records(
     names: list[str],
     failed: list[str],
 ) -> None:
-    """They come from the features that the record has; a record without them fails alone."""
+    """Names and classes come from features of the record. A record without them fails."""
     source = source_of(tmp_path, {SHARD: examples(rows)[0]}, **options)
     listing = source.list()
     assert spaces(listing) == space
@@ -318,7 +318,7 @@ def test_keys_that_are_not_known_are_refused(tmp_path: Path) -> None:
 def test_customary_labels_count_from_one_unless_there_is_a_zero(
     tmp_path: Path, labels: list[int], option: int | None, classes: list[str]
 ) -> None:
-    """0 is the background by custom; an option overrules; a note tells what was taken."""
+    """Without a label of 0 and without the option, labels count from 1, and a note says so."""
     rows = [{"image/encoded": image(i), "image/class/label": n} for i, n in enumerate(labels)]
     listing = listed(tmp_path, *rows, label_offset=option)
     assert spaces(listing) == classes
@@ -327,7 +327,7 @@ def test_customary_labels_count_from_one_unless_there_is_a_zero(
 
 
 def test_a_file_names_the_classes_of_numbers(tmp_path: Path) -> None:
-    """Line i names class i, the label staying what it is; a number beyond them fails."""
+    """Line i names class i, and a number beyond the lines fails."""
     names = tmp_path / "names.txt"
     names.write_text("n01440764 tench, Tinca tinca\nn01443537 goldfish\ncat\n")
     rows = [((float(number),), image(number)) for number in (2, 0, 3)]
@@ -339,15 +339,15 @@ def test_a_file_names_the_classes_of_numbers(tmp_path: Path) -> None:
 
 
 def test_the_order_of_records_is_kept_beside_that_of_names(tmp_path: Path) -> None:
-    """An unshuffled job writes records as they came."""
+    """An unshuffled job writes records in their order."""
     listing = listed(tmp_path, *(customary(number) for number in (3, 1, 2)))
     assert listing.order is not None
-    actual = [listing.classes[row] for row in listing.order]
-    assert actual == ["n00000003", "n00000001", "n00000002"]
+    classes = [listing.classes[row] for row in listing.order]
+    assert classes == ["n00000003", "n00000001", "n00000002"]
 
 
 def test_the_same_images_twice_need_a_choice(tmp_path: Path) -> None:
-    """Neither both formats nor the sets of two runs are read together."""
+    """Both formats, or the shard sets of two runs, are not read together."""
     files = {
         SHARD: examples([customary(1)])[0],
         f"{SHARD}.rec": image_records([((7.0,), image(7))])[0],
@@ -364,7 +364,7 @@ def test_the_same_images_twice_need_a_choice(tmp_path: Path) -> None:
 
 
 def test_a_set_of_shards_has_to_be_whole(tmp_path: Path) -> None:
-    """A missing shard is refused unless one asks for what is there, or for one shard by name."""
+    """A missing shard is refused, unless an option or a single shard is requested."""
     names = [f"train-{number:05}-of-00003" for number in range(3)]
     files = {names[0]: examples([customary(0)])[0], names[2]: examples([customary(2)])[0]}
     with pytest.raises(SourceError, match=r"has 2 of 3 shards 'train-\*-of-00003'"):
@@ -391,7 +391,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "split"), NAMES.items())
 def test_shards_and_their_splits_are_known_by_name(name: str, split: str) -> None:
-    """Names as TensorFlow, TFDS, slim and im2rec give them; what is beside them is none."""
+    """Names of TensorFlow, TFDS, slim and im2rec are known, and those of other files are not."""
     assert is_shard_name(name)
     assert is_shard_name(f"folder.d/{name}")
     names = [name, "test_0.rec", "test_1.rec"]
@@ -408,7 +408,7 @@ def test_shards_and_their_splits_are_known_by_name(name: str, split: str) -> Non
 
 
 def test_splits_that_are_not_clear_are_named() -> None:
-    """Two fit, or none; shards of one set need no split; a whole stem names its set."""
+    """An unclear split is named, a single set needs no split, and a whole stem selects its set."""
     names = ["a_1.rec", "a_0.rec"]
     assert shards_of(names, "train", "here", incomplete=False) == ["a_0.rec", "a_1.rec"]
     for names in (["a-train.rec", "b-train.rec"], ["a.rec", "b.rec"]):
@@ -418,7 +418,7 @@ def test_splits_that_are_not_clear_are_named() -> None:
 
 
 def test_one_split_of_several_is_read(tmp_path: Path) -> None:
-    """The others are left alone; a split that is none of them is refused."""
+    """The other splits are not read, and an unknown split is refused."""
     files = {
         "imagenet2012-train.tfrecord-00000-of-00001": examples([customary(1)])[0],
         "imagenet2012-validation.tfrecord-00000-of-00001": examples([customary(2)])[0],
@@ -437,7 +437,7 @@ SIX = [f"a/train-{number:05}-of-00006" for number in range(6)]
     [([2], "5 of 6 shards 'a/train-\\*-of-00006'"), ([0], "5 of 6"), ([3, 5], "4 of 6")],
 )
 def test_missing_shards_are_counted(missing: list[int], message: str) -> None:
-    """Whichever they are; the way out is named."""
+    """Missing shards are counted, with a remedy."""
     names = [name for number, name in enumerate(SIX) if number not in missing]
     with pytest.raises(SourceError, match=f"here has {message}.*incomplete=true"):
         shards_of(names, "train", "here", incomplete=False)
@@ -450,7 +450,7 @@ def test_missing_shards_are_counted(missing: list[int], message: str) -> None:
     ids=["from 0", "from 1", "without number"],
 )
 def test_sets_that_are_whole(names: list[str]) -> None:
-    """Nothing is missing, wherever their numbers begin."""
+    """A complete set has no missing shard, for any first number."""
     assert shards_of(names, "train", "here", incomplete=False) == names
 
 
@@ -464,7 +464,7 @@ def test_sets_that_are_whole(names: list[str]) -> None:
 def test_a_shard_is_read_whole_or_refused(
     form: str, count: int, damage: list[tuple[int, int]], cut: int, block: int
 ) -> None:
-    """However a shard is damaged and read: its records are listed, or an error names the shard."""
+    """The records of a damaged shard are listed, or an error names the shard."""
     if form == "tfrecord":
         shard, spans = examples([customary(number) for number in range(count)])
     else:
@@ -506,31 +506,31 @@ drawn_records = st.builds(
 def test_every_record_has_a_class_of_the_space_or_a_reason(
     drawn: list[ScannedRecord], given_names: LabelSpace | None
 ) -> None:
-    """Whatever records say, nothing crashes and nothing goes without one or the other."""
-    actual = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
-    problems = {row: record.problem for row, record in enumerate(actual) if record.problem}
-    numbers, values = class_numbers([record.labels for record in actual], problems)
+    """Each record has a class or a reason, whatever its content is."""
+    records = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]
+    problems = {row: record.problem for row, record in enumerate(records) if record.problem}
+    numbers, values = class_numbers([record.labels for record in records], problems)
     if given_names:
-        classes = classes_from_numbers(numbers, len(actual), given_names, problems, "records")
+        classes = classes_from_numbers(numbers, len(records), given_names, problems, "records")
     else:
-        synsets, texts = [entry.synset for entry in actual], [entry.text for entry in actual]
+        synsets, texts = [entry.synset for entry in records], [entry.text for entry in records]
         classes = classes_of_records(synsets, texts, numbers, problems)
-    assert len(classes.names) == len(actual)
+    assert len(classes.names) == len(records)
     for row, name in enumerate(classes.names):
         if row in problems:
             continue
-        if classes.space is None:  # samples without classes, whose label is -1
+        if classes.space is None:  # samples without classes have the label -1
             assert name == ""
             assert numbers.get(row, -1) == -1
         else:
             assert name in classes.space.index
-    assert values is None or len(values) == len(actual)
-    names = sample_names(actual, classes.names)
-    assert len(set(names)) == len(names) == len(actual)
+    assert values is None or len(values) == len(records)
+    names = sample_names(records, classes.names)
+    assert len(set(names)) == len(names) == len(records)
 
 
 def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:
-    """One record with a bounding box is enough."""
+    """A single record with a bounding box causes the note."""
     plain, boxed = customary(1), {**customary(2), "image/object/bbox/xmin": [0.25]}
     for rows, noted in (([plain], 0), ([plain, boxed], 1)):
         notes = listed(tmp_path, *rows).notes
@@ -538,7 +538,7 @@ def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:
 
 
 def test_several_values_are_all_labels(tmp_path: Path) -> None:
-    """A layout with values has them for labels, a class and nothing else where there is one."""
+    """A layout with values has them as labels. With one label there is only a class."""
     layout = {"i": "encoded", "l": "label", "v": "values"}
     rows = [{"i": image(i), "l": i, "v": [float(i), 0.5]} for i in range(2)]
     values = listed(tmp_path, *rows, layout=layout).values
@@ -549,7 +549,7 @@ def test_several_values_are_all_labels(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def output_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The drawn tree resized, in both formats, a fifth held out. Read only."""
+    """The drawn tree resized, in both formats, with a fifth for validation. Read only."""
     output = tmp_path_factory.mktemp("made") / "out"
     config = {
         "source": str(tree),
@@ -566,7 +566,7 @@ def output_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copied(output_folder: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may damage."""
+    """A copy of the output that a test may damage."""
     return Path(shutil.copytree(output_folder, tmp_path / "copy"))
 
 
@@ -578,7 +578,7 @@ class TestOwnOutput:
     def test_it_is_what_the_data_set_is(
         self, output_folder: Path, form: str, split: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Names, classes and images are those of the data set, and no shard is gone through."""
+        """Names, classes and images are those of the data set, and no shard is scanned."""
         monkeypatch.setattr("dataprep.sources.records.scan", None)
         source = source_of(output_folder, {}, split=split, format=form)
         listing = source.list()
@@ -594,7 +594,7 @@ class TestOwnOutput:
 
     @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
     def test_tables_of_earlier_versions(self, copied: Path, form: str) -> None:
-        """They do not say how large images are; these are read all the same."""
+        """Tables of earlier versions lack the size of images, and are read nevertheless."""
         source = source_of(copied, {}, format=form)
         expected = intact(source, source.list())
         path = copied / "train.samples.parquet"
@@ -607,7 +607,7 @@ class TestOwnOutput:
         assert intact(source, source.list()) == expected
 
     def test_a_truncated_shard_fails_what_is_cut(self, copied: Path) -> None:
-        """Samples before the cut are read, those beyond it fail by the shard's name."""
+        """Samples before the cut are read, and those behind it fail with the shard's name."""
         shard = copied / "tfrecord/train-00000-of-00001"
         source = source_of(copied, {})
         listing = source.list()
@@ -623,7 +623,7 @@ class TestOwnOutput:
         assert read == 10
 
     def test_what_is_not_complete_is_refused(self, copied: Path) -> None:
-        """What is missing is named before anything is read: a split, a shard, manifests."""
+        """A missing split, shard or manifest is named before anything is read."""
         with pytest.raises(SourceError, match=r"no split 'test': it has train, validation"):
             source_of(copied, {}, split="test").list()
         (copied / "tfrecord/train-00000-of-00001").unlink()
@@ -640,13 +640,13 @@ class TestOwnOutput:
         ["labels.json", "train.samples.parquet", "train.plan.parquet", "train.manifest.json"],
     )
     def test_tables_that_cannot_be_read_are_an_error(self, copied: Path, name: str) -> None:
-        """The split is named, and what to do."""
+        """The error names the split and a remedy."""
         (copied / name).write_bytes(b"nonsense")
         with pytest.raises(SourceError, match="tables of split 'train' cannot be read"):
             source_of(copied, {}).list()
 
     def test_all_labels_come_from_the_plan(self, copied: Path) -> None:
-        """Where samples had several labels when they were planned, they have them again."""
+        """Samples that had several labels in the plan have them again."""
         path = copied / "train.plan.parquet"
         table = pq.read_table(path)
         values = [[float(label), 0.25] for label in table["label"].to_pylist()]
@@ -662,7 +662,7 @@ class TestOwnOutput:
 
 
 def test_identity_records_are_named(tmp_path: Path) -> None:
-    """Records of faces without an image, whose values are record numbers, are skipped as such."""
+    """Records of faces without an image, whose values are record numbers, are skipped."""
     rows = [((5.0, 7.0), b""), *RECS[:4], ((1.0, 3.0), b""), ((3.0, 5.0), b"")]
     source = source_of(tmp_path, {"train.rec": image_records(rows)[0]})
     listing = source.list()
@@ -674,7 +674,7 @@ def test_identity_records_are_named(tmp_path: Path) -> None:
 
 
 def test_records_for_detection_are_refused(tmp_path: Path) -> None:
-    """The width of im2rec's header is not taken for the class of every image."""
+    """The width of im2rec's header is not used as the class of every image."""
     labels = (4.0, 5.0, 120.0, 90.0, 1.0, 0.1, 0.2, 0.6, 0.7)
     rows = [(labels, image(0)), (labels, image(1))]
     with pytest.raises(SourceError, match=r"train\.rec is im2rec's list for detection"):
@@ -682,7 +682,7 @@ def test_records_for_detection_are_refused(tmp_path: Path) -> None:
 
 
 def test_several_labels_of_records_are_kept(tmp_path: Path) -> None:
-    """The first of several labels is the label of its sample, also where numbers are missing."""
+    """The first of several labels is the label of its sample, even with missing numbers."""
     rows = [((4.0, 0.5), image(0)), ((7.0, 0.25), image(1))]
     listing = source_of(tmp_path, {"train.rec": image_records(rows)[0]}).list()
     assert listing.values is not None

@@ -1,4 +1,4 @@
-"""Indexes of tars: what every tar program writes, and what is damaged."""
+"""Tars of every tar program are indexed, and damaged ones are refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FILES = {
 
 
 class Indexed(NamedTuple):
-    """Members by name with what they hold, those that must not be opened, and remarks."""
+    """The content of members by name, those that must not be opened, and notes."""
 
     files: Mapping[str, bytes]
     refused: Mapping[str, str]
@@ -48,7 +48,7 @@ class Indexed(NamedTuple):
 
 
 def indexed(data: bytes, tar: str = "") -> Indexed:
-    """What the index of an archive in memory leads to."""
+    """The members that the index of an archive in memory gives."""
     store = MemoryStore("memory://indexed")
     store.put("t.tar", data)
     notes: list[str] = []
@@ -67,12 +67,12 @@ def indexed(data: bytes, tar: str = "") -> Indexed:
 
 
 READ = {"plain": lambda data: data, "gzipped": zipped}
-"""Read anywhere, or once from the beginning."""
+"""An archive is read at any offset, or once from its beginning."""
 
 
 @pytest.fixture(params=READ)
 def packed(request: pytest.FixtureRequest) -> Callable[[bytes], bytes]:
-    """How an archive is read."""
+    """Whether an archive can be read at any offset, or only once from the beginning."""
     return READ[request.param]
 
 
@@ -81,7 +81,7 @@ LONG = {"d" * 120 + "/" + "f" * 90: b"x"}
 
 @pytest.mark.parametrize(("form", "files"), [("gnu", FILES), ("pax", FILES), ("ustar", LONG)])
 def test_odd_names(form: str, files: dict[str, bytes], packed: Callable[[bytes], bytes]) -> None:
-    """Long names, line feeds, and bytes that are not UTF-8 come out as they went in."""
+    """Long names, line feeds, and bytes that are not UTF-8 are read unchanged."""
     assert indexed(packed(tar_of(files, FORMATS[form]))).files == files
 
 
@@ -91,7 +91,7 @@ def test_odd_names(form: str, files: dict[str, bytes], packed: Callable[[bytes],
 )
 @pytest.mark.parametrize("form", ["gnu", "pax"])
 def test_names_of_any_bytes(form: str, names: set[bytes], sizes: list[int]) -> None:
-    """Members have the names and contents that they were given."""
+    """Members have their names and contents, with any bytes in the names."""
     plain = [os.fsdecode(name.replace(b"\0", b"").replace(b"/", b"") + b"!") for name in names]
     files = {name: bytes(size) for name, size in zip(plain, sizes, strict=False)}
     assert indexed(tar_of(files, FORMATS[form])).files == files
@@ -103,7 +103,7 @@ def test_names_of_any_bytes(form: str, names: set[bytes], sizes: list[int]) -> N
     + [("bsd", form) for form in ("v7", "ustar", "gnutar", "pax")],
 )
 def test_archives_of_tar_programs(program: str, form: str, tmp_path: Path) -> None:
-    """What GNU tar and bsdtar write in each of their formats has every file, where it is."""
+    """GNU tar and bsdtar, in each of their formats, write files that are found."""
     short = form in ("v7", "ustar")
     files = {name: data for name, data in FILES.items() if not short or len(name) < 60}
     if program == "bsd" and form == "pax":
@@ -118,11 +118,11 @@ def test_archives_of_tar_programs(program: str, form: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("form", ["gnu", "0.0", "0.1", "1.0"])
 def test_sparse_members_are_refused(form: str, tmp_path: Path) -> None:
-    """Sparse files of every kind that GNU tar writes are named, and what follows is found."""
+    """Sparse files of GNU tar are named, and the members behind them are found."""
     folder = tmp_path / "in"
     folder.mkdir()
     with (folder / "holes.jpg").open("wb") as file:
-        for i in range(40):  # more pieces than one header has room for
+        for i in range(40):  # more pieces than one header can have
             file.seek(i * 1_000_000)
             file.write(b"x" * 4096)
         file.truncate(50_000_000)
@@ -136,7 +136,7 @@ def test_sparse_members_are_refused(form: str, tmp_path: Path) -> None:
 
 
 def odd_members(names: tuple[str, ...], kinds: tuple[bytes, ...]) -> bytes:
-    """A tar of empty members of these names, and of these kinds."""
+    """A tar of empty members with these names and kinds."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w") as tar:
         for name in names:
@@ -150,7 +150,7 @@ def odd_members(names: tuple[str, ...], kinds: tuple[bytes, ...]) -> bytes:
 
 @pytest.mark.parametrize("inner", [False, True])
 def test_members_that_must_not_be_opened(inner: bool) -> None:
-    """Paths that lead out, absolute ones, links, devices and FIFOs are listed with the reason."""
+    """Paths that leave the archive, absolute ones, links, devices and FIFOs have a reason."""
     names = ("../../x", "/etc/passwd", "a/../../y", "a..b/ok.jpg", ".//ok//2.jpg")
     data = odd_members(names, (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"Q", b"V"))
     index = indexed(tar_of({"in.tar": data}) if inner else data)
@@ -171,7 +171,7 @@ def test_members_that_must_not_be_opened(inner: bool) -> None:
 
 
 def test_sizes_of_pax_headers_win() -> None:
-    """A size in a pax header is believed, whatever the member's own header says."""
+    """A size in a pax header counts instead of that in the member's own header."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as tar:
         info = tarfile.TarInfo("a")
@@ -185,7 +185,7 @@ def test_sizes_of_pax_headers_win() -> None:
 
 
 def set_size(data: bytearray, header: int, field: bytes) -> None:
-    """Write a size into a header, and the checksum that it has then."""
+    """Write a size into a header, and the checksum of the new header."""
     data[header + 124 : header + 124 + len(field)] = field
     data[header + 148 : header + 156] = b" " * 8
     data[header + 148 : header + 156] = b"%06o\0 " % sum(data[header : header + 512])
@@ -193,7 +193,7 @@ def set_size(data: bytearray, header: int, field: bytes) -> None:
 
 @pytest.mark.parametrize("field", [b"\xff" * 12, b"12x4567", b"-0000000001\0"])
 def test_numbers_that_are_none(field: bytes) -> None:
-    """A size that is no number or below zero belongs to a damaged archive."""
+    """A size that is no number, or negative, belongs to a damaged archive."""
     data = bytearray(tar_of({"a": b"x", "b": b"y"}))
     set_size(data, 1024, field)
     with pytest.raises(CorruptArchive, match=r"t\.tar: .* at byte 1,024"):
@@ -201,7 +201,7 @@ def test_numbers_that_are_none(field: bytes) -> None:
 
 
 def test_a_member_of_ten_gigabytes() -> None:
-    """A size in base 256, past what octal digits hold, is read; the archive is too short for it."""
+    """A size in base 256, beyond octal digits, is read. The archive is then too short for it."""
     info = tarfile.TarInfo("big")
     info.size = 10 * 2**30
     with pytest.raises(TruncatedArchive, match=r"t\.tar: ends at byte 512 inside 'big'"):
@@ -210,7 +210,7 @@ def test_a_member_of_ten_gigabytes() -> None:
 
 @pytest.mark.parametrize("cut", [1700, 2100, 2559, 2560 + 1000, 4700])
 def test_cut_archives_are_refused(cut: int, packed: Callable[[bytes], bytes]) -> None:
-    """An archive that ends inside a member says so, with the member's name."""
+    """An archive that ends inside a member is refused with the member's name."""
     data = tar_of({"a.jpg": bytes(2000), "b.jpg": bytes(2000)})
     name = "a.jpg" if cut < 2560 else "b.jpg"
     with pytest.raises(TruncatedArchive, match=f"ends.* inside '{name}'.*truncated"):
@@ -221,7 +221,7 @@ def test_cut_archives_are_refused(cut: int, packed: Callable[[bytes], bytes]) ->
 
 
 def test_a_missing_end_marker_is_noted(packed: Callable[[bytes], bytes]) -> None:
-    """Archives that stop between members are read, and named: they may lack some."""
+    """An archive that ends between members is read with a note, because it may lack some."""
     data = tar_of({"a.jpg": b"a"})[:1024]
     for archive, title in ((data, "t.tar"), (tar_of({"n1.tar": data}), "t.tar: n1.tar")):
         index = indexed(packed(archive))
@@ -233,7 +233,7 @@ def test_a_missing_end_marker_is_noted(packed: Callable[[bytes], bytes]) -> None
 def test_what_follows_the_end_marker_is_refused(
     tail: bytes, packed: Callable[[bytes], bytes]
 ) -> None:
-    """Tar programs stop at the end marker: of two archives in a row they see the first alone."""
+    """Tar programs stop at the end marker, so that a second archive behind it would be lost."""
     data = tar_of({"a.jpg": b"a"})
     assert indexed(packed(data + bytes(5000))).files == {"a.jpg": b"a"}
     for archive in (data + tail, tar_of({"n1.tar": data + tail, "n2.tar": data})):
@@ -245,7 +245,7 @@ def test_what_follows_the_end_marker_is_refused(
 
 @given(data=st.binary(max_size=3000), cut=st.integers(0, 20_000), position=st.integers(0, 20_000))
 def test_damage_ends_in_an_error_of_the_archive(data: bytes, cut: int, position: int) -> None:
-    """An archive with bytes overwritten or cut off is read, or refused as that, nothing else."""
+    """An archive with overwritten or missing bytes is read, or refused as an archive."""
     archive = tar_of({"a.jpg": bytes(700), "b" * 150: bytes(10)}, tarfile.PAX_FORMAT)
     position %= len(archive)
     damaged = (archive[:position] + data + archive[position + len(data) :])[
@@ -256,7 +256,7 @@ def test_damage_ends_in_an_error_of_the_archive(data: bytes, cut: int, position:
 
 
 def test_the_content_says_what_is_a_tar(packed: Callable[[bytes], bytes]) -> None:
-    """The name of the file does not matter; one level of nested tars is read."""
+    """The name of the file does not matter, and one level of nested tars is read."""
     deepest = tar_of({"deep.jpg": b"d"})
     inner = tar_of({"in.jpg": b"\xff\xd8i", "b.tar": deepest})
     data = tar_of(
@@ -272,7 +272,7 @@ def test_the_content_says_what_is_a_tar(packed: Callable[[bytes], bytes]) -> Non
 
 
 def test_other_compressions_are_refused_with_the_program_to_use() -> None:
-    """So is a compressed tar in another tar."""
+    """Other compressions are refused, also in an inner tar."""
     index = indexed(tar_of({"n1.tar.xz": b"\xfd7zXZ\x00" + bytes(100)}))
     assert "unxz" in index.refused["n1.tar.xz"]
     inside = nested({"n1/a.jpg": b"a"}, packed=True)
@@ -283,7 +283,7 @@ def test_other_compressions_are_refused_with_the_program_to_use() -> None:
 
 @pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR", ".Tar.GZ"])
 def test_members_are_called_as_if_unpacked_into_a_folder(ending: str) -> None:
-    """The tar's name without its ending is the folder, unless all are in one of that name."""
+    """The tar's name without its ending is the folder, unless all members are in that folder."""
     assert paths_in_folder(f"n1{ending}", ["a", "b/c"]) == ["n1/a", "n1/b/c"]
     assert paths_in_folder(f"train/n1{ending}", ["a"]) == ["train/n1/a"]
     assert paths_in_folder(f"train/n1{ending}", ["n1/a", "n1/b"]) == ["train/n1/a", "train/n1/b"]
@@ -291,7 +291,7 @@ def test_members_are_called_as_if_unpacked_into_a_folder(ending: str) -> None:
 
 
 class Counted(MemoryStore):
-    """A store that keeps which ranges were asked for, and fails beyond a byte."""
+    """A store that records the requested ranges, and fails beyond a byte."""
 
     def __init__(self, uri: str, fails_at: int = 2**63) -> None:
         super().__init__(uri)
@@ -299,7 +299,7 @@ class Counted(MemoryStore):
         self._fails_at = fails_at
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> object:  # type: ignore[override]
-        """As the memory store's."""
+        """Read as the memory store does."""
         self.asked.append((offset, length or 0))
         if offset + (length or 0) > self._fails_at:
             raise StoreUnreachable("no answer")
@@ -307,7 +307,7 @@ class Counted(MemoryStore):
 
 
 def test_of_large_members_headers_alone_are_read(tmp_path: Path) -> None:
-    """Members larger than a window are skipped; small ones are read together, nothing twice."""
+    """Members above a window are skipped, small ones are read together, and nothing twice."""
     for size, count in ((8_000_000, 8), (1000, 4000)):
         store = Counted(f"memory://counted-{size}")
         tree = {f"n{i % 2}/{i}.jpg": b"\xff\xd8" + bytes(size) for i in range(count)}
@@ -322,7 +322,7 @@ def test_of_large_members_headers_alone_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_store_that_gives_up_is_not_a_damaged_archive(packed: bool, tmp_path: Path) -> None:
-    """What the store raises is what is raised, from within the decompression too."""
+    """An error of the store is raised unchanged, even from within decompression."""
     rng = np.random.default_rng(0)
     data = nested({f"n1/{i}.jpg": rng.bytes(900_000) for i in range(8)})
     store = Counted(f"memory://giving-up-{packed}", fails_at=4_000_000)
@@ -332,7 +332,7 @@ def test_a_store_that_gives_up_is_not_a_damaged_archive(packed: bool, tmp_path: 
 
 
 def noise(count: int) -> bytes:
-    """Something between noise and words, so that blocks begin at any bit."""
+    """Compressible data whose blocks begin at any bit."""
     rng = np.random.default_rng(0)
     chunks = [rng.bytes(int(n)) for n in rng.integers(1, 12, 500)]
     return b"".join(chunks[i] for i in rng.integers(0, 500, count // 5))[:count]
@@ -371,7 +371,7 @@ def test_gzip_content_is_read_at_any_place(store: Store, tmp_path: Path) -> None
 
 
 def test_damage_in_gzip_data_is_found_when_it_is_indexed() -> None:
-    """The checksum of the whole is checked in the pass that indexes."""
+    """Indexing compares the checksum of the complete data."""
     data = bytearray(zipped(tar_of({"a.jpg": bytes(range(256)) * 2000})))
     data[-6] ^= 1
     with pytest.raises(CorruptArchive, match="damaged or truncated"):
@@ -382,7 +382,7 @@ def test_damage_in_gzip_data_is_found_when_it_is_indexed() -> None:
 def test_a_relative_path_is_another_archive_elsewhere(
     packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept for a path counts for the file there, not for one of that name elsewhere."""
+    """A cached index of a relative path counts only for the file in its own folder."""
     twins = {"one": {"n1/a.jpg": b"\xff\xd8aaa"}, "two": {"n2/b.jpg": b"\xff\xd8bbb"}}
     for folder, tree in twins.items():
         path = tmp_path / folder / "X.tar"

@@ -1,4 +1,4 @@
-"""WebDataset tars: which members are samples, of which class, and what is refused."""
+"""WebDataset tars are a source of samples with classes, or are refused."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def source_of(folder: Path, tars: Mapping[str, bytes], **options: str) -> WebDat
 
 
 def one_tar(folder: Path, members: Mapping[str, bytes], **options: str) -> Listing:
-    """What a single tar with these members lists."""
+    """The listing of a single tar with these members."""
     path = folder / "one.tar"
     path.write_bytes(tar_of(members))
     return WebDataset(str(path), None, WebDatasetOptions.model_validate(options)).list()
 
 
 def labelled(*labels: object, ending: str = "cls") -> dict[str, bytes]:
-    """A sample for each label."""
+    """The members of one sample for each label."""
     members = {}
     for number, label in enumerate(labels):
         members[f"{number:03}.jpg"] = IMAGE
@@ -66,7 +66,7 @@ def labelled(*labels: object, ending: str = "cls") -> dict[str, bytes]:
 
 
 def with_json(*facts: object) -> dict[str, bytes]:
-    """A sample for each object."""
+    """The members of one sample for each JSON object."""
     return labelled(*[json.dumps(fact) for fact in facts], ending="json")
 
 
@@ -76,31 +76,31 @@ def classes(listing: Listing) -> list[str]:
 
 
 def reasons(listing: Listing) -> dict[str, str]:
-    """Why rows are no samples, by name."""
+    """The problems of rows that are no samples, by name."""
     return {listing.names[row]: problem.reason for row, problem in listing.problems.items()}
 
 
 def numbered(listing: Listing) -> list[str]:
-    """The classes in the order of their labels, where the source numbers them."""
+    """The classes in the order of their labels, if the source numbers them."""
     assert listing.label_space is not None
     return [*listing.label_space.index]
 
 
 class TestClasses:
     def test_numbers_are_labels_as_in_the_file(self, tmp_path: Path) -> None:
-        """Numbers are labels, whatever blanks and zeros are around them, with gaps between them."""
+        """Numbers are labels, with blanks and zeros around them, and with gaps between them."""
         listing = one_tar(tmp_path, labelled("0", "3\n", " 10 ", "003", b"\xef\xbb\xbf1"))
         assert classes(listing) == ["0", "3", "10", "3", "1"]
         assert numbered(listing) == [str(number) for number in range(11)]
 
     def test_names_are_numbered_in_their_order(self, tmp_path: Path) -> None:
-        """Names are classes whose labels follow their order."""
+        """Names are classes, and their labels follow their order."""
         listing = one_tar(tmp_path, labelled("tabby", "tench\n", "Échidna", "tabby"))
         assert classes(listing) == ["tabby", "tench", "Échidna", "tabby"]
         assert listing.label_space is None
 
     def test_numbers_and_names_together_are_refused(self, tmp_path: Path) -> None:
-        """The refusal shows a sample of each, and what to do."""
+        """The refusal shows a sample of each, and a remedy."""
         with pytest.raises(SourceError) as refusal:
             one_tar(tmp_path, labelled("0", "tabby"))
         assert "'000.jpg' has the number 0" in str(refusal.value)
@@ -117,7 +117,7 @@ class TestClasses:
         assert reasons(listing) == {"002.jpg": "label 3 has no name in class_names"}
 
     def test_no_class_at_all(self, tmp_path: Path) -> None:
-        """Samples without ``.cls``, or with -1 in each, have no class; a note says so."""
+        """Samples without ``.cls``, or with -1 in each, have no class, and a note says so."""
         bare = one_tar(tmp_path, labelled({}, ending="json"))
         assert classes(bare) == [""]
         assert not any("webdataset.label" in note for note in bare.notes)
@@ -126,7 +126,7 @@ class TestClasses:
         assert classes(one_tar(tmp_path, labelled(-1, -1))) == ["", ""]
 
     def test_a_negative_number_beside_others_fails(self, tmp_path: Path) -> None:
-        """-1 is no label where other samples have one."""
+        """-1 is no label if other samples have one."""
         listing = one_tar(tmp_path, labelled(0, -1))
         assert reasons(listing) == {"001.jpg": "label -1 is no class: classes count from 0"}
 
@@ -140,7 +140,7 @@ class TestClasses:
     def test_json_has_numbers_or_names(
         self, tmp_path: Path, facts: list[object], expected: list[str]
     ) -> None:
-        """``webdataset.label`` names the key; its value counts as the content of a ``.cls``."""
+        """``webdataset.label`` names the key, whose value counts like a ``.cls``."""
         members = with_json(*facts) | {"000.cls": b"7"}
         listing = one_tar(tmp_path, dict(sorted(members.items())), label="label")
         assert classes(listing) == expected
@@ -166,14 +166,14 @@ class TestClasses:
         ],
     )
     def test_json_without_a_class_fails(self, tmp_path: Path, content: bytes, reason: str) -> None:
-        """The sample fails with the reason, the others do not."""
+        """The sample fails with the reason, and the others do not."""
         members = labelled(b'{"label": 1}', content, ending="json")
         listing = one_tar(tmp_path, members, label="label")
         assert classes(listing) == ["1"]
         assert reasons(listing)["001.jpg"].startswith(reason)
 
     def test_large_json_is_read_from_the_tar(self, tmp_path: Path) -> None:
-        """An index keeps members below 4 KiB; larger JSON is read, up to 1 MiB."""
+        """An index has members below 4 KiB. Larger JSON is read, up to 1 MiB."""
         facts = [{"label": n, "text": "x" * size} for n, size in enumerate((9, 4096, 2**20))]
         for tars in (
             {"a.tar": tar_of(with_json(*facts))},
@@ -221,14 +221,14 @@ class TestSamples:
     def test_that_are_none_have_a_reason(
         self, tmp_path: Path, more: dict[str, bytes], expected: dict[str, str]
     ) -> None:
-        """Every member that could be a sample and is none is a row; sound samples stay."""
+        """A member that could be a sample and is none is a row, and valid samples are kept."""
         listing = one_tar(tmp_path, {"0.jpg": IMAGE, "0.cls": b"0", **more})
         assert reasons(listing) == expected
         assert {listing.names[row] for row in range(len(listing))} >= {"0.jpg", *expected}
         assert "0" in classes(listing)
 
     def test_of_one_key_in_a_row_all_fail(self, tmp_path: Path) -> None:
-        """Two samples of one key after each other are not mixed, and none of them is guessed."""
+        """Two consecutive samples of one key both fail, and their members are not mixed."""
         first = tar_of({"a.jpg": b"1", "a.cls": b"0"})[: 4 * 512]
         second = tar_of({"a.jpg": b"2", "a.cls": b"1", "b.jpg": b"3", "b.cls": b"1"})
         path = tmp_path / "twice.tar"
@@ -239,7 +239,7 @@ class TestSamples:
         assert classes(listing) == ["1"]
 
     def test_split_at_the_first_dot(self, tmp_path: Path) -> None:
-        """The key ends at the first dot of the base name, and extensions have any case."""
+        """The key ends at the first dot of the base name. Extensions have any case."""
         members = {
             "v1.0/0.JPG": IMAGE,
             "v1.0/0.seg.png": b"mask",
@@ -255,14 +255,14 @@ class TestSamples:
         assert "not used: 1 member beside the images (1 .seg.png)" in listing.notes
 
     def test_other_members_are_counted(self, tmp_path: Path) -> None:
-        """What gives neither image nor class is no row; a note has the number of each kind."""
+        """Members without image and class are no rows, and a note counts each kind."""
         members = labelled(0, 1) | with_json({}, {}) | {"000.a\udcff": b"words"}
         listing = one_tar(tmp_path, dict(sorted(members.items())))
         assert len(listing) == 2
         assert "not used: 3 members beside the images (2 .json, 1 .a\\xff)" in listing.notes
 
     def test_exclusions_come_first(self, tmp_path: Path) -> None:
-        """What a glob leaves out is no part of a sample, which settles which image is meant."""
+        """An excluded member is no part of a sample, which may decide between two images."""
         members = labelled(0, 1) | {"000.png": IMAGE, "000.txt": b""}
         source = source_of(tmp_path, {"a.tar": tar_of(dict(sorted(members.items())))})
         source.leave_out(("*.png", "*.txt"))
@@ -272,7 +272,7 @@ class TestSamples:
         assert listing.left_out == ("a/000.txt",)
 
     def test_keep_the_order_of_the_tars(self, tmp_path: Path) -> None:
-        """Without shuffling samples follow each other as in the tars, and tars by their names."""
+        """Without shuffling, samples follow the order of the tars and of their names."""
         members = {"9.jpg": b"9", "9.cls": b"0", "10.jpg": b"10", "10.cls": b"0"}
         listing = source_of(
             tmp_path,
@@ -294,7 +294,7 @@ class TestTars:
 
     @pytest.mark.parametrize("name", ["b.tar", "b.tar.xz"])
     def test_that_cannot_be_read(self, tmp_path: Path, name: str) -> None:
-        """A file that is called a tar and is none ends the job, unless it is left out."""
+        """A file that is named like a tar and is none ends the job, unless it is excluded."""
         data = lzma.compress(tar_of(labelled(1))) if name.endswith("xz") else b"<html>"
         tars = {"a.tar": tar_of(labelled(0)), name: data, "sizes.json": b"{}"}
         source = source_of(tmp_path, tars)
@@ -310,7 +310,7 @@ class TestTars:
             WebDataset(str(tmp_path / "tars" / name)).list()
 
     def test_compressed(self, tmp_path: Path) -> None:
-        """gzip is read as in other archives, by a copy in a worker too; an empty tar is noted."""
+        """gzip is read as in other archives, also by a copy in a worker. An empty tar is noted."""
         tars = {"a.tar.gz": zipped(tar_of(labelled(0, 1))), "b.tar": tar_of({})}
         source = source_of(tmp_path, tars)
         listing = source.list()
@@ -320,7 +320,7 @@ class TestTars:
         assert copy.read(listing.located(0)) == IMAGE
 
     def test_whose_index_cannot_be_stored(self, tmp_path: Path) -> None:
-        """Workers need the index of a compressed tar; the message names the key of this kind."""
+        """Workers need the index of a compressed tar, and the message names the key to set."""
         (tmp_path / "blocked").write_bytes(b"")
         tars = {"a.tar.gz": zipped(tar_of(labelled(0)))}
         source = source_of(tmp_path, tars, cache=str(tmp_path / "blocked/cache"))
@@ -328,7 +328,7 @@ class TestTars:
             source.list()
 
     def test_of_equal_names_are_refused(self, tmp_path: Path) -> None:
-        """A tar beside its compressed self would give each sample twice."""
+        """A tar and its compressed copy would give each sample twice, and are refused."""
         data = tar_of(labelled(0))
         with pytest.raises(SourceError, match=r"a\.tar and a\.tar\.gz both.*--exclude a\.tar\.gz"):
             source_of(tmp_path, {"a.tar": data, "a.tar.gz": zipped(data)}).list()
@@ -360,7 +360,7 @@ class TestTars:
 
 @pytest.mark.slow
 def test_a_sample_costs_one_request(tmp_path: Path, bucket: str, s3_server: MotoServer) -> None:
-    """With the index made, listing reads no tar, and each sample is one GET of its bytes."""
+    """With an index, listing reads no tar, and each sample is one GET of its bytes."""
     images = {f"{number:03}.jpg": bytes([number]) * 3000 for number in range(20)}
     members: dict[str, bytes] = {}
     for name, data in images.items():
@@ -402,14 +402,14 @@ class TestCommand:
         return tmp_path
 
     def test_says_what_was_understood(self, folder: Path) -> None:
-        """The first line names the kind and the labels; verify finds no fault."""
+        """The first line names the kind and the labels, and verify finds no fault."""
         done = shard(folder, code=0)
         assert "WebDataset tars, 3 classes, 8 images; labels 0 to 2 in numeric order" in done.out
         assert "not used: 8 members beside the images (8 .json)" in done.out
         assert in_process("verify", folder / "out", "--deep").code == 0
 
     def test_can_be_planned(self, folder: Path) -> None:
-        """``plan`` understands the same and writes nothing."""
+        """``plan`` has the same understanding and writes nothing."""
         job = ("--kind", "webdataset", "--source", str(folder / "tars"))
         done = in_process("plan", *job, "--output", folder / "out", code=0)
         assert "WebDataset tars, 3 classes, 8 images; labels 0 to 2 in numeric order" in done.out
@@ -421,14 +421,14 @@ class TestCommand:
         assert "2 classes, 8 images; labels 0 to 1 in the order of names" in done.out
 
     def test_takes_classes_from_a_file(self, folder: Path) -> None:
-        """A ground truth names samples by their key; it takes precedence."""
+        """A ground truth names samples by their key, and takes precedence."""
         (folder / "truth.csv").write_text("".join(f"{n:03},c{n % 4}\n" for n in range(8)))
         truth = f"labels.ground_truth={folder}/truth.csv"
         done = shard(folder, "--exclude", "*.cls", "--set", truth, code=0)
         assert "4 classes, 8 images" in done.out
 
     def test_unlabelled(self, folder: Path) -> None:
-        """Classes in the tars contradict --unlabelled; the message says how to leave them out."""
+        """Classes in the tars contradict --unlabelled, and the message says how to ignore them."""
         refusal = shard(folder, "--unlabelled", code=2)
         assert "--exclude '*.cls'" in refusal.complaints[0]
         assert not (folder / "out").exists()
@@ -441,7 +441,7 @@ class TestCommand:
         assert "have the keys 'kind': --set webdataset.label=KEY" in refusal.complaints[0]
 
     def test_a_changed_class_is_a_changed_source(self, folder: Path) -> None:
-        """A job does not go on with tars whose classes changed; an unchanged one resumes."""
+        """A job with changed classes is refused, and an unchanged one is resumed."""
         shard(folder, code=0)
         assert "nothing to do" in shard(folder, code=0).out + shard(folder, code=0).err
         path = folder / "tars/photos-000.tar"

@@ -1,4 +1,4 @@
-"""A local store, and what leaves the S3 store for the network."""
+"""A local store, and the requests that the S3 store sends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 @dataclass(frozen=True)
 class Sent:
-    """One request as it left; names of headers in lower case."""
+    """One request as it was sent, with names of headers in lower case."""
 
     method: str
     path: str
@@ -59,7 +59,7 @@ OpenS3 = Callable[..., S3Store]
 
 @pytest.fixture
 def open_s3(s3_server: MotoServer, bucket: str) -> OpenS3:
-    """Opens the test's bucket, or another, with options."""
+    """A function that opens the test's bucket, or another one, with options."""
 
     def open_(prefix: str = "prefix", *, into: str = bucket, **options: object) -> S3Store:
         settings = {"endpoint_url": s3_server.url, "max_attempts": 2, **options}

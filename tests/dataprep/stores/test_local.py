@@ -1,4 +1,4 @@
-"""A directory as a store."""
+"""A directory is a store."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ def reachable() -> Iterator[Path]:
 
 
 def entries(store: LocalStore) -> dict[str, str | None]:
-    """The problem of each listed key, None for those that can be read."""
-    actual = [(info.key, info.problem) for info in store.list()]
-    assert len(actual) == len(dict(actual))
-    return dict(actual)
+    """The problem of each listed key, or None if it can be read."""
+    entries = [(info.key, info.problem) for info in store.list()]
+    assert len(entries) == len(dict(entries))
+    return dict(entries)
 
 
 def files_below(folder: Path) -> set[str]:
-    """Every file, hidden and temporary ones too."""
+    """Every file, including hidden and temporary ones."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
 
 
 def failing(error: BaseException) -> Any:
-    """A function that raises it."""
+    """A function that raises this error."""
 
     def fail(*args: object, **kwargs: object) -> None:
-        raise type(error)(*error.args)  # a new one, whose traceback holds no memory
+        raise type(error)(*error.args)  # a new error, whose traceback has no references
 
     return fail
 
 
 def os_error(number: int) -> OSError:
-    """The error of this number."""
+    """The OSError of this number."""
     return OSError(number, os.strerror(number))
 
 
 def test_paths_and_file_uris_are_the_same_place(tmp_path: Path) -> None:
-    """A path and a file:// URI open the same directory, which the URI of the store names."""
+    """A path and a file:// URI open the same directory, which is in the URI of the store."""
     folder = tmp_path / "store"
     store = open_store(f"file://{folder}")
     store.prepare()
@@ -72,7 +72,7 @@ def test_paths_and_file_uris_are_the_same_place(tmp_path: Path) -> None:
 def test_the_working_directory_has_plain_keys(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """A store opened as `.` lists keys without dots, one opened as `/` whole keys."""
+    """A store opened as `.` lists keys without dots, and one opened as `/` lists full keys."""
     store.put("sub/key", b"x")
     store.put("top", b"x")
     monkeypatch.chdir(store.root)
@@ -81,7 +81,7 @@ def test_the_working_directory_has_plain_keys(
 
 
 def test_prepare_makes_the_directory_and_leaves_nothing_in_it(tmp_path: Path) -> None:
-    """Before that nothing is found there, and free space is that of the file system."""
+    """Before preparation nothing is found, and free space is that of the file system."""
     store = LocalStore(str(tmp_path / "a" / "b"))
     with pytest.raises(ObjectNotFound, match="a/b"):
         list(store.list())
@@ -100,7 +100,7 @@ def test_prepare_makes_the_directory_and_leaves_nothing_in_it(tmp_path: Path) ->
     "key", ["../out", "a/../../out", "a/..", "..", "/etc/passwd", "/", "nul\0byte"]
 )
 def test_keys_that_leave_the_root_are_refused(store: LocalStore, key: str) -> None:
-    """A key with `..`, an absolute key and one with a NUL are refused by every capability."""
+    """Every operation refuses keys with `..`, absolute keys and keys with a NUL."""
     outside = store.root.parent / "out"
     outside.write_bytes(b"outside")
     for use in (
@@ -121,7 +121,7 @@ def test_keys_that_leave_the_root_are_refused(store: LocalStore, key: str) -> No
 def test_a_file_shows_only_when_it_is_complete(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a file is written nothing is listed, and its bytes lie on disk before its name."""
+    """An incomplete file is not listed, and its bytes are synced before it gets its name."""
     during: list[tuple[dict[str, str | None], set[str]]] = []
     fsync = os.fsync
 
@@ -158,7 +158,7 @@ def test_a_failing_write_leaves_what_was_there(
     error: BaseException,
     kind: type[BaseException],
 ) -> None:
-    """A write that fails on its way to the disk leaves no file, and says what went wrong."""
+    """A failed write leaves the old file, and its error gives the reason."""
     store.put("before", b"before")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", failing(error))
@@ -173,7 +173,7 @@ def test_a_failing_write_leaves_what_was_there(
 
 @pytest.mark.parametrize("method", ["put", "create"])
 def test_a_file_that_cannot_get_its_name_leaves_nothing(store: LocalStore, method: str) -> None:
-    """A key below a file is refused as a store error and leaves no temporary file."""
+    """A key below a file is a store error, and leaves no temporary file."""
     store.put("a", b"file")
     with pytest.raises(StoreError, match="a/b"):
         getattr(store, method)("a/b", b"data")
@@ -195,7 +195,7 @@ LocalStore(sys.argv[1]).put("key", b"data")
 def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
     store: LocalStore,
 ) -> None:
-    """It is never listed; nothing else is removed."""
+    """Files of a killed writer are not listed and are removed. Nothing else is removed."""
     store.put("other", b"data")
     command = [sys.executable, "-c", WRITING, store.uri]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
@@ -224,7 +224,7 @@ def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
 def test_temporary_files_stay_while_their_writers_may_live(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, writer: str, age_s: int, is_removed: bool
 ) -> None:
-    """Locks on files may be local to a host: they do not tell whether a writer lives."""
+    """Locks on files may be local to a host, so they do not show whether a writer lives."""
     monkeypatch.setattr(fcntl, "flock", lambda *arguments: None)
     here = "-".join(map(str, this_process()))
     names = {"here": here, "another machine": "0123456789abcdef-4711-99", "an earlier version": "1"}
@@ -238,7 +238,7 @@ def test_temporary_files_stay_while_their_writers_may_live(
 def test_a_store_that_left_its_process_has_an_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker may run in another folder."""
+    """A pickled store has an absolute path, because a worker may run in another folder."""
     monkeypatch.chdir(tmp_path)
     store = LocalStore("below/output")
     store.put("key", b"data")
@@ -253,7 +253,10 @@ def test_a_store_that_left_its_process_has_an_absolute_path(
 
 
 def test_replacing_needs_no_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network file system may have none; two at the same moment may then both succeed."""
+    """Replacing works without locks, as on a network file system.
+
+    Two replacements at the same moment may then both succeed.
+    """
     store.put("key", b"0")
     before = store.version("key")
     monkeypatch.setattr(fcntl, "flock", failing(os_error(errno.ENOLCK)))
@@ -263,7 +266,7 @@ def test_replacing_needs_no_locks(store: LocalStore, monkeypatch: pytest.MonkeyP
 
 
 def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:
-    """A file system without space raises StoreFull, keeps its objects and has no half ones."""
+    """A full file system raises StoreFull, and keeps its objects without incomplete ones."""
     folder = tmp_path / "tiny"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
@@ -287,7 +290,7 @@ def test_a_full_disk_is_a_full_store(tmp_path: Path) -> None:
 
 
 def test_what_may_not_be_read_is_refused(reachable: Path) -> None:
-    """A file is listed, and its reading names it; a folder is an error of the listing."""
+    """An unreadable file is listed and named when it is read. A folder ends the listing."""
     store = LocalStore(str(reachable))
     store.put("secret.jpg", b"data")
     store.put("shut/b.jpg", b"data")
@@ -304,7 +307,7 @@ def test_what_may_not_be_read_is_refused(reachable: Path) -> None:
 
 
 def test_an_unwritable_directory_is_refused_at_once(reachable: Path) -> None:
-    """A directory that may not be written to fails in prepare, and put fails alike."""
+    """A directory without write permission fails in prepare, and in put."""
     reachable.chmod(0o555)
     store = LocalStore(str(reachable))
     with unprivileged():
@@ -316,7 +319,7 @@ def test_an_unwritable_directory_is_refused_at_once(reachable: Path) -> None:
 
 
 def test_what_is_no_file_is_a_problem(store: LocalStore) -> None:
-    """A named pipe is listed as a problem, and nobody waits for its other end."""
+    """A named pipe is listed as a problem, without waiting for its other end."""
     os.mkfifo(store.root / "pipe")
     (store.root / "empty" / "inner").mkdir(parents=True)
     assert entries(store) == {"pipe": "not a regular file"}
@@ -329,7 +332,7 @@ def test_what_is_no_file_is_a_problem(store: LocalStore) -> None:
 
 @pytest.mark.parametrize("key", ["x" * 300, "loop"], ids=["too long", "loop"])
 def test_names_that_no_file_can_have_are_not_there(store: LocalStore, key: str) -> None:
-    """A name longer than the file system takes, and a link to itself, are no file to read."""
+    """A name beyond the file system's limit, and a link to itself, are no files."""
     (store.root / "loop").symlink_to("loop")
     for read in (store.get, store.head, lambda key: store.get_range(key, 0, 1)):
         with pytest.raises(ObjectNotFound, match=r"no such file: .* \(.*\)"):
@@ -393,7 +396,7 @@ def test_symbolic_links(
     links: dict[str, str],
     expected_entries: dict[str, str | None],
 ) -> None:
-    """Followed within the root, also where that is a link; any other is listed as a problem."""
+    """Links within the root are followed, also if the root is a link. Others are problems."""
     outside = store.root.parent / "outside"
     outside.mkdir()
     (outside / "secret").write_bytes(b"secret")
@@ -412,7 +415,7 @@ def test_symbolic_links(
 def test_files_that_vanish_while_listing_are_left_out(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file deleted after its folder was read does not end the listing."""
+    """A file that was deleted after its folder was read does not end the listing."""
     for name in ("a", "b", "c"):
         store.put(name, b"x")
     real = os.scandir
@@ -428,7 +431,7 @@ def test_files_that_vanish_while_listing_are_left_out(
 
 
 def test_listing_is_in_the_order_of_bytes(store: LocalStore) -> None:
-    """The locale has no effect; dots within a name are part of it."""
+    """The order of bytes does not depend on the locale, and a name may contain dots."""
     names = ["B", "a", "\udcff", "ü", "Z", "c..", "d/..b"]
     for name in names:
         store.put(name, b"x")
@@ -440,7 +443,7 @@ SIZE = 5 * 2**20 + 1234
 
 @pytest.fixture
 def pages() -> Iterator[memoryview]:
-    """Memory that begins at a page, filled with something that does not repeat by pages."""
+    """Memory that begins at a page, with content that does not repeat in each page."""
     with mmap.mmap(-1, SIZE) as memory:
         memory.write(os.urandom(SIZE))
         view = memoryview(memory)
@@ -450,21 +453,21 @@ def pages() -> Iterator[memoryview]:
 
 @pytest.fixture
 def modes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
-    """Each write that is tried: whether past the cache, and of how many bytes."""
-    actual = []
+    """Each attempted write: whether it bypasses the cache, and its size in bytes."""
+    writes = []
     write = os.write
 
-    def seen(descriptor: int, data: memoryview) -> int:
+    def noting_write(descriptor: int, data: memoryview) -> int:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        actual.append((bool(flags & os.O_DIRECT), len(data)))
+        writes.append((bool(flags & os.O_DIRECT), len(data)))
         return write(descriptor, data)
 
-    monkeypatch.setattr(os, "write", seen)
-    return actual
+    monkeypatch.setattr(os, "write", noting_write)
+    return writes
 
 
 def written(store: LocalStore, data: memoryview | bytes) -> bytes:
-    """What a file holds after it was put."""
+    """The content of a file after put."""
     store.put("key", data)
     return (store.root / "key").read_bytes()
 
@@ -473,27 +476,27 @@ def written(store: LocalStore, data: memoryview | bytes) -> bytes:
 def test_whole_blocks_go_past_the_cache_and_the_rest_the_usual_way(
     store: LocalStore, pages: memoryview, modes: list[tuple[bool, int]]
 ) -> None:
-    """Page-aligned memory is offered to the disk but for its last bytes, which are no block."""
+    """Page-aligned memory is written around the cache, except for its last incomplete block."""
     assert written(store, pages) == pages
     whole_blocks_bytes = SIZE // 4096 * 4096
     assert modes[0] == (True, whole_blocks_bytes)
     assert (
         modes[-1] == (False, SIZE - whole_blocks_bytes) or (False, SIZE) in modes
-    )  # no file system for it
+    )  # a file system that does not support it
 
 
 @pytest.mark.parametrize("start", [1, 512, 4095])
 def test_memory_that_begins_at_no_page_is_written_all_the_same(
     store: LocalStore, pages: memoryview, start: int
 ) -> None:
-    """Whether the file system takes such memory or refuses it, the bytes arrive."""
+    """The bytes are written, whether the file system accepts unaligned memory or refuses it."""
     assert written(store, pages[start:]) == pages[start:]
 
 
 def test_a_file_system_that_takes_less_gets_the_rest_the_usual_way(
     store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is lost or written twice where only some blocks went past the cache."""
+    """No byte is lost or written twice if only some blocks were written around the cache."""
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: 2**20]))
     assert written(store, pages) == pages
@@ -502,7 +505,7 @@ def test_a_file_system_that_takes_less_gets_the_rest_the_usual_way(
 def test_a_disk_that_fills_up_is_reported(
     store: LocalStore, pages: memoryview, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each way of writing reports it."""
+    """Each way of writing reports a full disk."""
     monkeypatch.setattr(os, "write", failing(os_error(errno.ENOSPC)))
     with pytest.raises(StoreFull, match="no space left while writing 'key'"):
         store.put("key", pages)

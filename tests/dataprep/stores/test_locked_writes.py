@@ -1,4 +1,4 @@
-"""Writes of a run that may lose its lock: when it is checked, and which objects are replaced."""
+"""Writes check the lock of their run, and replace only objects that were compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores in memory, options of stores, which store an address means, and credentials in them."""
+"""Stores have options, and addresses choose a store and never contain credentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dataprep.stores.s3 import S3Store
 
 
 def test_defaults_ask_for_nothing_special() -> None:
-    """Without options the endpoint is AWS, nothing is paid for, and requests are repeated."""
+    """By default the endpoint is AWS, nothing is paid for, and requests are repeated."""
     assert StoreOptions().model_dump() == {
         "endpoint_url": None,
         "profile": None,
@@ -52,7 +52,7 @@ def test_defaults_ask_for_nothing_special() -> None:
     ids=str,
 )
 def test_values_that_cannot_be_are_refused(bad: dict[str, Any]) -> None:
-    """A limit out of range, an unknown encryption, no http URL and an unknown key are refused."""
+    """A limit out of range, an unknown encryption, a non-HTTP URL and an unknown key are errors."""
     with pytest.raises(ValidationError, match=next(iter(bad))):
         StoreOptions(**bad)
 
@@ -62,7 +62,7 @@ def test_values_that_cannot_be_are_refused(bad: dict[str, Any]) -> None:
     ["http://me:hunter2@minio:9000", "https://hunter2@minio", "https://me:hunter2@minio/path"],
 )
 def test_credentials_in_an_endpoint_are_refused_and_not_repeated(url: str) -> None:
-    """An endpoint with a user or password is refused, and the message does not show it."""
+    """An endpoint with a user or password is refused, and the message does not repeat it."""
     with pytest.raises(ValidationError, match="must not carry a user, password") as caught:
         StoreOptions(endpoint_url=url)
     assert "hunter2" not in str(caught.value)
@@ -70,7 +70,7 @@ def test_credentials_in_an_endpoint_are_refused_and_not_repeated(url: str) -> No
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:5000", "https://minio.example/a@b"])
 def test_plain_endpoints_are_taken(url: str) -> None:
-    """A URL without credentials is taken as it is, also with an @ in its path."""
+    """A URL without credentials is accepted unchanged, also with an @ in its path."""
     assert StoreOptions(endpoint_url=url).endpoint_url == url
 
 
@@ -93,7 +93,7 @@ def test_options_cannot_change() -> None:
     ],
 )
 def test_the_scheme_chooses_the_store(uri: str, kind: type) -> None:
-    """A path, which may have a colon, or the scheme of a URI says which store is opened."""
+    """A path, even with a colon, or the scheme of a URI determines the store."""
     store = open_store(uri)
     assert type(store) is kind
     if isinstance(store, LocalStore):
@@ -114,7 +114,7 @@ def test_the_scheme_chooses_the_store(uri: str, kind: type) -> None:
     ],
 )
 def test_an_address_that_is_none_is_refused(uri: str, message: str) -> None:
-    """The error says how an address begins, and repeats no credentials."""
+    """The error says how an address begins, and does not repeat credentials."""
     with pytest.raises(ConfigError, match=message) as caught:
         open_store(uri)
     assert caught.value.exit_code == 2
@@ -132,7 +132,7 @@ def test_an_address_that_is_none_is_refused(uri: str, message: str) -> None:
     ],
 )
 def test_s3_uris_are_written_one_way(uri: str, expected: str) -> None:
-    """The URI of a store ends without a slash, however it was given."""
+    """The URI of a store ends without a slash in every notation."""
     assert open_store(uri).uri == expected
 
 
@@ -149,7 +149,7 @@ def test_s3_uris_are_written_one_way(uri: str, expected: str) -> None:
     ],
 )
 def test_signed_addresses_are_refused_and_not_repeated(address: str) -> None:
-    """What would be a credential in a manifest or a result never gets there."""
+    """A signed address is refused, because it would be stored in a manifest or a result."""
     with pytest.raises(ValueError, match=r"must not carry a user") as caught:
         check_no_credentials(address)
     assert "hunter2" not in str(caught.value)
@@ -160,7 +160,7 @@ def test_signed_addresses_are_refused_and_not_repeated(address: str) -> None:
     ["/data/x?sig=1", "me@host:/x", "s3://bucket/a@b/c", "s3://bucket/q?a#b", "s3://b/signature=1"],
 )
 def test_paths_and_keys_may_look_odd(address: str) -> None:
-    """A path is no URI, and an object's key may hold what it likes."""
+    """A path is no URI, and the key of an object may contain any character."""
     assert check_no_credentials(address) == address
 
 
@@ -180,13 +180,13 @@ def test_paths_and_keys_may_look_odd(address: str) -> None:
     ],
 )
 def test_messages_of_others_are_told_without_credentials(message: str, secret_free: str) -> None:
-    """Everything else of them stays."""
+    """The rest of the message does not change."""
     assert without_credentials(message) == secret_free
 
 
 @given(st.from_regex(r"[a-z0-9:%]{1,9}", fullmatch=True), st.text(max_size=5), st.text(max_size=5))
 def test_no_user_of_an_address_is_told(user: str, before: str, after: str) -> None:
-    """Whatever stands around it, and once is enough."""
+    """The user of an address is removed in each context."""
     secret_free = without_credentials(f"{before} http://{user}@host {after}")
     assert f"http://{user}@" not in secret_free
     assert without_credentials(secret_free) == secret_free
@@ -194,12 +194,12 @@ def test_no_user_of_an_address_is_told(user: str, before: str, after: str) -> No
 
 @pytest.fixture
 def uri() -> str:
-    """A name that no other test uses."""
+    """A URI that no other test uses."""
     return f"memory://{secrets.token_hex(6)}"
 
 
 def test_one_name_is_one_store(uri: str) -> None:
-    """Stores of one name share their objects, also pickled; those of another name do not."""
+    """Stores of one name share their objects, also pickled, and those of another name do not."""
     open_store(uri).put("key", b"data")
     store = MemoryStore(uri)
     assert store.get("key") == b"data"
@@ -209,7 +209,7 @@ def test_one_name_is_one_store(uri: str) -> None:
 
 
 def test_the_etag_is_the_md5(uri: str) -> None:
-    """Put, head and list give the MD5 of the bytes, as S3 does."""
+    """Put, head and list return the MD5 of the bytes, as S3 does."""
     store = MemoryStore(uri)
     md5 = hashlib.md5(b"data").hexdigest()
     assert store.put("key", b"data").etag == md5
@@ -218,7 +218,7 @@ def test_the_etag_is_the_md5(uri: str) -> None:
 
 
 def test_deleting_while_listing_is_no_error(uri: str) -> None:
-    """An object deleted by another thread does not end a listing."""
+    """An object that another thread deletes does not end a listing."""
     store = MemoryStore(uri)
     for name in "abc":
         store.put(name, b"x")
@@ -229,7 +229,7 @@ def test_deleting_while_listing_is_no_error(uri: str) -> None:
 
 
 def test_the_error_names_key_and_store_on_one_line(uri: str) -> None:
-    """A missing key is named together with the store, a line break within it escaped."""
+    """A missing key is named with the store, with its line breaks escaped."""
     with pytest.raises(ObjectNotFound) as caught:
         MemoryStore(uri).get("two\nlines")
     assert str(caught.value) == f"no such object: 'two\\nlines' in {uri}"

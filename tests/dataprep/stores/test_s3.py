@@ -1,4 +1,4 @@
-"""Tests of dataprep.stores.s3: the requests that it makes, and what it makes of the answers."""
+"""The S3 store sends exact requests, and interprets the answers of servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIB = 2**20
 
 @pytest.fixture
 def boto(s3_server: MotoServer, bucket: str) -> S3Client:
-    """A client of one's own, to look at the bucket from outside."""
+    """A boto3 client that examines the bucket directly."""
     return boto3.client("s3", endpoint_url=s3_server.url)
 
 
@@ -62,7 +62,7 @@ def test_put_is_one_request_and_one_confirmation(
 def test_a_put_hashes_the_object_once_and_copies_it_never(
     open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MD5 sees each byte once, no other digest any; the body is read from the caller's memory."""
+    """MD5 reads each byte once, no other digest reads any, and the body is not copied."""
     hashed: dict[str, int] = {"md5": 0, "sha256": 0}
     for name in hashed:
         real = getattr(hashlib, name)
@@ -76,13 +76,13 @@ def test_a_put_hashes_the_object_once_and_copies_it_never(
     boto: Any = BaseClient
     call = boto._make_api_call
 
-    def kept(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
+    def noting_body(client: BaseClient, operation: str, arguments: dict[str, Any]) -> object:
         if operation == "PutObject":
             bodies.append(arguments["Body"].read(len(DATA)).obj)
             arguments["Body"].seek(0)
         return call(client, operation, arguments)
 
-    monkeypatch.setattr(BaseClient, "_make_api_call", kept)
+    monkeypatch.setattr(BaseClient, "_make_api_call", noting_body)
     open_s3().put("key", memoryview(DATA))
     assert hashed == {"md5": len(DATA), "sha256": 0}
     assert bodies == [DATA]
@@ -93,7 +93,7 @@ def test_a_put_hashes_the_object_once_and_copies_it_never(
 def test_storage_class_and_key_are_sent(
     open_s3: OpenS3, boto: S3Client, bucket: str, sent: list[Sent], method: str
 ) -> None:
-    """Storage class, encryption and KMS key stand in the request that stores."""
+    """Storage class, encryption and KMS key are in the request that stores."""
     store = open_s3(storage_class="STANDARD_IA", sse="aws:kms", sse_kms_key_id="alias/shards")
     getattr(store, method)("key", DATA)
     headers = sent[0].headers
@@ -106,7 +106,7 @@ def test_storage_class_and_key_are_sent(
 
 
 def test_requester_pays_on_every_call(open_s3: OpenS3, sent: list[Sent]) -> None:
-    """Each request for objects says that the requester pays, listings too."""
+    """Each request, including listings, says that the requester pays."""
     store = open_s3(requester_pays=True)
     store.put("key", DATA)
     store.create("other", DATA)
@@ -123,7 +123,7 @@ def test_requester_pays_on_every_call(open_s3: OpenS3, sent: list[Sent]) -> None
 
 
 def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
-    """Bucket, prefix and options cross to a worker, connections and credentials do not."""
+    """Bucket, prefix and options are pickled. Connections and credentials are not."""
     store = open_s3("a/b", requester_pays=True)
     store.prepare()
     data = pickle.dumps(store)
@@ -136,7 +136,7 @@ def test_a_pickled_store_keeps_its_options(open_s3: OpenS3) -> None:
 def test_keys_lie_below_the_prefix(
     open_s3: OpenS3, boto: S3Client, bucket: str, prefix: str
 ) -> None:
-    """Keys are stored below the prefix and listed without it; neighbours are not listed."""
+    """Keys are stored below the prefix and listed without it, and neighbours are not listed."""
     boto.put_object(Bucket=bucket, Key="prefix-of-another/key", Body=b"x")
     store = open_s3(prefix)
     store.put("a/key", DATA)
@@ -164,14 +164,14 @@ def test_listing_goes_on_after_a_thousand_keys(
 
 
 def test_folder_markers_are_no_objects(open_s3: OpenS3, boto: S3Client, bucket: str) -> None:
-    """Empty keys that end in a slash, which consoles make, are not listed; others are."""
+    """Empty keys that end in a slash, which consoles make, are not listed, and others are."""
     for key, body in {"prefix/": b"", "prefix/a/": b"", "prefix/b/": b"x", "prefix/c": b""}.items():
         boto.put_object(Bucket=bucket, Key=key, Body=body)
     assert sorted(info.key for info in open_s3().list()) == ["b/", "c"]
 
 
 def test_create_and_range_ask_the_server(open_s3: OpenS3, sent: list[Sent]) -> None:
-    """Create sends If-None-Match with its digest; a range asks for these bytes and no more."""
+    """Create sends If-None-Match with its digest, and a range requests exactly its bytes."""
     store = open_s3()
     store.create("key", DATA)
     assert sent[0].headers["if-none-match"] == "*"
@@ -184,7 +184,7 @@ def test_create_and_range_ask_the_server(open_s3: OpenS3, sent: list[Sent]) -> N
 def test_create_where_the_server_cannot_decide(
     open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that answers 501 to conditions is asked what is there, then written."""
+    """If the server answers 501 to conditions, create checks for the object and then writes."""
     send = URLLib3Session.send
 
     def without_conditions(session: URLLib3Session, request: AWSPreparedRequest) -> object:
@@ -208,7 +208,7 @@ def test_create_where_the_server_cannot_decide(
 def test_a_server_that_refuses_every_if_match_is_asked_and_written(
     open_s3: OpenS3, s3_server: MotoServer
 ) -> None:
-    """Nobody waits for a lock that can never be taken over."""
+    """If a server refuses every If-Match, ``replace`` compares the version itself and writes."""
     direct = open_s3()
     direct.put("key", DATA)
     version = direct.version("key")
@@ -247,7 +247,7 @@ PAGES: list[tuple[dict[str, object], bool]] = [
 def test_a_listing_that_breaks_off_is_refused(
     open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, page: dict[str, object], complete: bool
 ) -> None:
-    """A server that knows only ListObjects does not lose the pages that follow."""
+    """The pages of a server that knows only ListObjects are not lost: the listing is refused."""
     monkeypatch.setattr(Paginator, "paginate", lambda self, **_: iter([page]))
     store = open_s3()
     if complete:
@@ -258,7 +258,7 @@ def test_a_listing_that_breaks_off_is_refused(
 
 
 def test_odd_keys_are_named_in_text_on_one_line(open_s3: OpenS3) -> None:
-    """A key of bytes that are not UTF-8 is refused; a line break is escaped."""
+    """A key with bytes that are not UTF-8 is refused, and a line break is escaped."""
     with pytest.raises(StoreError, match=r"caf\\xe9") as caught:
         open_s3().put("caf\udce9", DATA)
     assert str(caught.value).encode()
@@ -267,7 +267,7 @@ def test_odd_keys_are_named_in_text_on_one_line(open_s3: OpenS3) -> None:
 
 
 def test_the_endpoint_is_asked_by_path(open_s3: OpenS3, bucket: str, sent: list[Sent]) -> None:
-    """With an endpoint of one's own the bucket stands in the path, not in the host's name."""
+    """With a custom endpoint, the bucket is in the path and not in the host name."""
     store = open_s3()
     store.prepare()
     store.put("k", b"x")

@@ -1,4 +1,4 @@
-"""A bucket: its address, its options as arguments, and what errors of S3 say."""
+"""A bucket has an address and options, and errors of S3 have clear messages."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ USES: dict[str, Use] = {
 
 @pytest.fixture
 def open_s3(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch) -> OpenS3:
-    """Opens stores with credentials that must never stand in a message."""
+    """A function that opens stores with credentials that must not be in a message."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SECRET + "-token")
     return open_s3
 
 
 def refused(kind: type[DataprepError], store: S3Store, use: Use) -> str:
-    """The one-line message of the error that ``use`` ends with; it is of ``kind`` exactly."""
+    """The one-line message of the error that ``use`` raises, which is exactly of ``kind``."""
     with pytest.raises(DataprepError) as caught:
         use(store)
     assert type(caught.value) is kind
@@ -66,12 +66,12 @@ def refused(kind: type[DataprepError], store: S3Store, use: Use) -> str:
 
 
 def refused_always(kind: type[DataprepError], store: S3Store) -> dict[str, str]:
-    """The message of each capability."""
+    """The messages of all operations."""
     return {name: refused(kind, store, use) for name, use in USES.items()}
 
 
 def test_no_such_bucket(open_s3: OpenS3) -> None:
-    """A missing bucket is named, and where the server says that it is missing, to be created."""
+    """Every message names a missing bucket, and most of them say to create it."""
     messages = refused_always(ObjectNotFound, open_s3(into="no-such-bucket"))
     assert all("s3://no-such-bucket" in message for message in messages.values())
     for name in ("prepare", "get", "put", "create", "list"):
@@ -79,7 +79,7 @@ def test_no_such_bucket(open_s3: OpenS3) -> None:
 
 
 def test_a_refused_request(open_s3: OpenS3, s3_server: MotoServer) -> None:
-    """A 403 is PermissionRefused, asked once, and says what to check."""
+    """A 403 is PermissionRefused after one request, with advice."""
     with FaultProxy(s3_server.url, [Rule(Match(), Status(403, "AccessDenied", "Denied"))]) as proxy:
         messages = refused_always(PermissionRefused, open_s3(endpoint_url=proxy.url))
         assert len(proxy.requests) == len(USES)
@@ -88,7 +88,7 @@ def test_a_refused_request(open_s3: OpenS3, s3_server: MotoServer) -> None:
 
 
 def test_nobody_at_the_endpoint(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint where nobody listens is unreachable, and named with its option."""
+    """An endpoint without a server is unreachable, and is named with its option."""
     monkeypatch.setattr("time.sleep", lambda duration_s: None)
     with socket.socket() as bound_socket:
         bound_socket.bind(("127.0.0.1", 0))
@@ -110,14 +110,14 @@ def test_no_credentials(open_s3: OpenS3, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_no_such_profile(open_s3: OpenS3) -> None:
-    """A profile that does not exist is an error of the configuration, which names it."""
+    """A missing profile is an error of the configuration with its name."""
     messages = refused_always(ConfigError, open_s3(profile="no-such-profile"))
     assert all("no-such-profile" in message for message in messages.values())
 
 
 @pytest.mark.parametrize("name", ["Not_A_Bucket!", "b"])
 def test_a_name_that_no_bucket_has(open_s3: OpenS3, name: str) -> None:
-    """A name against the rules for buckets is refused on one line."""
+    """A name that breaks the rules for buckets is refused in one line."""
     with pytest.raises(DataprepError) as caught:
         open_s3(into=name).prepare()
     assert isinstance(caught.value, ConfigError | ObjectNotFound)
@@ -127,7 +127,7 @@ def test_a_name_that_no_bucket_has(open_s3: OpenS3, name: str) -> None:
 
 @pytest.fixture
 def website() -> Iterator[str]:
-    """A server that answers everything with a page, and knows nothing of S3."""
+    """A server that answers all requests with a web page."""
 
     class Page(BaseHTTPRequestHandler):
         def answer(self) -> None:
@@ -156,7 +156,7 @@ def website() -> Iterator[str]:
 
 @pytest.mark.parametrize("use", [USES["list"], USES["put"]], ids=["list", "put"])
 def test_an_endpoint_that_is_no_s3(open_s3: OpenS3, website: str, use: Use) -> None:
-    """A web server that answers with pages is a store error, never a stored object."""
+    """A web server is a store error, and its page is never returned as an object."""
     with pytest.raises(StoreError) as caught:
         use(open_s3(endpoint_url=website, max_attempts=1))
     assert "\n" not in str(caught.value)
@@ -204,7 +204,7 @@ TRANSLATED: list[tuple[Exception, type[DataprepError]]] = [
 
 @pytest.mark.parametrize(("error", "kind"), TRANSLATED, ids=[str(error) for error, _ in TRANSLATED])
 def test_foreign_errors_are_translated(error: Exception, kind: type[DataprepError]) -> None:
-    """Each error of botocore becomes the one that fits, on one line; a region is named."""
+    """Each error of botocore becomes the right one, in one line, and a region is named."""
     with pytest.raises(DataprepError) as caught, translate_s3_errors("s3://b/k", StoreOptions()):
         raise error
     assert type(caught.value) is kind
@@ -214,6 +214,7 @@ def test_foreign_errors_are_translated(error: Exception, kind: type[DataprepErro
 
 
 def _classes(kind: type[Exception]) -> Iterator[type[Exception]]:
+    """A class and all classes that derive from it."""
     for below in kind.__subclasses__():
         yield below
         yield from _classes(below)
@@ -230,7 +231,7 @@ def _classes(kind: type[Exception]) -> Iterator[type[Exception]]:
     ),
 )
 def test_no_error_of_botocore_is_forgotten(name: str) -> None:
-    """Whatever botocore defines as an error, it does not pass untranslated."""
+    """Every error that botocore defines is translated."""
     kind: type[Exception] = getattr(boto, name)
     error = kind.__new__(kind)
     with pytest.raises(DataprepError), translate_s3_errors("s3://b/k", StoreOptions()):
@@ -239,7 +240,7 @@ def test_no_error_of_botocore_is_forgotten(name: str) -> None:
 
 @pytest.mark.parametrize("error", [ConfigError("x"), StoreFull("x"), TypeError("x")], ids=repr)
 def test_other_errors_pass_as_they_are(error: Exception) -> None:
-    """Errors of this package, and what is no error of the store, are not touched."""
+    """Errors of this package, and errors outside of the store, are not changed."""
     with pytest.raises(type(error)) as caught, translate_s3_errors("s3://b/k", StoreOptions()):
         raise error
     assert caught.value is error
@@ -264,26 +265,26 @@ def test_other_errors_pass_as_they_are(error: Exception) -> None:
     ids=str,
 )
 def test_damage_on_the_way_may_pass(error: Exception, passing: bool) -> None:
-    """Damage and lost connections are worth the same request again; a refusal is not."""
+    """Damage and lost connections are worth another request, and a refusal is not."""
     assert is_temporary(error) is passing
 
 
 @pytest.mark.parametrize("uri", ["/mnt/disk", "s3://", "s3:///key", "memory://name"])
 def test_what_is_no_bucket_is_refused(uri: str) -> None:
-    """The reason says what to write."""
+    """The reason says how to write the address."""
     with pytest.raises(ConfigError, match="write s3://BUCKET/PREFIX"):
         S3Bucket(uri)
 
 
 def test_a_key_that_begins_with_a_slash_is_not_the_one_without() -> None:
-    """Other objects than those that are named are neither read nor replaced."""
+    """A prefix that begins with a slash is refused, because other objects would be used."""
     with pytest.raises(ConfigError, match="write one slash after the bucket"):
         S3Bucket("s3://name//a/b")
-    assert S3Bucket("s3://name//").prefix == ""  # all keys, those that begin with a slash too
+    assert S3Bucket("s3://name//").prefix == ""  # all keys, including those that begin with a slash
 
 
 def test_a_key_in_a_message_is_escaped() -> None:
-    """A key may hold whatever a terminal obeys."""
+    """Control characters of a key are escaped in messages."""
     with (
         pytest.raises(StoreError, match=r"^s3://name/a/b\\x1b\[2J: "),
         S3Bucket("s3://name/a").translate_s3_errors("b\x1b[2J"),
@@ -292,7 +293,7 @@ def test_a_key_in_a_message_is_escaped() -> None:
 
 
 def test_an_answer_that_lacks_a_header_is_named() -> None:
-    """A proxy may drop one."""
+    """An answer without a header, which a proxy may remove, is named."""
     lacking: dict[str, int] = {}
     with (
         pytest.raises(StoreError, match=r"^s3://b/k: the store's answer cannot .*ContentLength"),

@@ -1,4 +1,4 @@
-"""What a PUT and a GET of the S3 store confirm, and how often an object is sent."""
+"""The S3 store confirms PUTs and GETs, and limits how often an object is sent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
 
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProxy]:
-    """S3 in memory behind a network that can fail; nobody waits between attempts."""
+    """S3 in memory behind a network with faults, without pauses between attempts."""
     for name, value in MotoServer.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -61,7 +61,7 @@ OpenStore = Callable[..., S3Store]
 
 @pytest.fixture
 def open_store(proxy: FaultProxy) -> OpenStore:
-    """Opens the store with its usual number of attempts, or another."""
+    """A function that opens the store with its usual number of attempts, or another one."""
 
     def opened(**options: Any) -> S3Store:
         return S3Store("s3://bucket/p", StoreOptions(endpoint_url=proxy.url, **options))
@@ -70,7 +70,7 @@ def open_store(proxy: FaultProxy) -> OpenStore:
 
 
 def puts(proxy: FaultProxy) -> int:
-    """How many PUTs have come."""
+    """The number of PUTs that have arrived."""
     return sum(request.method == "PUT" for request in proxy.requests)
 
 
@@ -91,7 +91,7 @@ def test_an_object_is_sent_at_most_so_often(
     write: str,
     fault: Fault,
 ) -> None:
-    """Over all layers that repeat; each repetition is logged once, with its reason."""
+    """The limit covers all layers that repeat. Each repetition is logged once with a reason."""
     store = open_store(max_attempts=5)
     if write == "replace":
         store.put("key", b"before")
@@ -110,7 +110,7 @@ def test_an_object_is_sent_at_most_so_often(
 def test_faults_of_several_kinds_share_the_attempts(
     open_store: OpenStore, proxy: FaultProxy
 ) -> None:
-    """A damaged body does not begin the count anew."""
+    """A damaged body does not restart the count."""
     damage = Rule(Match("PUT", times=3), FlipByte(3, "upload"))
     proxy.replace_rules([damage, Rule(Match("PUT", skip=3), INTERNAL)])
     with pytest.raises(StoreError, match="not stored after 5 attempts: InternalError"):
@@ -121,7 +121,7 @@ def test_faults_of_several_kinds_share_the_attempts(
 def test_a_dead_server_is_asked_eight_times(
     open_store: OpenStore, proxy: FaultProxy, sent: list[Sent]
 ) -> None:
-    """Those are all attempts of a task with the usual options."""
+    """These are all attempts of a task with the usual options."""
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
     store = S3Store("s3://bucket/p", StoreOptions(endpoint_url=url))
@@ -131,20 +131,20 @@ def test_a_dead_server_is_asked_eight_times(
 
 
 class Notes(Display):
-    """Keeps what is announced."""
+    """Collects the messages of a job."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def note(self, line: str) -> None:
-        """Keep a line."""
+        """Collect a message."""
         self.lines.append(line)
 
 
 def test_a_job_sends_a_shard_twenty_four_times(
     proxy: FaultProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Three tasks of eight attempts; what is repeated, and why, is announced."""
+    """Three tasks with eight attempts each are made, and repetitions are reported with a reason."""
     photos = draw_tree(tmp_path / "photos", images=4, classes=2, seed=1).root
     proxy.replace_rules([Rule(Match("PUT", "/tfrecord/"), INTERNAL)])
     config = {
@@ -168,7 +168,7 @@ def test_a_job_sends_a_shard_twenty_four_times(
 def test_a_put_is_read_back_where_the_etag_is_no_md5(
     open_store: OpenStore, proxy: FaultProxy, write: str
 ) -> None:
-    """Such an ETag says nothing about the bytes: a damaged object is noticed all the same."""
+    """An ETag that is no MD5 does not cover the bytes, so a damaged object is read and detected."""
     own = Rule(Match(), SetHeader("ETag", '"opaque-1"'))
     proxy.replace_rules([own, Rule(Match("PUT", times=1), FlipByte(3, "upload"))])
     WRITES[write](open_store())
@@ -185,7 +185,7 @@ def test_a_put_is_read_back_where_the_etag_is_no_md5(
 def test_a_damaged_object_is_removed_only_with_the_lock(
     open_store: OpenStore, proxy: FaultProxy, has_lock: bool
 ) -> None:
-    """Another run may have stored its own object under that name since the last attempt."""
+    """Without the lock, the object may belong to another run, and is not removed."""
     store, answers = open_store(max_attempts=2), iter([None])
 
     def check_lock() -> None:
@@ -203,7 +203,7 @@ def test_a_damaged_object_is_removed_only_with_the_lock(
 def test_a_put_has_the_md5_of_its_bytes(
     open_store: OpenStore, sent: list[Sent], write: str
 ) -> None:
-    """A server refuses a body that arrives damaged."""
+    """With the MD5, a server refuses a body that arrives damaged."""
     store = open_store()
     if write == "replace":
         store.put("key", b"before")
@@ -214,7 +214,7 @@ def test_a_put_has_the_md5_of_its_bytes(
 
 
 def test_what_is_read_is_compared_with_its_etag(open_store: OpenStore, proxy: FaultProxy) -> None:
-    """A damaged reading is repeated; where each is damaged, nothing is returned."""
+    """A damaged read is repeated. If each read is damaged, nothing is returned."""
     store = open_store()
     store.put("key", DATA)
     proxy.replace_rules([Rule(Match("GET", times=1), FlipByte(3))])
@@ -227,7 +227,7 @@ def test_what_is_read_is_compared_with_its_etag(open_store: OpenStore, proxy: Fa
 def test_a_conflict_with_another_writer_is_no_reason_to_overwrite(
     open_store: OpenStore, proxy: FaultProxy, sent: list[Sent]
 ) -> None:
-    """A server answers 409 while another conditional request is under way."""
+    """A server answers 409 while another conditional request runs, and nothing is overwritten."""
     store = open_store()
     store.put("key", b"before")
     version = store.version("key")
@@ -242,14 +242,14 @@ def test_a_conflict_with_another_writer_is_no_reason_to_overwrite(
 
 
 class SharedS3(MemoryS3):
-    """S3 in memory that another run writes to; it stores the first PUT damaged."""
+    """S3 in memory that another run writes to. It stores the first PUT damaged."""
 
     def __init__(self) -> None:
         super().__init__()
         self.conditions: list[tuple[str | None, str | None]] = []
 
     def answer(self, method: str, path: str, headers: Message, body: bytes) -> Answer:
-        """Answer one request; the other run's PUT comes before the second one."""
+        """Answer one request. The other run's PUT comes before the second one."""
         if method == "PUT":
             self.conditions.append((headers["If-None-Match"], headers["If-Match"]))
             if len(self.conditions) == 1:
@@ -262,7 +262,7 @@ class RefusingS3(SharedS3):
     """S3 in memory whose object is removed as soon as it has refused a PUT."""
 
     def answer(self, method: str, path: str, headers: Message, body: bytes) -> Answer:
-        """Refuse each PUT on a condition; there is no object."""
+        """Refuse each conditional PUT. There is no object."""
         if method == "PUT":
             self.conditions.append((headers["If-None-Match"], headers["If-Match"]))
             return s3_error(412, "PreconditionFailed")
@@ -271,7 +271,7 @@ class RefusingS3(SharedS3):
 
 @pytest.mark.usefixtures("proxy")
 def test_a_damaged_object_is_not_sent_over_that_of_another_run() -> None:
-    """It is replaced only in the version that this run has stored."""
+    """The object is replaced only in the version that this run has stored."""
     server = SharedS3()
     with FaultProxy(server.answer) as other:
         store = S3Store("s3://bucket/p", StoreOptions(endpoint_url=other.url))
@@ -282,7 +282,7 @@ def test_a_damaged_object_is_not_sent_over_that_of_another_run() -> None:
 
 @pytest.mark.usefixtures("proxy")
 def test_an_object_that_vanishes_after_a_refusal_is_not_sent_without_a_condition() -> None:
-    """A third run may create it in the same moment."""
+    """A third run may create the object in the same moment, so the condition is kept."""
     server = RefusingS3()
     with FaultProxy(server.answer) as other:
         assert not S3Store("s3://bucket/p", StoreOptions(endpoint_url=other.url)).create(

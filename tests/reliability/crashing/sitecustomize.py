@@ -1,9 +1,9 @@
-"""Faults in native code, injected from outside: this folder on ``PYTHONPATH`` and ``CRASHING`` set.
+"""Injects faults of native code: put this folder on ``PYTHONPATH`` and set ``CRASHING``.
 
-A file that ends in ``@@HOW@@`` does HOW where its bytes would be converted, in every process:
-``SIGSEGV`` is a real memory fault, another signal is sent to the own process; ``hang`` never comes
-back and holds the interpreter; ``once`` kills the process the first time (``CRASHING`` is a folder
-for notes of that).
+A file that ends in ``@@HOW@@`` does HOW when its bytes are converted, in every process: ``SIGSEGV``
+is a real memory fault, and another signal is sent to the process itself. ``hang`` never returns and
+holds the interpreter. ``once`` kills the process the first time (``CRASHING`` is a folder for notes
+about it).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _FOR_EVER_S = 100_000
 
 
 def _die(how: str, data: bytes) -> None:
+    """End or stop this process in the given way."""
     if how == "SIGSEGV":
         ctypes.string_at(0)
     elif how == "hang":
@@ -31,11 +32,12 @@ def _die(how: str, data: bytes) -> None:
         if not note.exists():
             note.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-    else:  # a fault is of the thread that commits it, which does nothing more
+    else:  # the signal goes to the thread that commits the fault, and the thread does nothing more
         signal.pthread_kill(threading.get_ident(), signal.Signals[how])
 
 
 def _install() -> None:
+    """Make ``dataprep.image.convert`` fail for the marked files."""
     import dataprep.image
 
     real = dataprep.image.convert
