@@ -150,8 +150,7 @@ def leakage(
         DatasetError: a table is damaged.
     """
     store = open_store(output, options)
-    other_splits = [name for name in splits_in(store) if name != against]
-    splits = [split] if split else other_splits
+    splits = [split] if split else [name for name in splits_in(store) if name != against]
     if not splits or split == against:
         raise ConfigError(f"--against {against}: there is no other split to compare it with")
     other_table = _table(store, against)

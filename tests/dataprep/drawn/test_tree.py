@@ -107,7 +107,7 @@ def test_a_used_destination_is_refused(tmp_path: Path) -> None:
     """A used folder or a file is refused and left as it is."""
     (tmp_path / "mine.txt").write_text("mine")
     for dest in (tmp_path, tmp_path / "mine.txt"):
-        with pytest.raises(ConfigError, match="is not an empty folder: name a new"):
+        with pytest.raises(ConfigError, match="is not an empty folder: use a new"):
             draw_tree(dest, images=2, classes=1)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
