@@ -92,17 +92,9 @@ def epoch_cost(result: Result, loop: Loop | None, settings: Mapping[str, Any]) -
     samples = settings.get("samples") or _samples_in_data(loop, sources)
     if not samples:
         return Cost(loop.group, 0.0, epochs, currency, unknown="give cost.samples")
-    machine_usd_per_h = settings.get("instance_usd_per_h")
-    if machine_usd_per_h is None:
-        machine_usd_per_h = prices.get("instance_usd_per_h")
-    disk_price = settings.get("disk_usd_per_gb_month")
     stores = result.environment.get("stores") or {}
     store_kind = (stores.get("data") or {}).get("kind")
-    unit_prices = _UnitPrices(
-        machine_usd_per_h=None if machine_usd_per_h is None else float(machine_usd_per_h),
-        store=_store_price(store_kind, prices),
-        disk_usd_per_gib_month=float(disk_price) if is_number(disk_price) else None,
-    )
+    unit_prices = _unit_prices(settings, prices, store_kind)
     missing = []
     if unit_prices.machine_usd_per_h is None:
         about = prices.get("instance_about")
@@ -156,16 +148,31 @@ class _UnitPrices:
     disk_usd_per_gib_month: float | None
 
 
-def _store_price(store_kind: str | None, prices: Mapping[str, Any]) -> Price | None:
-    """Return the prices of the store; None unless it is Amazon S3 and the run read its prices.
+def _unit_prices(
+    settings: Mapping[str, Any], prices: Mapping[str, Any], store_kind: str | None
+) -> _UnitPrices:
+    """Return the known prices.
+
+    The price of the machine is that of ``settings``, or else that of ``prices``. The prices of a
+    store are known only for Amazon S3.
 
     Args:
-        store_kind: the kind of the store that holds the data.
+        settings: the keys of ``CostSettings``.
         prices: the prices that the run read.
+        store_kind: the kind of the store that holds the data.
     """
+    machine_price = settings.get("instance_usd_per_h")
+    if machine_price is None:
+        machine_price = prices.get("instance_usd_per_h")
+    disk_price = settings.get("disk_usd_per_gb_month")
+    store_price: Price | None = None
     if store_kind == "aws-s3" and isinstance(prices.get("s3"), Mapping):
-        return Price.model_validate(prices["s3"])
-    return None
+        store_price = Price.model_validate(prices["s3"])
+    return _UnitPrices(
+        machine_usd_per_h=float(machine_price) if machine_price is not None else None,
+        store=store_price,
+        disk_usd_per_gib_month=float(disk_price) if is_number(disk_price) else None,
+    )
 
 
 def _samples_in_data(loop: Loop, sources: list[Source]) -> float | None:
