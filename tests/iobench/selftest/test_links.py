@@ -140,5 +140,6 @@ def test_real_loaders_behind_a_real_link() -> None:
         "torch-iterable in a loop with a fast device, link of 50 MB/s",
         "torch-iterable, link of 50 MB/s and 1 ms",
         "torch-iterable in a loop with a fast device, link of 50 MB/s and 1 ms",
-        "its later epochs beside those of the loader alone, link of 50 MB/s and 1 ms",
+        "later epochs of this loop compared with the loader without training, "
+        "link of 50 MB/s and 1 ms",
     ]
