@@ -102,7 +102,7 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     loop = loops.leading
 
     capacities_by_group: dict[str, Capacities] = {}
-    for member in loops.shown:
+    for member in loops.in_tables:
         capacities_by_group[member.group] = capacities(reliable_result, member, loops.reliable)
     if loop is not None:
         own_capacities = capacities_by_group[loop.group]
@@ -130,14 +130,14 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     families = accelerator_counts(loops.reliable, causes)
     fed_accelerators = _fed_accelerators(supplies, families, sized_loop, advice)
 
-    tables = tables_of(result.trials, loops.shown)
+    tables = tables_of(result.trials, loops.in_tables)
     verdict = _verdict(all_hosts_result, result, loops, findings, tables)
     confidence = None
     if loop is not None:
         confidence = run_verdict.confidence(loop, findings, loops.doubt)
     analysis = Analysis(
         result=all_hosts_result,
-        loops=loops.shown,
+        loops=loops.in_tables,
         loop=loop,
         capacities=own_capacities,
         situation=current,
@@ -273,7 +273,7 @@ def _verdict(
     """
     loop = loops.leading
     if loop is not None and loop.farthest:
-        is_one_of_several = len(loops.shown) > 1
+        is_one_of_several = len(loops.in_tables) > 1
         verdict = run_verdict.loop_verdict(
             loop, findings, named=is_one_of_several, doubt=loops.doubt
         )

@@ -19,14 +19,14 @@ class SelectedLoops:
 
     Attributes:
         of_all_trials: the loops with all completed trials.
-        shown: the loops of the tables: without trials that are not evidence, where possible.
-        reliable: the shown loops from which conclusions are drawn.
+        in_tables: the loops of the tables: without trials that are not evidence, where possible.
+        reliable: the loops of the tables from which conclusions are drawn.
         leading: the loop that the verdict is about; None if there is none.
         doubt: the reason why the figures of ``leading`` are not evidence; empty if they are.
     """
 
     of_all_trials: Sequence[Loop]
-    shown: Sequence[Loop]
+    in_tables: Sequence[Loop]
     reliable: Sequence[Loop]
     leading: Loop | None
     doubt: str
@@ -47,17 +47,17 @@ def select_loops(result: Result, reliable: Evidence, group: str | None) -> Selec
     """
     of_all_trials = training_loops(result.trials)
     of_evidence = {loop.group: loop for loop in training_loops(reliable.trials)}
-    shown = []
+    in_tables = []
     reliable_loops = []
     for loop in of_all_trials:
         loop_of_evidence = of_evidence.get(loop.group)
         if loop_of_evidence is not None and loop_of_evidence.inputs.keys() == loop.inputs.keys():
-            shown.append(loop_of_evidence)
+            in_tables.append(loop_of_evidence)
             reliable_loops.append(loop_of_evidence)
         else:
-            shown.append(loop)
-    leading = leading_loop([loop for loop in shown if group in (None, loop.group)])
+            in_tables.append(loop)
+    leading = leading_loop([loop for loop in in_tables if group in (None, loop.group)])
     doubt = ""
     if leading is not None and leading not in reliable_loops:
         doubt = reliable.doubts.get(leading.group, "")
-    return SelectedLoops(of_all_trials, shown, reliable_loops, leading, doubt)
+    return SelectedLoops(of_all_trials, in_tables, reliable_loops, leading, doubt)

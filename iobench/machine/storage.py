@@ -135,7 +135,7 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
         free_bytes = target.get("free_bytes", 0)
         layers += f", {size(total_bytes)}, {size(free_bytes)} free"
     lines.append(layers)
-    settings = _setting_words(target)
+    settings = _setting_texts(target)
     if settings:
         lines.append("; ".join(settings))
     if target["mount_options"]:
@@ -145,21 +145,21 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
     return [f"{path}: {target['name']}", *(f"    {line}" for line in lines)]
 
 
-def _setting_words(target: Mapping[str, Any]) -> list[str]:
+def _setting_texts(target: Mapping[str, Any]) -> list[str]:
     """Return the settings of the device of a target in words."""
     device = target.get("device", {})
     scheduler = device.get("queue", {}).get("scheduler")
     link_mb_per_s = device.get("link_mb_per_s")
-    words = []
+    parts = []
     if target.get("read_ahead_kb") is not None:
-        words.append(f"reads {target['read_ahead_kb']} KiB ahead")
+        parts.append(f"reads {target['read_ahead_kb']} KiB ahead")
     if scheduler:
-        words.append(f"scheduler {scheduler}")
+        parts.append(f"scheduler {scheduler}")
     if link_mb_per_s:
-        words.append(f"a link of {link_mb_per_s:,.0f} MB/s")
+        parts.append(f"a link of {link_mb_per_s:,.0f} MB/s")
     if device.get("rotational"):
-        words.append("rotational")
-    return words
+        parts.append("rotational")
+    return parts
 
 
 def _known_properties(disk: Disk) -> dict[str, object]:

@@ -20,6 +20,7 @@ from iobench.report.appendix import sections
 from iobench.report.evidence import cards
 from iobench.report.front_page import feeds_basis, feeds_cell, front
 from iobench.report.series import by_trial, readings_by_trial
+from iobench.report.tables import Table
 from iobench.report.typesetting import typeset
 from iobench.results.result import Result
 
@@ -74,13 +75,25 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["is_number"] = _is_number
+    environment.filters["columns_of_numbers"] = columns_of_numbers
     environment.filters["typeset"] = typeset
     environment.globals["feeds_cell"] = feeds_cell
     environment.globals["feeds_basis"] = feeds_basis
     return environment
 
 
-def _is_number(cell: str) -> bool:
-    """Whether a cell of a table is a number, perhaps with its unit and interval."""
-    return bool(_NUMBER_WITH_UNITS.match(cell))
+def columns_of_numbers(table: Table) -> list[bool]:
+    """Return whether each column of a table has mostly numbers, so that it is aligned to the right.
+
+    All cells of a column and its heading are aligned in the same way. Empty cells do not count. A
+    number may have a unit and an interval.
+    """
+    numbers = [0] * len(table.columns)
+    texts = [0] * len(table.columns)
+    for row in table.rows:
+        for column, cell in enumerate(row):
+            if _NUMBER_WITH_UNITS.match(cell):
+                numbers[column] += 1
+            elif cell:
+                texts[column] += 1
+    return [number > text for number, text in zip(numbers, texts, strict=True)]

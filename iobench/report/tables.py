@@ -14,7 +14,7 @@ from iobench.results.statistics import Estimate
 class Table:
     """A table of text.
 
-    Numbers are aligned to the right. A table without rows is not shown.
+    Columns of numbers are aligned to the right. A table without rows is not shown.
 
     Args:
         title: the heading; empty for a table without a heading.

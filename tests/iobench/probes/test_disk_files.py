@@ -72,7 +72,7 @@ def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -
     """The message says why there is no file; no part of it is left."""
     with pytest.raises(Unavailable, match=r"target 't': .*/gone does not exist"):
         make(tmp_path / "gone" / "run", SIZE, "t")
-    with pytest.raises(TrialFailed, match=r"target 't' is full: [0-9.,]+ [MGT]B are free"):
+    with pytest.raises(TrialFailed, match=r"target 't' is full: [\d.,]+ [kMGT]?B are free in"):
         make(tmp_path / "run", 2**60, "t")
     denied = pytest.raises(TrialFailed, match="cannot be written to: Permission denied")
     with reachable_folder() as folder, unprivileged(), denied:
