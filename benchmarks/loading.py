@@ -33,8 +33,8 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
     shards, files = str(workplace.sharded(images)), str(workplace.repeated(images))
     for normalise in (False, True):
 
-        def contender(name: str, run: str, where: str, *needs: str) -> Contender:
-            arguments = {"place": where, "normalise": normalise, "images": 4 * images}  # noqa: B023
+        def contender(name: str, run: str, path: str, *needs: str) -> Contender:
+            arguments = {"path": path, "normalise": normalise, "images": 4 * images}  # noqa: B023
             return Contender(name, run, arguments, needs)
 
         pixels = "normalised" if normalise else "pixels"
@@ -53,9 +53,9 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
         )
 
 
-def ours(folder: str, normalise: bool, images: int) -> Measured:
+def ours(path: str, normalise: bool, images: int) -> Measured:
     """Measure ``dataprep.to_torch``, with threads of this process."""
-    batches = _batches(folder, normalise)
+    batches = _batches(path, normalise)
 
     def epoch(number: int) -> Iterator[int]:
         batches.set_epoch(number)
@@ -64,9 +64,9 @@ def ours(folder: str, normalise: bool, images: int) -> Measured:
     return steady(epoch, images)
 
 
-def _batches(folder: str, normalise: bool) -> Any:
+def _batches(path: str, normalise: bool) -> Any:
     return dataprep.to_torch(
-        dataprep.open(folder),
+        dataprep.open(path),
         transform=_augmentation(normalise),
         iterable=True,
         batch_size=BATCH,

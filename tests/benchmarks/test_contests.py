@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return Workplace(tmp_path_factory.mktemp("bench"), photos, 60)
 
 
-def test_every_contender_exists(workplace: Workplace) -> None:
-    """A contender can be imported or says why not, and the contests have different names."""
+def test_every_contender_can_be_called(workplace: Workplace) -> None:
+    """A contender is a function that takes its arguments, or says why it cannot do the work."""
     modules = [import_module(f"benchmarks.{point}") for point in POINTS]
     every = [contest for module in modules for contest in module.contests(workplace)]
     assert len({contest.name for contest in every}) == len(every) > 15
@@ -44,7 +45,8 @@ def test_every_contender_exists(workplace: Workplace) -> None:
         if contender.unable:
             continue
         module_name, _, name = contender.run.partition(":")
-        assert callable(getattr(import_module(module_name), name))
+        function = getattr(import_module(module_name), name)
+        signature(function).bind(**contender.arguments)
 
 
 @pytest.mark.parametrize("way", codec.WAYS)
