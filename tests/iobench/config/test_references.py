@@ -77,6 +77,7 @@ def test_prices_are_kept_where_costs_are_asked_for() -> None:
     prices = references_of({"machine": {"instance_type": "g5.xlarge"}}, cost={})["prices"]
     assert prices["instance_usd_per_h"] == 1.006
     assert "as of 2026-07-20" in prices["instance_about"]
+    assert prices["s3"] is not None
     assert prices["s3"]["get_per_1000"] == 0.0004
 
 
