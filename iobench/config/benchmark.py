@@ -182,7 +182,9 @@ class BenchConfig(Settings):
         labels = [loop.label for loop in loops]
         for label in labels:
             if labels.count(label) > 1:
-                raise ValueError(f"two are called {label!r}: give each its own group")
+                raise ValueError(
+                    f"two training loops are called {label!r}: give each its own group"
+                )
         return loops
 
 

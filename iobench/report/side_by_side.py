@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.summary_rows import access_rows, processes_rows
 from iobench.report.tables import Table, estimate_cell
@@ -41,7 +42,9 @@ def _access_modes(trials: Sequence[Trial]) -> Table:
     rows = []
     for row in access_rows(trials):
         params = row.params
-        cells = [f"{params['access']}, {params['loader']}, {params.get('workers', 0)} workers"]
+        cells = [
+            f"{params['access']}, {params['loader']}, {counted(params.get('workers', 0), 'worker')}"
+        ]
         for _, metric, text_of in _ACCESS_FIGURES:
             cells.append(_interval_cell(row.figures.get(metric), text_of))
         rows.append(cells)

@@ -14,7 +14,7 @@ import pytest
 
 from tests import commandline
 from tests.changing import draw
-from tests.commandline import Finished, Running, command, comparable, files, objects, wait_until
+from tests.commandline import Finished, command, comparable, files, objects
 from tests.e2e.conftest import Gate
 
 pytestmark = pytest.mark.slow
@@ -161,13 +161,10 @@ def test_a_source_that_is_removed_meanwhile(
     source, output = tmp_path / "photos", tmp_path / "out"
     shutil.copytree(photos, source)
     job = ("shard", "--source", source, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
-    with Running(*job, env=gate.waits_at("tfrecord/", 0)) as running:
-        wait_until(lambda: (output / "train.job.json").exists() or running.ended, "the plan")
+    with gate.stopping("tfrecord/", 1, *job) as running:
         source.rename(tmp_path / "elsewhere")
-        done = running.finish()
-    if done.code == 0:
-        pytest.skip("the job ended before its source was removed")
-    line = clear_line(done, 1)
+        gate.open()
+        line = clear_line(running.finish(), 1)
     assert "is gone from" in line
     assert "restore it" in line
     (tmp_path / "elsewhere").rename(source)

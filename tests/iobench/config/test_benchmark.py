@@ -139,7 +139,7 @@ def test_a_name_that_is_too_long_is_refused() -> None:
 
 def test_two_groups_of_one_name_are_refused() -> None:
     """Groups need different names, or their figures would be taken for repeats of each other."""
-    assert "two are called 'same'" in refused(training=[{"group": "same"}] * 2)
+    assert "two training loops are called 'same'" in refused(training=[{"group": "same"}] * 2)
 
 
 def test_null_needs_no_quotes() -> None:
