@@ -57,7 +57,11 @@ def fields(message: memoryview, start: int, stop: int) -> Iterator[tuple[int, in
     position = start
     while position < stop:
         tag_start = position
-        tag, position = read_varint(message, position, stop)
+        tag = message[position]
+        if tag < _ONE_BYTE_LIMIT:  # a shortcut for field numbers below 16
+            position += 1
+        else:
+            tag, position = read_varint(message, position, stop)
         field_number = tag >> 3
         if not 0 < field_number < _FIELD_NUMBER_LIMIT:
             raise malformed(tag_start, f"{field_number} is not a field number")
@@ -71,7 +75,11 @@ def _content(message: memoryview, wire_type: int, position: int, stop: int) -> t
         _, end = read_varint(message, position, stop)
         return position, end
     if wire_type == DELIMITED:
-        size_bytes, position = read_varint(message, position, stop)
+        if position < stop and message[position] < _ONE_BYTE_LIMIT:  # a shortcut for short fields
+            size_bytes = message[position]
+            position += 1
+        else:
+            size_bytes, position = read_varint(message, position, stop)
     elif wire_type == FIXED64:
         size_bytes = 8
     elif wire_type == FIXED32:
