@@ -161,8 +161,9 @@ def phase(photos: str, rounds: int, python: str | None) -> None:
         jobs.append(job(photos, ["tfrecord", "recordio"]))
         print(number, "both formats", jobs[-1], file=sys.stderr)
         if python:
-            recordio_s.append(job(photos, ["recordio"]).command_s)
-            print(number, "recordio", recordio_s[-1], file=sys.stderr)
+            recordio_job = job(photos, ["recordio"])
+            print(number, "recordio", recordio_job, file=sys.stderr)
+            recordio_s.append(recordio_job.command_s)
             im2rec_s.append(im2rec(photos, python))
             print(number, "im2rec.py", im2rec_s[-1], file=sys.stderr)
     command_s = [durations.command_s for durations in jobs]

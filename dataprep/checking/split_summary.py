@@ -90,13 +90,13 @@ SplitSummary: TypeAlias = CompleteSplit | IncompleteSplit
 
 
 def summaries_of(store: Store, split: str | None) -> list[SplitSummary]:
-    """Summarise one split, or all splits of an output if ``split`` is None.
+    """Summarise one split, or all splits of an output if ``split`` is None or empty.
 
     Raises:
         ManifestMissing: the split does not exist or is not complete, or there is no split.
         DatasetError: a table of samples is damaged.
     """
-    if split is not None:
+    if split:
         return [_summary(store, split)]
     summaries: list[SplitSummary] = []
     for name in splits_in(store):

@@ -491,9 +491,10 @@ class Dataset(SlicedToLists[Sample]):
             DatasetChanged: the split was written again since it was opened.
         """
         chosen = list(self.shards() if shards is None else shards)
-        if not self.is_subset:
-            return self._reader.samples_of_shards(chosen)
-        return self._samples_of_subset(chosen)
+        if self.is_subset:
+            yield from self._samples_of_subset(chosen)
+        else:
+            yield from self._reader.samples_of_shards(chosen)
 
     def _samples_of_subset(self, shards: Sequence[Shard]) -> Iterator[Sample]:
         """Yield the samples of a subset in these shards. Raises ConfigError for other shards."""

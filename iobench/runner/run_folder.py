@@ -413,7 +413,8 @@ def redraw(folder: Path) -> Path:
     """
     from iobench.report import render
 
-    series, samples = read_tables(folder)
+    # The result is read first: its error says more than that of a table that cannot be read.
     result = summarised(read(folder))
+    series, samples = read_tables(folder)
     write_file(folder / REPORT, render(result, series, samples))
     return folder / REPORT

@@ -173,7 +173,7 @@ def test_the_pages_get_the_tables_of_a_result(
     rows = readme.read_text().splitlines()
     both = "300 (300 to 300) | 2 (2 to 2)"
     assert f"| Fast 1.0 | {both} | {both} |" in rows
-    assert "| Local 2.0 | 150 (150 to 150) | 4 (4 to 4) | no |  |" in rows
+    assert "| Local 2.0 | 150 (150 to 150) | 4 (4 to 4) | not supported |  |" in rows
     assert "| Fast 1.0, README's | 200 (200 to 200) | 3 (3 to 3) |" in page.read_text()
     assert "| Local 2.0 | it opens files |  |" in page.read_text()
 

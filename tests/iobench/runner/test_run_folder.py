@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import fcntl
+import json
 import math
 import os
 import re
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.errors import ConfigError, StoreError
+from dataprep.errors import ConfigError, SchemaTooNew, StoreError
 from iobench.analysis.analyse import summarised
 from iobench.config.benchmark import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
@@ -335,6 +336,15 @@ class TestFinish:
         write_results(opened, new_run())
         (opened / "series.parquet").write_bytes(b"PAR1 half")
         with pytest.raises(ResultError, match=r"series\.parquet cannot be read"):
+            redraw(opened)
+
+    def test_a_newer_result_is_named_before_a_damaged_table(self, opened: Path) -> None:
+        """The error of the result says what to do; that of the table would delete a good file."""
+        write_results(opened, new_run())
+        content = json.loads((opened / "result.json").read_text())
+        (opened / "result.json").write_text(json.dumps({**content, "schema": 99}))
+        (opened / "series.parquet").write_bytes(b"PAR1 half")
+        with pytest.raises(SchemaTooNew, match="schema 99"):
             redraw(opened)
 
 
