@@ -176,3 +176,12 @@ def test_architecture_names_files_that_exist() -> None:
         if not any((ROOT / folder / name).exists() for folder in ("", "dataprep", "iobench"))
     ]
     assert not missing
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: str(path.stem)
+)
+def test_pages_name_files_of_the_packages_that_exist(page: Path) -> None:
+    """A page that names a file of one of the packages gives its present path."""
+    named = re.findall(r"`((?:dataprep|iobench|benchmarks)/(?:\w+/)*\w+\.py)\b", page.read_text())
+    assert [name for name in sorted(set(named)) if not (ROOT / name).exists()] == []
