@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.message_text import counted
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import (
@@ -116,7 +116,7 @@ class StorageCeiling:
     measured_by: str
 
 
-def evidence(result: Result) -> Evidence:
+def judge_trials(result: Result) -> Evidence:
     """Mark the trials of a run that are not evidence as skipped."""
     reasons = dict(_unbalanced_trials(result.trials))
     reasons.update(_disagreeing_trials(_without(result.trials, reasons)))
@@ -167,8 +167,8 @@ def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Fin
         evidence_text = f"{loop.group}: no probe and no loader raw read the same {location}"
         if connections:
             evidence_text += f" with at least {connections} requests at a time"
-        advice = advice_on("ceiling-not-measured", keys=keys)
-        yield make_finding("ceiling-not-measured", evidence_text, advice, of=loop.group)
+        remark = remark_on("ceiling-not-measured", keys=keys)
+        yield make_finding("ceiling-not-measured", evidence_text, remark, of=loop.group)
 
 
 def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> StorageCeiling | None:
@@ -281,8 +281,8 @@ def _fault(kind: str, params: Params, reason: str) -> Finding:
     """Return the finding about a rate that is not possible."""
     group = str(params.get("group", ""))
     name = f"{group}, {params.get('input')}" if group else params_words(kind, params)
-    advice = advice_on("no-evidence")
-    return make_finding("faster-than-storage", f"{name}: {reason}", advice, of=group)
+    remark = remark_on("no-evidence")
+    return make_finding("faster-than-storage", f"{name}: {reason}", remark, of=group)
 
 
 def _sample_bytes(repeats: Repeats) -> float | None:

@@ -341,7 +341,7 @@ RULES = {rule.code: rule for rule in (*_CAUSES, *_LOOPS, *_MEASUREMENTS)}
 def make_finding(
     code: str,
     evidence: str,
-    advice: str = "",
+    remark: str = "",
     *,
     of: str = "",
     share: Estimate | None = None,
@@ -353,7 +353,7 @@ def make_finding(
     Args:
         code: the code of the rule.
         evidence: a sentence with the figures that show it.
-        advice: the advice as a sentence; empty if there is none.
+        remark: what to do, as a sentence of ``finding_remarks``; empty if there is none.
         of: the group of the loop that it is about; empty for the whole run.
         share: the share of a step that a cause takes.
     """
@@ -361,7 +361,7 @@ def make_finding(
     severity = rule.severity
     if share is not None and rule.kind == "cause":
         severity = "problem" if share.median > HIGH_SHARE else "warning"
-    finding = Finding(code, severity, evidence, advice, title=rule.title, of=of)
+    finding = Finding(code, severity, evidence, remark, title=rule.title, of=of)
     if share is None:
         return finding
     if share.repeats <= 1:

@@ -144,8 +144,8 @@ def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | Non
     if both_decode and situation.loop is not None:
         # The ratio of two loaders within rounds has a smaller error than that of two predictions.
         within_rounds = rate_ratio(
-            capacities.loaders.get(after.with_changes(source="warm", devices=1), ()),
-            capacities.loaders.get(before.with_changes(source="warm", devices=1), ()),
+            capacities.loaders.get(replace(after, source="warm", devices=1), ()),
+            capacities.loaders.get(replace(before, source="warm", devices=1), ()),
         )
         if within_rounds is not None:
             return Gain(within_rounds, "predicted")

@@ -7,6 +7,7 @@ the recommendations are in ``iobench.analysis.recommendations``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from iobench.analysis import recommendations
@@ -97,7 +98,8 @@ def unpredicted_remedies(
         finding: the cause.
         result: the run.
         capacities: the rates of the parts of the loop.
-        situation: the current setting; None if the run has no stored data.
+        situation: the current setting; None if its rate with stored data is unknown or is no
+            evidence.
     """
     code = finding.code
     data = result.config.get("data") or {}
@@ -259,12 +261,12 @@ def _more_workers(
 
 def _gains_nothing_from_workers(result: Result, setting: Setting) -> bool:
     """Return whether the run skipped more workers because fewer already gave the full rate."""
-    without_workers = setting.with_changes(workers=0, devices=1, prefetch=0)
+    without_workers = replace(setting, workers=0, devices=1, prefetch=0)
     for trial in result.trials:
         is_skipped = trial.status == "skipped" and _NO_GAIN_FROM_WORKERS in trial.reason
         if trial.kind == "loader" and is_skipped:
             skipped = setting_of(trial.params, setting.source)
-            if skipped.with_changes(workers=0, devices=1, prefetch=0) == without_workers:
+            if replace(skipped, workers=0, devices=1, prefetch=0) == without_workers:
                 return True
     return False
 
