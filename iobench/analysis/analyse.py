@@ -103,16 +103,16 @@ def analyse(whole_result: Result, group: str | None = None) -> Analysis:
     else:
         own_capacities = capacities(judged_result, None, loops.reliable)
 
-    causes: list[Finding] = []
+    findings_of_loops: list[Finding] = []
     for reliable_loop in loops.reliable:
-        causes += loop_findings(reliable_loop, capacities_by_group[reliable_loop.group])
+        findings_of_loops += loop_findings(reliable_loop, capacities_by_group[reliable_loop.group])
     other_findings = _other_findings(whole_result, result, evidence, loops)
-    findings_without_recommendation = [*causes, *other_findings]
+    findings_without_recommendation = [*findings_of_loops, *other_findings]
     primary = _primary(findings_without_recommendation, loop)
     current = None
     if loops.is_leading_reliable:
         current = situation(judged_result, own_capacities, loop)
-    advice = _advice(current, loop, primary, causes, judged_result, own_capacities)
+    advice = _advice(current, loop, primary, findings_of_loops, judged_result, own_capacities)
     findings = []
     for finding in findings_without_recommendation:
         is_primary = finding is primary
@@ -121,7 +121,7 @@ def analyse(whole_result: Result, group: str | None = None) -> Analysis:
 
     sized_loop = loop if loops.is_leading_reliable else None
     supplies = host_supplies(judged_result, own_capacities, sized_loop)
-    families = accelerator_counts(loops.reliable, causes)
+    families = accelerator_counts(loops.reliable, findings_of_loops)
     fed_accelerators = _fed_accelerators(supplies, families, sized_loop, advice)
 
     tables = tables_of(result.trials, loops.in_tables)
@@ -162,7 +162,7 @@ def summarised(result: Result) -> Result:
 def _other_findings(
     whole_result: Result, result: Result, evidence: Evidence, loops: SelectedLoops
 ) -> Iterator[Finding]:
-    """Yield all findings but the causes of the losses of loops.
+    """Yield all findings that ``loop_findings`` does not give.
 
     Args:
         whole_result: the run, with trials on any number of hosts.
@@ -266,7 +266,7 @@ def _advice(
     current: Situation | None,
     loop: Loop | None,
     primary: Finding | None,
-    causes: Sequence[Finding],
+    findings_of_loops: Sequence[Finding],
     result: Result,
     own_capacities: Capacities,
 ) -> Advice:
@@ -279,7 +279,7 @@ def _advice(
             evidence.
         loop: the loop that the verdict is about.
         primary: the primary finding.
-        causes: the causes of the losses of all loops.
+        findings_of_loops: the findings about all loops.
         result: the run. Trials that are no evidence are marked as skipped.
         own_capacities: the rates of the parts of the loop.
     """
@@ -288,8 +288,8 @@ def _advice(
     if loop is None or primary is None:
         return predicted
     without_gain: list[Recommendation] = []
-    other_causes = [cause for cause in causes if cause is not primary]
-    for finding in (primary, *other_causes):
+    other_findings = [finding for finding in findings_of_loops if finding is not primary]
+    for finding in (primary, *other_findings):
         if finding.of != loop.group:
             continue
         without_gain += unpredicted_remedies(loop, finding, result, own_capacities, current)

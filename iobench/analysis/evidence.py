@@ -1,12 +1,13 @@
 """PURE. Decide which trials are evidence.
 
-A trial is evidence if
+A trial is evidence if:
 
 - its repeats agree: the largest is at most ``MAX_SPREAD`` times the smallest;
 - it consumed about as many samples as it fetched (``MAX_UNBALANCED``);
 - its rate is possible: not much above the rate of its storage (``MAX_OF_STORAGE_RATE``).
 
-The figures of other trials are shown in tables. Findings, predictions and advice do not use them.
+The figures of other trials are shown in tables. Findings about causes, predictions and
+recommendations do not use them.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def judge_trials(result: Result) -> Evidence:
 
 
 def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
-    """Collect what the trials measured of the storage without decoding and without training."""
+    """Collect the rates of the storage, measured without decoding and without training."""
     raw_loaders, disk_reads = [], []
     for params, repeats in by_settings(trials, "loader"):
         rate = estimate_of(repeats, "mb_per_s")
@@ -225,9 +226,9 @@ def _probed_store_ceilings(
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
     limit = limit_of(storage.store_points, requests, read_bytes).limit
     for point in storage.store_points:
-        has_requests = point.connections >= requests and point.object_bytes >= read_bytes
+        is_comparable = point.connections >= requests and point.object_bytes >= read_bytes
         # A store that is limited by its bandwidth has the same rate for other requests.
-        if limit == "bandwidth" or has_requests:
+        if limit == "bandwidth" or is_comparable:
             connections = counted(point.connections, "connection")
             measured_by = f"the probe of the store with {connections}"
             yield StorageCeiling(point.mb_per_s.high, measured_by)
@@ -242,8 +243,8 @@ def _probed_disk_ceilings(
         target = str(read.params.get("target"))
         reads = int(read.params.get("parallelism") or 1)
         is_large = int(read.params.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
-        is_same = _is_same_disk(storage.targets, own_target, target)
-        if is_large and reads >= requests and is_same:
+        is_same_disk = _is_same_disk(storage.targets, own_target, target)
+        if is_large and reads >= requests and is_same_disk:
             measured_by = f"the probe of the disk with {counted(reads, 'read')} at a time"
             yield StorageCeiling(read.mb_per_s.high, measured_by)
 

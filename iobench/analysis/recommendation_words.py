@@ -7,9 +7,9 @@ from shlex import quote
 from typing import Any
 
 from dataprep.message_text import counted
-from iobench.analysis.recommendation_choice import gain_words
 from iobench.analysis.recommendations import Recommendation, config_value
 from iobench.analysis.situation import ACCURATE, PredictionCheck
+from iobench.results.statistics import Estimate
 
 
 def result_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -32,6 +32,13 @@ def recommendation_words(change: Recommendation) -> str:
     if change.gain is None:
         return f"{change.action}: gain not predicted"
     return f"{change.action}: {gain_words(change.gain)}, {change.basis}"
+
+
+def gain_words(gain: Estimate) -> str:
+    """Return ``1.60 times (1.45 to 1.76)``."""
+    if gain.low < gain.high:
+        return f"{gain.median:.2f} times ({gain.low:.2f} to {gain.high:.2f})"
+    return f"{gain.median:.2f} times"
 
 
 def how_words(change: Recommendation) -> list[str]:
