@@ -1,40 +1,33 @@
-"""PURE. Analyse a result: one list of findings and recommendations, which all output uses."""
+"""PURE. Analyse the result of a run. Commands, reports and ``result.json`` show this analysis."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import Any
 
-from dataprep.message_text import counted
 from iobench.analysis import run_verdict
 from iobench.analysis.bandwidth_limits import beyond_limit_findings
 from iobench.analysis.capacity import Capacities
 from iobench.analysis.epoch_cost import epoch_cost
-from iobench.analysis.evidence import Evidence, evidence, storage_of, unmeasured_ceilings
+from iobench.analysis.evidence import Evidence, judge_trials, storage_of, unmeasured_ceilings
 from iobench.analysis.fed_accelerators import AcceleratorCount, accelerator_counts, measured_rows
 from iobench.analysis.feeds_table import Feeds, feeds
 from iobench.analysis.finding_rules import RULES
-from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_table, on_all_hosts
+from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_table, without_fewer_hosts
 from iobench.analysis.loop_findings import first_batch_finding, loop_findings
 from iobench.analysis.loops import Loop
 from iobench.analysis.measured_capacities import capacities
 from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
-from iobench.analysis.recommendation_choice import Advice, advise, gain_words
-from iobench.analysis.recommendations import Recommendation, config_value
+from iobench.analysis.recommendation_choice import Advice, advise
+from iobench.analysis.recommendation_words import how_words, recommendation_words
+from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.remedies import REMEDIES, fewer_workers, in_order, unpredicted_remedies
 from iobench.analysis.run_verdict import Confidence
 from iobench.analysis.selected_loops import SelectedLoops, select_loops
-from iobench.analysis.situation import (
-    ACCURATE,
-    PredictionCheck,
-    Situation,
-    check_predictions,
-    situation,
-)
+from iobench.analysis.situation import PredictionCheck, Situation, check_predictions, situation
 from iobench.analysis.sizing import scale
 from iobench.analysis.summary_tables import Tables, tables_of
 from iobench.analysis.supplies import Supply, host_supplies
@@ -54,12 +47,13 @@ class Analysis:
         loops: its training loops.
         loop: the loop that the verdict is about; None without training loops.
         capacities: the rates of that loop's parts.
-        situation: that loop's current setting; None if the run has no stored data.
+        situation: the current setting of that loop; without training loops, of the first loader.
+            None if its rate with stored data is unknown or is no evidence.
         advice: what to change, best first.
         checks: the predicted and the measured rates of the loops.
         findings: causes of the loss, and doubts about the measurement. At most one is primary.
         confidence: how far the verdict can be trusted; None without training loops.
-        feeds: how many accelerators the host feeds; None if no rate for it was measured.
+        feeds: how many accelerators the host feeds; None if no rate was measured.
         supplies: the rates of the parts of the host.
         tables: the tables of the summary.
         verdict: the conclusion about the run in one sentence.
@@ -84,7 +78,7 @@ class Analysis:
     doubt: str = ""
 
 
-def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
+def analyse(whole_result: Result, group: str | None = None) -> Analysis:
     """Analyse the trials of a run: findings, advice, verdict and summary.
 
     Tables and the headline show all completed trials. Findings about causes, predictions and advice
@@ -92,51 +86,51 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
     the same time, the figures are those of host 0.
 
     Args:
-        all_hosts_result: the run, with trials on any number of hosts.
+        whole_result: the run, with trials on any number of hosts.
         group: the name of the loop that the verdict is about; None for the leading loop.
     """
-    result = on_all_hosts(all_hosts_result)
-    reliable = evidence(result)
-    reliable_result = replace(result, trials=reliable.trials)
-    loops = select_loops(result, reliable, group)
+    result = without_fewer_hosts(whole_result)
+    evidence = judge_trials(result)
+    judged_result = replace(result, trials=evidence.trials)
+    loops = select_loops(result, evidence, group)
     loop = loops.leading
 
     capacities_by_group: dict[str, Capacities] = {}
     for member in loops.in_tables:
-        capacities_by_group[member.group] = capacities(reliable_result, member, loops.reliable)
+        capacities_by_group[member.group] = capacities(judged_result, member, loops.reliable)
     if loop is not None:
         own_capacities = capacities_by_group[loop.group]
     else:
-        own_capacities = capacities(reliable_result, None, loops.reliable)
+        own_capacities = capacities(judged_result, None, loops.reliable)
 
-    causes: list[Finding] = []
+    findings_of_loops: list[Finding] = []
     for reliable_loop in loops.reliable:
-        causes += loop_findings(reliable_loop, capacities_by_group[reliable_loop.group])
-    other_findings = _other_findings(all_hosts_result, result, reliable, loops)
-    findings_without_advice = [*causes, *other_findings]
-    primary = _primary(findings_without_advice, loop)
+        findings_of_loops += loop_findings(reliable_loop, capacities_by_group[reliable_loop.group])
+    other_findings = _other_findings(whole_result, result, evidence, loops)
+    findings_without_recommendation = [*findings_of_loops, *other_findings]
+    primary = _primary(findings_without_recommendation, loop)
     current = None
     if loops.is_leading_reliable:
-        current = situation(reliable_result, own_capacities, loop)
-    advice = _advice(current, loop, primary, causes, reliable_result, own_capacities)
+        current = situation(judged_result, own_capacities, loop)
+    advice = _advice(current, loop, primary, findings_of_loops, judged_result, own_capacities)
     findings = []
-    for finding in findings_without_advice:
+    for finding in findings_without_recommendation:
         is_primary = finding is primary
         cpus = own_capacities.processors
-        findings.append(_with_advice(finding, advice, loops, cpus, is_primary=is_primary))
+        findings.append(_with_recommendation(finding, advice, loops, cpus, is_primary=is_primary))
 
     sized_loop = loop if loops.is_leading_reliable else None
-    supplies = host_supplies(reliable_result, own_capacities, sized_loop)
-    families = accelerator_counts(loops.reliable, causes)
+    supplies = host_supplies(judged_result, own_capacities, sized_loop)
+    families = accelerator_counts(loops.reliable, findings_of_loops)
     fed_accelerators = _fed_accelerators(supplies, families, sized_loop, advice)
 
     tables = tables_of(result.trials, loops.in_tables)
-    verdict = _verdict(all_hosts_result, result, loops, findings, tables)
+    verdict = _verdict(whole_result, result, loops, findings, tables)
     confidence = None
     if loop is not None:
         confidence = run_verdict.confidence(loop, findings, loops.doubt)
     analysis = Analysis(
-        result=all_hosts_result,
+        result=whole_result,
         loops=loops.in_tables,
         loop=loop,
         capacities=own_capacities,
@@ -149,12 +143,12 @@ def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
         supplies=supplies,
         tables=tables,
         verdict=verdict,
-        summary={},
+        summary={},  # It is computed from the other fields below.
         doubt=loops.doubt,
     )
     summary = {
         **_summary(analysis, result, families),
-        **_requested_sizing(analysis, reliable, sized_loop),
+        **_requested_sizing(analysis, evidence, sized_loop),
     }
     return replace(analysis, summary=summary)
 
@@ -165,79 +159,26 @@ def summarised(result: Result) -> Result:
     return replace(result, summary=analysis.summary, findings=analysis.findings)
 
 
-def result_lines(summary: Mapping[str, Any]) -> list[str]:
-    """Return the verdict, the first recommendation and the confidence, for a terminal."""
-    lines = [str(summary["verdict"])]
-    recommendations = summary.get("recommendations", ())
-    if recommendations:
-        first = recommendations[0]
-        gain = "gain not predicted"
-        if first["gain"]:
-            gain = f"{first['gain']['median']:.2f} times, {first['basis']}"
-        lines.append(f"First change: {first['action']} ({gain}); iobench advise RUN_DIR lists all.")
-    if summary.get("confidence"):
-        lines.append(f"Confidence: {summary['confidence']}")
-    return lines
-
-
-def recommendation_words(change: Recommendation) -> str:
-    """Return ``Use 2 loader workers instead of 1: 1.60 times (1.45 to 1.76), predicted``."""
-    if change.gain is None:
-        return f"{change.action}: gain not predicted"
-    return f"{change.action}: {gain_words(change.gain)}, {change.basis}"
-
-
-def how_words(change: Recommendation) -> list[str]:
-    """Return the ways to make a change.
-
-    They are a command or keys of the config, and the argument in a training script.
-    """
-    ways = []
-    if change.command:
-        ways.append(change.command)
-    elif change.config:
-        options = []
-        for key, value in change.config.items():
-            assignment = f"{key}={config_value(value)}"
-            options.append(f"--set {quote(assignment)}")
-        ways.append(f"iobench: {' '.join(options)}")
-    if change.code:
-        ways.append(f"PyTorch: {change.code}" if "DataLoader" in change.code else change.code)
-    return ways
-
-
-def prediction_accuracy_words(checks: Sequence[PredictionCheck], group: str) -> str:
-    """Return how accurate the predictions were for the loop ``group``."""
-    own_errors = [check.error for check in checks if check.group == group]
-    errors = [abs(error) for error in own_errors if error is not None]
-    if not errors:
-        return "The predictions were not validated: add the loader of a loop under loaders."
-    loops = counted(len(errors), "measured loop")
-    if max(errors) <= ACCURATE:
-        return f"Predictions were checked on {loops}: within {ACCURATE * 100:.0f} %."
-    return f"Predictions were checked on {loops}: off by up to {max(errors) * 100:.0f} %."
-
-
 def _other_findings(
-    all_hosts_result: Result, result: Result, reliable: Evidence, loops: SelectedLoops
+    whole_result: Result, result: Result, evidence: Evidence, loops: SelectedLoops
 ) -> Iterator[Finding]:
-    """Yield all findings but the causes of the losses of loops.
+    """Yield all findings that ``loop_findings`` does not give.
 
     Args:
-        all_hosts_result: the run, with trials on any number of hosts.
+        whole_result: the run, with trials on any number of hosts.
         result: the run without trials on fewer hosts.
-        reliable: the trials of ``result`` that are evidence.
+        evidence: all trials of ``result``. Those that are no evidence are marked as skipped.
         loops: the loops of the run.
     """
-    yield from watched_findings(reliable.trials)
-    yield from probe_findings(replace(result, trials=reliable.trials))
-    yield from first_batch_finding(reliable.trials)
-    yield from shared_loader_findings(reliable.trials)
-    yield from reliable.faults
+    yield from watched_findings(evidence.trials)
+    yield from probe_findings(replace(result, trials=evidence.trials))
+    yield from first_batch_finding(evidence.trials)
+    yield from shared_loader_findings(evidence.trials)
+    yield from evidence.faults
     yield from measurement_findings(result, loops.of_all_trials)
-    yield from hosts_findings(all_hosts_result)
+    yield from hosts_findings(whole_result)
     yield from beyond_limit_findings(result)
-    yield from unmeasured_ceilings(storage_of(result, reliable.trials), loops.reliable)
+    yield from unmeasured_ceilings(storage_of(result, evidence.trials), loops.reliable)
 
 
 def _fed_accelerators(
@@ -246,7 +187,7 @@ def _fed_accelerators(
     loop: Loop | None,
     advice: Advice,
 ) -> Feeds | None:
-    """Return how many accelerators the host feeds; None if no rate for it was measured."""
+    """Return how many accelerators the host feeds; None if no rate was measured."""
     has_supply = any(supply.samples_per_s for supply in supplies)
     if not families and loop is None and not has_supply:
         return None
@@ -254,7 +195,7 @@ def _fed_accelerators(
 
 
 def _verdict(
-    all_hosts_result: Result,
+    whole_result: Result,
     result: Result,
     loops: SelectedLoops,
     findings: Sequence[Finding],
@@ -265,7 +206,7 @@ def _verdict(
     On several hosts, the sum over hosts comes before the verdict on host 0.
 
     Args:
-        all_hosts_result: the run, with trials on any number of hosts.
+        whole_result: the run, with trials on any number of hosts.
         result: the run without trials on fewer hosts.
         loops: the loops of the run.
         findings: the findings of the run.
@@ -282,23 +223,30 @@ def _verdict(
         verdict = run_verdict.verdict_without_loop(
             tables, any_done=any_done, environment=result.environment
         )
-    headline = hosts_headline(all_hosts_result)
+    headline = hosts_headline(whole_result)
     return f"{headline} Host 0: {verdict}" if headline else verdict
 
 
 def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
     """Return the most important finding about a loop or the whole run; None if there is none.
 
-    It is the cause of the loop's loss with the largest share of a step. Without a cause, it is the
-    grade of the loop, then a cause of the whole run, then a finding about its start. A doubt about
-    the measurement is never the primary finding.
+    It is the first of the following that exists:
+
+    1. uneven ranks, if their share of a step is at least half of the largest share of a cause;
+    2. the most severe cause of the loop's loss; of several, the cause with the largest share;
+    3. the grade of the loop;
+    4. a cause that concerns the whole run, or that has no share;
+    5. a finding about the start.
+
+    A doubt about the measurement is never the primary finding.
     """
     group = loop.group if loop is not None else ""
     own_findings = [finding for finding in findings if finding.of == group]
     causes = [finding for finding in own_findings if RULES[finding.code].kind == "cause"]
     largest_share = max([cause.share or 0.0 for cause in causes], default=0.0)
     for cause in causes:
-        # The time that ranks wait for the slowest one is also part of the share of its input.
+        # Waiting for the slowest rank also counts as a cost of its input. So a cause in the input
+        # can have a larger share, although uneven ranks are the reason.
         if cause.code == "uneven-ranks" and (cause.share or 0.0) >= largest_share / 2:
             return cause
     for severity in _MOST_SEVERE_FIRST:
@@ -318,7 +266,7 @@ def _advice(
     current: Situation | None,
     loop: Loop | None,
     primary: Finding | None,
-    causes: Sequence[Finding],
+    findings_of_loops: Sequence[Finding],
     result: Result,
     own_capacities: Capacities,
 ) -> Advice:
@@ -327,11 +275,12 @@ def _advice(
     Remedies of the primary cause come first.
 
     Args:
-        current: the situation of the loop; None if its gains cannot be predicted.
+        current: the current setting; None if its rate with stored data is unknown or is no
+            evidence.
         loop: the loop that the verdict is about.
         primary: the primary finding.
-        causes: the causes of the losses of all loops.
-        result: the run, with the trials that are evidence.
+        findings_of_loops: the findings about all loops.
+        result: the run. Trials that are no evidence are marked as skipped.
         own_capacities: the rates of the parts of the loop.
     """
     remedies = REMEDIES.get(primary.code, ()) if primary is not None else ()
@@ -339,8 +288,8 @@ def _advice(
     if loop is None or primary is None:
         return predicted
     without_gain: list[Recommendation] = []
-    other_causes = [cause for cause in causes if cause is not primary]
-    for finding in (primary, *other_causes):
+    other_findings = [finding for finding in findings_of_loops if finding is not primary]
+    for finding in (primary, *other_findings):
         if finding.of != loop.group:
             continue
         without_gain += unpredicted_remedies(loop, finding, result, own_capacities, current)
@@ -354,7 +303,7 @@ def _advice(
     return Advice(changes, predicted.without_effect, tuple(not_measured))
 
 
-def _with_advice(
+def _with_recommendation(
     finding: Finding, advice: Advice, loops: SelectedLoops, cpus: float | None, *, is_primary: bool
 ) -> Finding:
     """Return a finding whose ``advice`` is the text of its recommendation, if it has one.
@@ -388,7 +337,7 @@ def _summary(
     Args:
         analysis: the analysis, without its summary.
         result: the run without trials on fewer hosts.
-        families: the numbers of accelerators that were measured side by side.
+        families: the measured numbers of accelerators, a list for each entry of ``training``.
     """
     advice, feeds_table = analysis.advice, analysis.feeds
     summary = {
@@ -410,17 +359,17 @@ def _summary(
     return summary
 
 
-def _requested_sizing(analysis: Analysis, reliable: Evidence, loop: Loop | None) -> dict[str, Any]:
+def _requested_sizing(analysis: Analysis, evidence: Evidence, loop: Loop | None) -> dict[str, Any]:
     """Return the sizing and the cost, if the config has the sections ``scale`` and ``cost``.
 
     Args:
         analysis: the analysis.
-        reliable: the trials on all hosts that are evidence.
+        evidence: all trials on all hosts. Those that are no evidence are marked as skipped.
         loop: the loop whose rate is used; None if it is not evidence, or if there is none.
     """
     all_trials = analysis.result.trials
     on_fewer_hosts = [trial for trial in all_trials if "hosts" in trial.params]
-    result = replace(analysis.result, trials=(*reliable.trials, *on_fewer_hosts))
+    result = replace(analysis.result, trials=(*evidence.trials, *on_fewer_hosts))
     summary = {}
     scale_settings = result.config.get("scale")
     if scale_settings:

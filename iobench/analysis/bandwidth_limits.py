@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.repeats import by_settings, cold_label, estimate_of, is_number, is_on_store
 from iobench.data.existing import folder_key
@@ -124,7 +124,7 @@ def beyond_limit_findings(result: Result) -> Iterator[Finding]:
             f"{location} gave {measured.rate.median:,.0f} MB/s ({measured.description}); "
             f"{limit.part} carries {limit.mb_per_s:,.0f} at most ({limit.source})"
         )
-        yield make_finding("beyond-limit", evidence, advice_on("beyond-limit"))
+        yield make_finding("beyond-limit", evidence, remark_on("beyond-limit"))
 
 
 def _network_limits(result: Result) -> list[BandwidthLimit]:

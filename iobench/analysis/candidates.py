@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.formats import DEFAULT_FORMAT
@@ -96,7 +96,7 @@ def _numbers_of_workers(situation: Situation, now: Setting) -> Iterator[Candidat
     if len(counts) >= FEWEST_COUNTS:
         numbers.add(_max_workers(capacities, now, counts[-1]))
     for workers in sorted(numbers - {0, now.workers}):
-        after = now.with_changes(workers=workers)
+        after = replace(now, workers=workers)
         is_measured = situation.loop is None or after in capacities.loops
         if workers < now.workers and not is_measured:
             continue  # Fewer workers are no gain, unless a loop was measured with them.
@@ -122,7 +122,7 @@ def _max_workers(capacities: Capacities, now: Setting, measured: int) -> int:
     if capacities.memory_bytes:
         limit_bytes = _MEMORY_SHARE * capacities.memory_bytes
     while workers > measured:
-        memory_bytes = capacities.memory_of(now.with_changes(workers=workers)) or 0.0
+        memory_bytes = capacities.memory_of(replace(now, workers=workers)) or 0.0
         if memory_bytes <= limit_bytes:
             break
         workers -= 1
@@ -134,7 +134,7 @@ def _without_augmentations(situation: Situation, now: Setting) -> Iterator[Candi
     work = dict(now.work)
     for name in AUGMENTATIONS:
         if work.get(name):
-            after = now.with_changes(work=tuple({**work, name: False}.items()))
+            after = replace(now, work=tuple({**work, name: False}.items()))
             change = recommendations.leave_out_augmentation(situation.config_key, name)
             yield Candidate(after, change, _SOME_EFFORT)
 
@@ -148,14 +148,14 @@ def _measured_values(situation: Situation, now: Setting) -> Iterator[Candidate]:
         measured = [*capacities.loops, *measured]
     for setting in measured:
         if setting.prefetch != now.prefetch:
-            after = now.with_changes(prefetch=setting.prefetch)
+            after = replace(now, prefetch=setting.prefetch)
             change = recommendations.prefetch_batches(
                 key, now.loader, setting.prefetch, now.prefetch
             )
             yield Candidate(after, change, _NO_EFFORT)
         if on_gpu and setting.pin_memory and not now.pin_memory:
             change = recommendations.pin_memory(key, now.loader)
-            yield Candidate(now.with_changes(pin_memory=True), change, _NO_EFFORT)
+            yield Candidate(replace(now, pin_memory=True), change, _NO_EFFORT)
 
 
 def _normalised_on_device(situation: Situation, now: Setting) -> Iterator[Candidate]:
@@ -167,7 +167,7 @@ def _normalised_on_device(situation: Situation, now: Setting) -> Iterator[Candid
     loop, work = situation.loop, dict(now.work)
     if loop is None or not loop.hands_over_float32 or not work["normalise"]:
         return
-    after = now.with_changes(work=tuple({**work, "normalise": False}.items()))
+    after = replace(now, work=tuple({**work, "normalise": False}.items()))
     if loop.on_processors and after not in situation.capacities.loops:
         return
     change = recommendations.normalise_on_device(situation.config_key)
@@ -178,7 +178,7 @@ def _sequential_loader(situation: Situation, now: Setting) -> Iterator[Candidate
     """Yield the loader that reads shards in sequence, instead of the one for single records."""
     if now.loader == "torch-map":
         change = recommendations.read_in_sequence(situation.config_key, now.loader)
-        yield Candidate(now.with_changes(loader="torch-iterable"), change, _NO_EFFORT)
+        yield Candidate(replace(now, loader="torch-iterable"), change, _NO_EFFORT)
 
 
 def _local_copy(situation: Situation, now: Setting) -> Iterator[Candidate]:
@@ -188,7 +188,7 @@ def _local_copy(situation: Situation, now: Setting) -> Iterator[Candidate]:
     capacities = situation.capacities
     sources: tuple[Source, ...] = ("cold", "warm")
     for source in sources:
-        after = now.with_changes(source=source)
+        after = replace(now, source=source)
         if after in capacities.loops or capacities.predict(after).rate is not None:
             config = {
                 "data.shards": "DEST",
@@ -211,7 +211,7 @@ def _other_data(situation: Situation, now: Setting) -> Iterator[Candidate]:
         if measured.work != now.work or measured.data == now.data:
             continue
         if measured.loader == now.loader or _replaces_folder_loader(measured, now):
-            after = now.with_changes(loader=measured.loader, data=measured.data)
+            after = replace(now, loader=measured.loader, data=measured.data)
             if after not in settings:
                 settings.append(after)
     # The largest images come first, so that smaller ones are chosen only if they gain more.

@@ -312,11 +312,11 @@ class Capacities:
             setting: the setting to predict.
         """
         same_data = [raw for raw in similar if raw.data == setting.data]
-        nearest = (same_data or similar)[0].with_changes(workers=0)
+        nearest = replace((same_data or similar)[0], workers=0)
         rates = {
             raw.all_workers: rate
             for raw, rate in self.raw_rates.items()
-            if raw.with_changes(workers=0) == nearest
+            if replace(raw, workers=0) == nearest
         }
         return rate_at_workers(rates, setting.all_workers, None)
 
@@ -368,7 +368,7 @@ def _similar_curves(
         rate = rate_of(repeats)
         is_same = (other.loader, other.images, other.work, other.source) == loader_and_source
         if is_same and rate is not None and rate.median < below_rate:
-            without_workers = other.with_changes(workers=0, devices=1)
+            without_workers = replace(other, workers=0, devices=1)
             curve = curves.setdefault(without_workers, _WorkerCurve(without_workers, {}))
             curve.rates[other.all_workers] = rate
     return list(curves.values())

@@ -176,7 +176,7 @@ def incomplete_words(values: FigureValues) -> str:
 
 
 def _common_settings(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
-    """Yield the settings, other than those of loops, that both runs have.
+    """Yield the settings, other than those of training loops, that both runs have.
 
     Each has its kind, its name in words, and the repeats of the base run and of the new run.
     """

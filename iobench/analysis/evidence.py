@@ -1,12 +1,13 @@
 """PURE. Decide which trials are evidence.
 
-A trial is evidence if
+A trial is evidence if:
 
 - its repeats agree: the largest is at most ``MAX_SPREAD`` times the smallest;
 - it consumed about as many samples as it fetched (``MAX_UNBALANCED``);
 - its rate is possible: not much above the rate of its storage (``MAX_OF_STORAGE_RATE``).
 
-The figures of other trials are shown in tables. Findings, predictions and advice do not use them.
+The figures of other trials are shown in tables. Findings about causes, predictions and
+recommendations do not use them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.message_text import counted
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import (
@@ -116,7 +117,7 @@ class StorageCeiling:
     measured_by: str
 
 
-def evidence(result: Result) -> Evidence:
+def judge_trials(result: Result) -> Evidence:
     """Mark the trials of a run that are not evidence as skipped."""
     reasons = dict(_unbalanced_trials(result.trials))
     reasons.update(_disagreeing_trials(_without(result.trials, reasons)))
@@ -140,7 +141,7 @@ def evidence(result: Result) -> Evidence:
 
 
 def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
-    """Collect what the trials measured of the storage without decoding and without training."""
+    """Collect the rates of the storage, measured without decoding and without training."""
     raw_loaders, disk_reads = [], []
     for params, repeats in by_settings(trials, "loader"):
         rate = estimate_of(repeats, "mb_per_s")
@@ -167,8 +168,8 @@ def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Fin
         evidence_text = f"{loop.group}: no probe and no loader raw read the same {location}"
         if connections:
             evidence_text += f" with at least {connections} requests at a time"
-        advice = advice_on("ceiling-not-measured", keys=keys)
-        yield make_finding("ceiling-not-measured", evidence_text, advice, of=loop.group)
+        remark = remark_on("ceiling-not-measured", keys=keys)
+        yield make_finding("ceiling-not-measured", evidence_text, remark, of=loop.group)
 
 
 def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> StorageCeiling | None:
@@ -225,9 +226,9 @@ def _probed_store_ceilings(
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
     limit = limit_of(storage.store_points, requests, read_bytes).limit
     for point in storage.store_points:
-        has_requests = point.connections >= requests and point.object_bytes >= read_bytes
+        is_comparable = point.connections >= requests and point.object_bytes >= read_bytes
         # A store that is limited by its bandwidth has the same rate for other requests.
-        if limit == "bandwidth" or has_requests:
+        if limit == "bandwidth" or is_comparable:
             connections = counted(point.connections, "connection")
             measured_by = f"the probe of the store with {connections}"
             yield StorageCeiling(point.mb_per_s.high, measured_by)
@@ -242,8 +243,8 @@ def _probed_disk_ceilings(
         target = str(read.params.get("target"))
         reads = int(read.params.get("parallelism") or 1)
         is_large = int(read.params.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
-        is_same = _is_same_disk(storage.targets, own_target, target)
-        if is_large and reads >= requests and is_same:
+        is_same_disk = _is_same_disk(storage.targets, own_target, target)
+        if is_large and reads >= requests and is_same_disk:
             measured_by = f"the probe of the disk with {counted(reads, 'read')} at a time"
             yield StorageCeiling(read.mb_per_s.high, measured_by)
 
@@ -281,8 +282,8 @@ def _fault(kind: str, params: Params, reason: str) -> Finding:
     """Return the finding about a rate that is not possible."""
     group = str(params.get("group", ""))
     name = f"{group}, {params.get('input')}" if group else params_words(kind, params)
-    advice = advice_on("no-evidence")
-    return make_finding("faster-than-storage", f"{name}: {reason}", advice, of=group)
+    remark = remark_on("no-evidence")
+    return make_finding("faster-than-storage", f"{name}: {reason}", remark, of=group)
 
 
 def _sample_bytes(repeats: Repeats) -> float | None:

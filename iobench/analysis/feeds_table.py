@@ -57,7 +57,7 @@ class Feeds:
         model: the model that the accelerators train.
         rates: samples/s of each accelerator by the name of its rate.
         rows: one for each supply; measured rows come first.
-        limit: the slowest part of the host.
+        limit: the slowest of the parts that the loop uses; empty if fewer than two rates are known.
     """
 
     model: str
@@ -129,7 +129,6 @@ def feeds_line(table: Feeds) -> str:
     """Return ``This host feeds, for ResNet-50:  1.3 V100   0.6 A100   0.2 H100  (computed)``."""
     measured = [row for row in table.rows if row.how == "measured"]
     of_host = [row for row in table.rows if "host" in row.of]
-    of_host.sort(key=lambda row: row.of)
     row = [*measured, *of_host, *table.rows][0]
     more = " or more" if row.at_least and row.how == "measured" else ""
     counts = [f"{count:.2g}{more} {name}" for name, count in row.feeds.items()]

@@ -1,4 +1,8 @@
-"""PURE. The rules for findings: the title, the condition and the source of each finding."""
+"""PURE. The rules for findings: the title, the condition in words and the source of each finding.
+
+The conditions are checked in the modules whose names end in ``_findings``, and in ``evidence``,
+``hosts`` and ``bandwidth_limits``.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ MAX_WORKERS_PER_CPU = 2.0
 MAX_REFUSED_SHARE = 0.01
 """Maximum share of requests that a store may refuse."""
 SMALL_FILE_BYTES = 1_000_000
-"""Files below this size are small: to read one mostly means to wait for its first byte."""
+"""Files below this size are small: reading one mostly means waiting for its first byte."""
 LATE_BATCH_S = 10.0
 """The first batch is late if it comes after this many seconds or more."""
 OUTLIER_FACTOR = 3.0
@@ -60,7 +64,7 @@ class Rule:
         kind: what the finding is about.
         severity: how bad it is. A cause is a problem or a warning, by its share of a step.
         title: the finding in a few words.
-        when: the condition under which the rule applies.
+        when: the condition under which the rule applies, as docs/diagnosis.md shows it.
         source: where the condition comes from.
     """
 
@@ -341,7 +345,7 @@ RULES = {rule.code: rule for rule in (*_CAUSES, *_LOOPS, *_MEASUREMENTS)}
 def make_finding(
     code: str,
     evidence: str,
-    advice: str = "",
+    remark: str = "",
     *,
     of: str = "",
     share: Estimate | None = None,
@@ -353,7 +357,7 @@ def make_finding(
     Args:
         code: the code of the rule.
         evidence: a sentence with the figures that show it.
-        advice: the advice as a sentence; empty if there is none.
+        remark: what to do, as a sentence of ``finding_remarks``; empty if there is none.
         of: the group of the loop that it is about; empty for the whole run.
         share: the share of a step that a cause takes.
     """
@@ -361,7 +365,7 @@ def make_finding(
     severity = rule.severity
     if share is not None and rule.kind == "cause":
         severity = "problem" if share.median > HIGH_SHARE else "warning"
-    finding = Finding(code, severity, evidence, advice, title=rule.title, of=of)
+    finding = Finding(code, severity, evidence, remark, title=rule.title, of=of)
     if share is None:
         return finding
     if share.repeats <= 1:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dataprep.message_text import counted
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number
 from iobench.results.host_sums import main_rate
@@ -158,7 +158,7 @@ class HostsTable:
         }
 
 
-def on_all_hosts(result: Result) -> Result:
+def without_fewer_hosts(result: Result) -> Result:
     """Return the result without trials that were run on fewer hosts on purpose.
 
     Only trials on all hosts are compared with each other and with predictions.
@@ -250,7 +250,7 @@ def hosts_headline(result: Result) -> str:
 def hosts_findings(result: Result) -> Iterator[Finding]:
     """Yield hosts without results, uneven hosts, and hosts that measured at different times."""
     for problem in host_problems(result.trials):
-        yield make_finding("host-missing", problem.sentence, advice_on("host-missing"))
+        yield make_finding("host-missing", problem.sentence, remark_on("host-missing"))
     uneven, apart = [], []
     for point in host_points(result.trials):
         if point.hosts > 1 and point.evenness < MIN_EVENNESS:
@@ -263,14 +263,14 @@ def hosts_findings(result: Result) -> Iterator[Finding]:
             "hosts-uneven",
             f"host {worst.slowest.host} gets {percent(evenness)} of the rate of the median "
             f"host: {worst.description}",
-            advice_on("hosts-uneven"),
+            remark_on("hosts-uneven"),
         )
     if apart:
         share, worst = min(apart, key=lambda share_and_point: share_and_point[0])
         yield make_finding(
             "hosts-apart",
             f"all hosts measured in {percent(share)} of the time: {worst.description}",
-            advice_on("hosts-apart"),
+            remark_on("hosts-apart"),
         )
 
 

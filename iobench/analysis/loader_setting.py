@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from iobench.analysis.loops import Source
@@ -12,7 +12,8 @@ from iobench.loaders.settings import ImageSettings
 from iobench.results.trial import Params
 
 _WORK_DEFAULTS: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
-"""The parameters that describe the work of a loader for each image, with their defaults."""
+"""The parameters that describe the work of a loader for each image, with their defaults. ``item_s``
+is the time that the loader ``mock`` takes for an image."""
 
 Work: TypeAlias = tuple[tuple[str, Any], ...]
 """The work of a loader for each image, as pairs of a parameter's name and its value."""
@@ -20,7 +21,10 @@ Work: TypeAlias = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a loader.
+    """One setting of a loader, as it was measured or could be chosen.
+
+    It is not ``LoaderSettings``, which are the keys of a loader in a config. A setting also has the
+    source of the samples, but not the seed and the order.
 
     Attributes:
         loader: the name of the loader.
@@ -44,19 +48,16 @@ class Setting:
     pin_memory: bool = False
     devices: int = 1
 
-    def with_changes(self, **changes: Any) -> Setting:
-        """Return a copy with some fields changed."""
-        return replace(self, **changes)
-
     @property
     def images(self) -> str:
-        """The name of the images, without the size of the shards.
+        """The name of the data without the size of the shards, which does not change the images.
 
-        It is ``shards`` for ``shards-16MB``. It is ``shards-320px`` for ``shards-320px``, because
-        these shards hold smaller images than ``shards``.
+        ``shards-16MB`` gives ``shards``. ``shards-320px`` stays as it is, because it has smaller
+        images than ``shards``.
         """
         return self.data if self.data.endswith("px") else self.packing
 
+    # ``split_name`` and ``side_of`` need a name with a location, which ``data`` does not have.
     @property
     def packing(self) -> str:
         """How the images are stored: ``shards`` for ``shards-16MB`` and ``shards-320px``."""
@@ -83,7 +84,7 @@ class Setting:
         return {
             "loader": self.loader,
             "data": self.data,
-            "input": self.source,
+            "input": self.source,  # Training loops call their source ``input``, too.
             "workers": self.workers,
             "batch_size": self.batch_size,
             "prefetch": self.prefetch,
@@ -93,10 +94,10 @@ class Setting:
 
 
 def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
-    """Return the setting of a trial of a loader or of a loop.
+    """Return the setting of a trial.
 
     Args:
-        params: the parameters of the trial.
+        params: the parameters of the trial, which measured a loader or a training loop.
         source: where its samples come from.
         devices: number of devices.
     """

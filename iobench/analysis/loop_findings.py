@@ -9,11 +9,12 @@ storage, or else by how busy the CPUs were.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from dataprep.message_text import counted
-from iobench.analysis.advice_texts import advice_on
 from iobench.analysis.capacity import Capacities
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import (
     BUSY_SHARE,
     FINE_SHARE,
@@ -73,10 +74,10 @@ def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
         evidence = f"{loop.group}: {_loss_words(loop, loss)}"
         yield make_finding(code, evidence, of=loop.group, share=loss)
     elif loss is not None and not causes:
-        advice = advice_on("input-bound-ladder" if loop.has_all_rungs else "input-bound")
+        remark = remark_on("input-bound-ladder" if loop.has_all_rungs else "input-bound")
         evidence = f"{loop.group}: {_loss_words(loop, loss)}"
         evidence += "; the slow part of the input is unknown"
-        yield make_finding("input-bound", evidence, advice, of=loop.group, share=loss)
+        yield make_finding("input-bound", evidence, remark, of=loop.group, share=loss)
     yield from causes
     if capacities.processors and loop.workers > MAX_WORKERS_PER_CPU * capacities.processors:
         evidence = f"{loop.group}: {loop.workers} workers on {capacities.processors:g} CPUs"
@@ -106,7 +107,7 @@ def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
         evidence += f", {parts_s[longest]:.0f} s of it {_FIRST_BATCH_PARTS[longest]}"
     if len(late) > 1:
         evidence += f"; {counted(len(late) - 1, 'more point')} with a late first batch"
-    yield make_finding("late-first-batch", evidence, advice_on("late-first-batch"))
+    yield make_finding("late-first-batch", evidence, remark_on("late-first-batch"))
 
 
 def outlier_findings(name: str, step_times: Metrics) -> Iterator[Finding]:
@@ -126,7 +127,7 @@ def outlier_findings(name: str, step_times: Metrics) -> Iterator[Finding]:
     if tail_s > OUTLIER_FACTOR * median_s:
         steps, factor = _TAIL_QUANTILES[highest], f"{tail_s / median_s:.1f}"
         evidence = f"{name}: one step of {steps} takes {factor} times the median or more"
-        yield make_finding("step-outliers", evidence, advice_on("step-outliers"))
+        yield make_finding("step-outliers", evidence, remark_on("step-outliers"))
 
 
 def _tail_metrics() -> list[str]:
@@ -274,7 +275,7 @@ def _larger_part(loop: Loop, capacities: Capacities) -> Literal["preparing", "re
     if loader_rate is not None:
         is_slow = loader_rate.median < _SIMILAR_RATE * rate.median
         return "preparing" if is_slow else "reading"
-    storage_rate = capacities.storage_rate(setting.with_changes(source=loop.farthest))
+    storage_rate = capacities.storage_rate(replace(setting, source=loop.farthest))
     if storage_rate is not None and storage_rate.median < _SIMILAR_RATE * rate.median:
         return "reading"
     if storage_rate is not None and storage_rate.median >= _MUCH_FASTER * rate.median:
@@ -390,15 +391,15 @@ def _rank_findings(loop: Loop) -> Iterator[Finding]:
         name = f"{loop.group}, {source}"
         if any(trial.metrics.get("ranks_agree") is False for trial in repeats):
             evidence = f"{name}: the ranks' parameters differ at the end"
-            advice = advice_on("ranks-differ")
-            yield make_finding("ranks-differ", evidence, advice, of=loop.group)
+            remark = remark_on("ranks-differ")
+            yield make_finding("ranks-differ", evidence, remark, of=loop.group)
         share = median_of(repeats, "rank_uneven_share") or 0.0
         waits_s = median_by_rank(repeats, "rank_wait_s")
         if share > FINE_SHARE and waits_s:
             evidence = f"{name}: {_uneven_ranks_words(share, waits_s)}"
-            advice = advice_on("uneven-ranks")
+            remark = remark_on("uneven-ranks")
             yield make_finding(
-                "uneven-ranks", evidence, advice, of=loop.group, share=estimate([share])
+                "uneven-ranks", evidence, remark, of=loop.group, share=estimate([share])
             )
 
 

@@ -84,6 +84,7 @@ def _loaders(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Repeats]]:
     """
     for params, repeats in by_settings(trials, "loader"):
         loader = str(params.get("loader", ""))
+        # The loader ``mock`` emulates decoding.
         makes_pixels = loader == "mock" or capabilities_of(loader).makes_pixels
         is_decoding = makes_pixels and params.get("decode", True)
         has_one_process = params.get("processes", 1) == 1
@@ -95,7 +96,7 @@ def _loaders(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Repeats]]:
 
 
 def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterator[tuple[Setting, Repeats]]:
-    """Yield the loops of the same device and model, with their settings."""
+    """Yield the settings and trials of all loops with the device and the model of ``loop``."""
     for other in loops:
         if _consumer(other) != _consumer(loop):
             continue
@@ -103,6 +104,7 @@ def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterator[tuple[Setting, Repeats
             repeats = other.inputs.get(source, ())
             if not repeats or not is_direct(repeats[0].params) or rate_of(repeats) is None:
                 continue
+            # A cold page cache that was requested must not be disproved.
             if source != "cold" or cold_label(repeats) in ("cold", ""):
                 yield setting_of(repeats[0].params, source, other.devices), repeats
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dataprep.message_text import counted
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import ENOUGH_REPEATS, make_finding
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import Repeats, by_settings, is_scattered, metric_values, rate_metric
@@ -58,8 +58,8 @@ def _few_repeats(result: Result) -> Iterator[Finding]:
     repeats = int(result.config.get("repeats", 0))
     if 0 < repeats < ENOUGH_REPEATS:
         evidence = f"{counted(repeats, 'repeat')} of each point: intervals cover less than 95 %"
-        advice = advice_on("few-repeats", repeats=ENOUGH_REPEATS)
-        yield make_finding("few-repeats", evidence, advice)
+        remark = remark_on("few-repeats", repeats=ENOUGH_REPEATS)
+        yield make_finding("few-repeats", evidence, remark)
 
 
 def _unfinished(result: Result) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def _unfinished(result: Result) -> Iterator[Finding]:
     planned = result.references.get("planned")
     if isinstance(planned, int) and len(result.trials) < planned:
         evidence = f"{len(result.trials):,} of {planned:,} trials were run"
-        yield make_finding("unfinished", evidence, advice_on("unfinished"))
+        yield make_finding("unfinished", evidence, remark_on("unfinished"))
 
 
 def _suspended(done: Sequence[Trial]) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def _suspended(done: Sequence[Trial]) -> Iterator[Finding]:
             f"{counted(len(suspended_s), 'trial')} suspended, at most for "
             f"{suspended_s[longest]:g} s: {longest}"
         )
-        yield make_finding("stood-still", evidence, advice_on("stood-still"))
+        yield make_finding("stood-still", evidence, remark_on("stood-still"))
 
 
 def _own_stores(result: Result) -> Iterator[Finding]:
@@ -95,7 +95,7 @@ def _own_stores(result: Result) -> Iterator[Finding]:
             f"{', '.join(labels)}: server and client share CPUs and memory, and there is no "
             "network between them"
         )
-        yield make_finding("store-on-this-machine", evidence, advice_on("store-on-this-machine"))
+        yield make_finding("store-on-this-machine", evidence, remark_on("store-on-this-machine"))
 
 
 def _loop_findings(loop: Loop) -> Iterator[Finding]:
@@ -110,7 +110,7 @@ def _loop_findings(loop: Loop) -> Iterator[Finding]:
             yield _scattered(name, repeats, "samples_per_s", loop.group)
     if loop.emulated:
         evidence = f"{loop.group}: the device sleeps for each step and computes nothing"
-        yield make_finding("emulated", evidence, advice_on("emulated"), of=loop.group)
+        yield make_finding("emulated", evidence, remark_on("emulated"), of=loop.group)
 
 
 def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
@@ -124,18 +124,18 @@ def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
     colds = [trial.cold for trial in trials if trial.cold is not None]
     if any(cold.cache_resident for cold in colds):
         evidence = f"{prefix}later epochs may read no disk"
-        yield make_finding("cache-resident", evidence, advice_on("cache-resident"), of=group)
+        yield make_finding("cache-resident", evidence, remark_on("cache-resident"), of=group)
     not_cold = [cold for cold in colds if cold.asked == "cold" and cold.label == "warm"]
     if not_cold:
         trials_words = counted(len(not_cold), "trial")
         evidence = f"{prefix}{trials_words} not proved cold: {not_cold[0].why}"
-        yield make_finding("not-shown-cold", evidence, advice_on("not-shown-cold"), of=group)
+        yield make_finding("not-shown-cold", evidence, remark_on("not-shown-cold"), of=group)
     warm = [cold for cold in colds if cold.asked == "warm" and cold.label == "warm"]
     not_warm = [cold for cold in warm if cold.why]
     if not_warm:
         trials_words = counted(len(not_warm), "trial")
         evidence = f"{prefix}{trials_words} read storage: {not_warm[0].why}"
-        yield make_finding("not-all-warm", evidence, advice_on("not-all-warm"), of=group)
+        yield make_finding("not-all-warm", evidence, remark_on("not-all-warm"), of=group)
 
 
 def _scattered(name: str, repeats: Repeats, metric: str, group: str = "") -> Finding:
@@ -143,7 +143,7 @@ def _scattered(name: str, repeats: Repeats, metric: str, group: str = "") -> Fin
     rates = metric_values(repeats, metric)
     unit = "MB/s" if metric == "mb_per_s" else "samples/s"
     evidence = f"{name}: {precise_number(min(rates))} to {precise_number(max(rates))} {unit}"
-    return make_finding("scattered", evidence, advice_on("scattered"), of=group)
+    return make_finding("scattered", evidence, remark_on("scattered"), of=group)
 
 
 def _most_scattered_point(done: Sequence[Trial]) -> Iterator[Finding]:
@@ -172,7 +172,7 @@ def _timing_overhead(done: Sequence[Trial]) -> Iterator[Finding]:
     worst = max(shares, key=lambda trial_id: shares[trial_id], default="")
     if worst and shares[worst] > _MAX_OVERHEAD:
         evidence = f"timing a step takes {percent(shares[worst])} of it in {worst}"
-        yield make_finding("instrumentation", evidence, advice_on("instrumentation"))
+        yield make_finding("instrumentation", evidence, remark_on("instrumentation"))
 
 
 def _sampling_overhead(done: Sequence[Trial]) -> Iterator[Finding]:
@@ -185,7 +185,7 @@ def _sampling_overhead(done: Sequence[Trial]) -> Iterator[Finding]:
             cpu_s += float(cpu_share) * trial.seconds
     if total_s >= _MIN_SAMPLED_S and cpu_s / total_s > _MAX_OVERHEAD:
         evidence = f"sampling the machine takes {percent(cpu_s / total_s)} of a CPU"
-        yield make_finding("sampling", evidence, advice_on("sampling"))
+        yield make_finding("sampling", evidence, remark_on("sampling"))
 
 
 def _target_findings(result: Result, done: Sequence[Trial]) -> Iterator[Finding]:
@@ -197,17 +197,17 @@ def _target_findings(result: Result, done: Sequence[Trial]) -> Iterator[Finding]
             if reach(target["kind"]) == location:
                 names.append(f"{label} ({kind_name(target['kind'])})")
         if names:
-            yield make_finding(code, ", ".join(names), advice_on(code))
+            yield make_finding(code, ", ".join(names), remark_on(code))
     for label, target in targets.items():
         device = target.get("device")
         if isinstance(device, Mapping) and device.get("rotational") is True:
-            yield make_finding("target-rotates", label, advice_on("target-rotates"))
+            yield make_finding("target-rotates", label, remark_on("target-rotates"))
         read_ahead_kb = target.get("read_ahead_kb")
         is_nfs = target["kind"] in _NFS_KINDS
         if is_nfs and isinstance(read_ahead_kb, int) and read_ahead_kb <= _LITTLE_READ_AHEAD_KB:
             evidence = f"{label}: read_ahead_kb is {read_ahead_kb}"
-            advice = advice_on("nfs-reads-little-ahead")
-            yield make_finding("nfs-reads-little-ahead", evidence, advice)
+            remark = remark_on("nfs-reads-little-ahead")
+            yield make_finding("nfs-reads-little-ahead", evidence, remark)
 
 
 def _used_targets(result: Result, done: Sequence[Trial]) -> dict[str, Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import MAX_REFUSED_SHARE, make_finding
 from iobench.analysis.recommendations import shard_command
 from iobench.analysis.repeats import by_settings, cold_label, data_name, median_of, rate_of
@@ -42,7 +42,7 @@ def shared_loader_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
         f"{row.params['loader']} from {row.params['data']}: {row.processes} processes give "
         f"{efficiency * row.processes:.2f} times the rate of one"
     )
-    yield make_finding("processes-share", evidence, advice_on("processes-share"))
+    yield make_finding("processes-share", evidence, remark_on("processes-share"))
 
 
 def _refused_requests(result: Result) -> Iterator[Finding]:
@@ -53,7 +53,7 @@ def _refused_requests(result: Result) -> Iterator[Finding]:
         if refused and refused / (refused + requests) > MAX_REFUSED_SHARE:
             share = percent(refused / (refused + requests))
             evidence = f"{params_words('object', params)}: {share} of its requests were refused"
-            yield make_finding("store-throttles", evidence, advice_on("store-throttles"))
+            yield make_finding("store-throttles", evidence, remark_on("store-throttles"))
             return
 
 

@@ -1,7 +1,8 @@
 """PURE. Choose the changes to recommend, each with its measured or predicted gain.
 
-The gain of a change is measured if loops with it and without it ran. Otherwise it is the ratio of
-two predictions. An error that both predictions have cancels in this ratio.
+The gain of a change is measured if loops with it and without it ran; in a run without loops, if
+loaders did. Otherwise it is the ratio of two predictions. An error that both predictions have
+cancels in this ratio.
 
 Changes are chosen one after the other, each on top of the changes before it. Remedies of the
 primary cause come first. The choice ends if no change gains 5 %. The texts of all recommendations
@@ -142,28 +143,23 @@ def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | Non
         return None
     both_decode = predicted_before.limit == predicted_after.limit == "decode"
     if both_decode and situation.loop is not None:
-        # The ratio of two loaders within rounds has a smaller error than that of two predictions.
+        # The ratio of two loaders in the same rounds of repeats has a smaller error than the ratio
+        # of two predictions.
         within_rounds = rate_ratio(
-            capacities.loaders.get(after.with_changes(source="warm", devices=1), ()),
-            capacities.loaders.get(before.with_changes(source="warm", devices=1), ()),
+            capacities.loaders.get(replace(after, source="warm", devices=1), ()),
+            capacities.loaders.get(replace(before, source="warm", devices=1), ()),
         )
         if within_rounds is not None:
             return Gain(within_rounds, "predicted")
     if predicted_after.limit == "device" and before == situation.setting:
-        # The rate of the device was measured, so that errors of the two rates do not cancel.
+        # The rate after the change is the measured rate of the device. An error of the predicted
+        # rate before the change would not cancel, so the measured rate is used there, too.
         rate_before = situation.rate
     return Gain(_predicted_gain(rate_before, rate_after, situation.prediction_error), "predicted")
 
 
-def gain_words(gain: Estimate) -> str:
-    """Return ``1.60 times (1.45 to 1.76)``."""
-    if gain.low < gain.high:
-        return f"{gain.median:.2f} times ({gain.low:.2f} to {gain.high:.2f})"
-    return f"{gain.median:.2f} times"
-
-
 def _measured_gain(situation: Situation, before: Setting, after: Setting) -> Estimate | None:
-    """Return the ratio of two measured rates within rounds; None if either was not measured."""
+    """Return the ratio of two measured rates; None if no round of repeats has both."""
     capacities = situation.capacities
     measured = capacities.loops if situation.loop is not None else capacities.loaders
     repeats_before = measured.get(before, ())
@@ -188,8 +184,8 @@ def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float |
 def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[_Option]:
     """Return the best value of each setting: the first value with a gain within 2 % of the best.
 
-    To leave out an augmentation is proposed only as a remedy, because it changes the images that
-    the model sees.
+    Leaving out an augmentation is proposed only as a remedy, because it changes the images that the
+    model sees.
     """
     by_setting: dict[str, list[_Option]] = {}
     for candidate in candidates(situation, now):
@@ -221,7 +217,7 @@ def _recommended(situation: Situation, option: _Option, rate: float) -> Recommen
     """Return the recommendation of a change with its gain and its evidence.
 
     Args:
-        situation: the situation of the run.
+        situation: the current setting and everything that was measured.
         option: the change.
         rate: samples/s after the change.
     """
@@ -252,14 +248,14 @@ def _memory_words(situation: Situation, after: Setting) -> str:
 
 
 def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendation | None:
-    """Return the advice to use more CPUs, if decoding is the limit and every CPU has a worker.
+    """Recommend more CPUs, if decoding is the limit and every CPU has a worker.
 
     The gain is extrapolated from the rates of up to as many workers as there are CPUs, because each
     of these workers had a CPU of its own. The limits of any extrapolation apply
     (``iobench.analysis.worker_scaling``).
 
     Args:
-        situation: the situation of the run.
+        situation: the current setting and everything that was measured.
         now: the setting with all other changes.
         rate: samples/s with all other changes.
     """

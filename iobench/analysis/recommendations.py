@@ -5,8 +5,8 @@ recommendation without a gain. Its argument ``key`` is the dotted key of the loa
 config, such as ``training.0``.
 
 ``iobench.analysis.recommendation_choice`` adds the gain if it was measured or can be predicted.
-``iobench.analysis.remedies`` has the actions that help against each cause. Other advice, such as
-``set repeats: 6``, is in ``iobench.analysis.advice_texts``.
+``iobench.analysis.remedies`` has the actions that help against each cause. Remarks beside findings,
+such as ``set repeats: 6``, are in ``iobench.analysis.finding_remarks``.
 """
 
 from __future__ import annotations

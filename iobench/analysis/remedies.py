@@ -1,4 +1,4 @@
-"""PURE. The remedies of each cause, and the recommendations whose gain cannot be predicted.
+"""PURE. The remedies of each cause, and the recommendations without a predicted gain.
 
 A remedy of the primary cause is recommended first, even if its gain was not predicted. The texts of
 the recommendations are in ``iobench.analysis.recommendations``.
@@ -7,6 +7,7 @@ the recommendations are in ``iobench.analysis.recommendations``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from iobench.analysis import recommendations
@@ -68,7 +69,7 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "epoch-starts": ("more_images", "longer_epochs", "smaller_windows"),
     "input-bound": ("measure_parts",),
 }
-"""Settings that can remedy a cause, by the code of its finding."""
+"""The settings of the recommendations that can remedy a cause, by the code of its finding."""
 
 _NO_GAIN_FROM_WORKERS = "(more_workers_gain)"
 """This text is in the reason of a trial that was skipped because more workers gained nothing."""
@@ -90,14 +91,15 @@ def unpredicted_remedies(
     capacities: Capacities,
     situation: Situation | None,
 ) -> Iterator[Recommendation]:
-    """Yield the changes that this loop can make against a cause. None of them has a gain.
+    """Yield the changes to this loop that help against a finding, without a predicted gain.
 
     Args:
         loop: the loop.
-        finding: the cause.
+        finding: a cause of the loop's loss, or another finding about the loop.
         result: the run.
         capacities: the rates of the parts of the loop.
-        situation: the current setting; None if the run has no stored data.
+        situation: the current setting; None if its rate with stored data is unknown or is no
+            evidence.
     """
     code = finding.code
     data = result.config.get("data") or {}
@@ -121,7 +123,7 @@ def unpredicted_remedies(
 
 
 def fewer_workers(loop: Loop, cpus: float) -> Recommendation:
-    """Return the advice to use one worker for each CPU of the machine."""
+    """Return the recommendation to use one worker for each CPU of the machine."""
     workers = max(1, int(cpus) // loop.devices)
     key = f"training.{loop.index}"
     return recommendations.use_fewer_workers(key, workers, loop.params.get("workers"))
@@ -155,7 +157,7 @@ def in_order(
 
 
 def measure_workers(loop: Loop, result: Result, capacities: Capacities) -> Recommendation:
-    """Return the advice to measure the loop's loader with several numbers of workers."""
+    """Return the recommendation to measure the loop's loader with several numbers of workers."""
     counts = _counts_to_measure(capacities.processors, int(loop.params.get("workers") or 0))
     counts_text = ",".join(str(count) for count in counts)
     index = _config_entry_of(loop, result)
@@ -259,12 +261,12 @@ def _more_workers(
 
 def _gains_nothing_from_workers(result: Result, setting: Setting) -> bool:
     """Return whether the run skipped more workers because fewer already gave the full rate."""
-    without_workers = setting.with_changes(workers=0, devices=1, prefetch=0)
+    without_workers = replace(setting, workers=0, devices=1, prefetch=0)
     for trial in result.trials:
         is_skipped = trial.status == "skipped" and _NO_GAIN_FROM_WORKERS in trial.reason
         if trial.kind == "loader" and is_skipped:
             skipped = setting_of(trial.params, setting.source)
-            if skipped.with_changes(workers=0, devices=1, prefetch=0) == without_workers:
+            if replace(skipped, workers=0, devices=1, prefetch=0) == without_workers:
                 return True
     return False
 

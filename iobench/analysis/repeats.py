@@ -135,7 +135,7 @@ def rate_bounds(repeats: Repeats) -> tuple[float, float] | None:
 
 
 def rate_ratio(repeats: Repeats, base: Repeats) -> Estimate | None:
-    """Return the ratio of two rates within rounds; None if they have no round in common."""
+    """Return the ratio of two rates in the same rounds; None if they have no round in common."""
     pairs = [pair for pair in paired_values(repeats, base, "samples_per_s") if pair[1] > 0]
     if not pairs:
         return None

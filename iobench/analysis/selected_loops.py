@@ -37,16 +37,16 @@ class SelectedLoops:
         return self.leading is None or self.leading in self.reliable
 
 
-def select_loops(result: Result, reliable: Evidence, group: str | None) -> SelectedLoops:
+def select_loops(result: Result, evidence: Evidence, group: str | None) -> SelectedLoops:
     """Return the training loops of a run.
 
     Args:
         result: the run, with all trials.
-        reliable: its trials that are evidence.
+        evidence: its trials. Those that are no evidence are marked as skipped.
         group: the name of the loop that the verdict is about; None for the leading loop.
     """
     of_all_trials = training_loops(result.trials)
-    of_evidence = {loop.group: loop for loop in training_loops(reliable.trials)}
+    of_evidence = {loop.group: loop for loop in training_loops(evidence.trials)}
     in_tables = []
     reliable_loops = []
     for loop in of_all_trials:
@@ -59,5 +59,5 @@ def select_loops(result: Result, reliable: Evidence, group: str | None) -> Selec
     leading = leading_loop([loop for loop in in_tables if group in (None, loop.group)])
     doubt = ""
     if leading is not None and leading not in reliable_loops:
-        doubt = reliable.doubts.get(leading.group, "")
+        doubt = evidence.doubts.get(leading.group, "")
     return SelectedLoops(of_all_trials, in_tables, reliable_loops, leading, doubt)

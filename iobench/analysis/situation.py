@@ -1,7 +1,8 @@
-"""PURE. The setting that a run used, and whether its predictions may be used for advice.
+"""PURE. The setting of a loop in a run, and whether predictions for other settings may be used.
 
 To test the predictions, the rate of the measured loop is predicted from the other measurements
-alone. Advice uses predictions only if this test is within 20 % of the measured rate.
+alone. Recommendations use predictions only if this rate is within 20 % of the measured rate, or if
+it cannot be predicted (``Situation.is_predictable``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from iobench.results.statistics import Estimate
 ACCURATE = 0.10
 """Maximum error of a prediction for which a report calls the model accurate."""
 _USABLE = 0.20
-"""Maximum error of a prediction for which advice uses the model."""
+"""Maximum error of a prediction for which recommendations use the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class PredictionCheck:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The setting for which advice is given, and everything that was measured.
+    """The current setting, from which recommendations start, and everything that was measured.
 
     Attributes:
         result: the run.
@@ -70,7 +71,7 @@ class Situation:
         rate: its rate in samples/s.
         config_key: the dotted key of the config that describes it, such as ``training.0``.
         loop: the loop; None if only loaders were measured.
-        prediction_error: the error of the prediction for the loop; None if there is no prediction.
+        prediction_error: predicted rate of the loop / measured rate - 1; None without a prediction.
     """
 
     result: Result
@@ -84,7 +85,7 @@ class Situation:
 
     @property
     def is_predictable(self) -> bool:
-        """Whether predictions may be used for advice.
+        """Whether recommendations may use predictions.
 
         They may be used if they were accurate for this loop, or if they could not be tested. A loop
         that computes on the same CPUs as its workers needs a test, because the predictions leave
@@ -103,9 +104,9 @@ class Situation:
 
 
 def situation(result: Result, capacities: Capacities, loop: Loop | None) -> Situation | None:
-    """Return the situation of a loop over stored data, or of the first loader without a loop.
+    """Return the situation of a loop with stored data; without a loop, of the first loader.
 
-    None if there is neither.
+    None if it has no rate with stored data.
     """
     if loop is not None:
         return _situation_of_loop(result, capacities, loop)

@@ -18,7 +18,7 @@ from dataprep.message_text import counted
 from iobench.analysis.capacity import Capacities
 from iobench.analysis.epoch_cost import money
 from iobench.analysis.host_scaling import HostCurve, host_curves
-from iobench.analysis.hosts import host_points, on_all_hosts
+from iobench.analysis.hosts import host_points, without_fewer_hosts
 from iobench.analysis.loops import Loop
 from iobench.analysis.supplies import Supply, host_supplies, parts_used, supplied_sample_bytes
 from iobench.consumers.accelerators import RATES, Rate, rental_of
@@ -90,7 +90,7 @@ def scale(
         settings: the keys of ``ScaleSettings``, and ``device``, the name of a published rate.
     """
     points = host_points(result.trials)
-    result = on_all_hosts(result)
+    result = without_fewer_hosts(result)
     devices = int(settings["devices"])
     device_rate, device = _device_rate(loop, settings, devices)
     supplies = host_supplies(result, capacities, loop)

@@ -46,6 +46,8 @@ class Supply:
 def host_supplies(result: Result, capacities: Capacities, loop: Loop | None) -> list[Supply]:
     """Return the rates of the CPUs, disk, store and network of this host.
 
+    Only the CPUs have a rate if the stored bytes of a sample are unknown.
+
     Args:
         result: the run.
         capacities: the measured rates.
@@ -134,6 +136,7 @@ def _disk_supply(result: Result, capacities: Capacities, sample_bytes: float) ->
     is_probed = probed is not None and supply.basis == probed.description
     if probed is None or not is_probed or not supply.samples_per_s:
         return supply
+    # The rate is that of the probe, whose disk may have a known limit.
     limit = target_limit(probed.target, result)
     if limit is None:
         return supply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from iobench.analysis.advice_texts import advice_on
+from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import (
     BUSY_SHARE,
     FINE_SHARE,
@@ -46,7 +46,7 @@ def _input_findings(name: str, metrics: Metrics) -> Iterator[Finding]:
     if cost.grade == "high":
         code = _cause_of_waiting(metrics)
         evidence += _cpu_words(metrics, code)
-        yield make_finding(code, evidence, advice_on(code), share=share)
+        yield make_finding(code, evidence, remark_on(code), share=share)
 
 
 def _cause_of_waiting(metrics: Metrics) -> str:
@@ -94,7 +94,7 @@ def _late_first_batch(name: str, metrics: Metrics) -> Iterator[Finding]:
     seconds = metrics.get("seconds") or 0.0
     if first_s >= LATE_BATCH_S and first_s >= FINE_SHARE * seconds:
         evidence = f"{name}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps"
-        yield make_finding("late-first-batch", evidence, advice_on("watched-late-first-batch"))
+        yield make_finding("late-first-batch", evidence, remark_on("watched-late-first-batch"))
 
 
 def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
@@ -112,5 +112,5 @@ def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
             f"{name}: the starts of epochs take {percent(share)} of {owner} time, "
             f"{start_s:.2g} s each"
         )
-        advice = advice_on("watched-epoch-starts")
-        yield make_finding("epoch-starts", evidence, advice, share=estimate([share]))
+        remark = remark_on("watched-epoch-starts")
+        yield make_finding("epoch-starts", evidence, remark, share=estimate([share]))

@@ -11,7 +11,7 @@ import yaml
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.epoch_cost import cost_lines, epoch_cost
-from iobench.analysis.hosts import on_all_hosts
+from iobench.analysis.hosts import without_fewer_hosts
 from iobench.analysis.loop_entries import loop_entry
 from iobench.analysis.loops import Loop
 from iobench.analysis.mlperf import PassMark, pass_marks
@@ -76,7 +76,7 @@ def sections(analysis: Analysis) -> list[Section]:
 def _result_sections(analysis: Analysis) -> list[Section]:
     """The sections about what was measured and computed."""
     result = analysis.result
-    full_result = on_all_hosts(result)
+    full_result = without_fewer_hosts(result)
     side_by_side_tables = list(side_by_side.tables(analysis, full_result))
     return [
         Section("findings", f"Findings ({len(analysis.findings)})", [_findings(analysis)]),

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
-from iobench.analysis.hosts import on_all_hosts
+from iobench.analysis.hosts import without_fewer_hosts
 from iobench.analysis.loader_setting import Setting
 from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import (
@@ -91,7 +91,7 @@ def cards(analysis: Analysis, series: Series, readings: Readings) -> list[Card]:
         series: the columns of the steps of each trial.
         readings: the readings of the machine during each trial.
     """
-    on_full_hosts = replace(analysis, result=on_all_hosts(analysis.result))
+    on_full_hosts = replace(analysis, result=without_fewer_hosts(analysis.result))
     cards_or_none = [
         _hosts(analysis),
         _over_hosts(analysis),

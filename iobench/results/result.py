@@ -64,7 +64,7 @@ class Finding:
         code: the code of its rule in ``iobench.analysis.finding_rules``.
         severity: ``info``, ``warning`` or ``problem``.
         evidence: the figures on which it is based, with their intervals.
-        advice: a sentence that says what to do.
+        advice: what to do: the remark beside the finding, or its recommendation in words.
         primary: whether it is the most important finding; at most one finding of a result is.
         title: a short heading; empty in older results.
         of: the group of the training loop that it is about; empty if it is about the whole run.

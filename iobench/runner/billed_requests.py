@@ -1,12 +1,13 @@
-"""Count the requests of a run to Amazon's S3, which Amazon bills.
+"""Estimate the maximum number of requests of a run that Amazon bills: requests to Amazon's S3.
 
-The numbers are upper limits. They assume that:
+The estimate assumes that:
 
-- a probe ends after its seconds or its ``max_requests``. A loader or a training loop ends when its
-  rate is known and its minimum duration is over, or after ``trial_timeout_s``;
-- S3 takes at least 10 ms to answer (20 ms were measured within a region), so that a connection
-  sends at most 100 requests per second;
-- a loader of another package has at most two requests in flight for each worker;
+- a probe ends after its seconds or its ``max_requests``;
+- a loader or a training loop ends when its rate is known and its minimum duration is over, or after
+  ``trial_timeout_s``;
+- a connection has one request in flight, and S3 takes at least 10 ms to answer (20 ms were measured
+  within a region), so that a connection sends at most 100 requests per second;
+- a loader of another package has at most two connections for each worker;
 - loaders start at most 10 s before their measurement;
 - no sample is read twice in an epoch.
 """
@@ -42,17 +43,19 @@ _CONNECTIONS_PER_WORKER = 2
 _START_S = 10.0
 """Loaders start at most this long before their measurement."""
 _GETS_TO_OPEN = 4
-"""The GET requests that open a data set: its manifest, its labels and its table of samples."""
+"""The assumed number of GET and HEAD requests that open a data set: for its manifest, its labels
+and its table of samples, and to check that the manifest has not changed."""
 _KEYS_PER_LISTING = 1_000
 """The number of keys in one answer of S3 to LIST."""
 _MAX_IMAGE_BYTES = 1_000_000
 """The assumed maximum size of an image in a shard."""
 
 _OBJECTS_PER_SHARD = 6
-"""A shard has its records, its indexes and its receipt."""
+"""A shard that a run makes has a TFRecord file with one index, a RecordIO file with two indexes,
+and a receipt."""
 
 _OBJECTS_PER_DATA_SET = 5
-"""A data set has a manifest, a job file, labels and a table of samples, for instance."""
+"""A data set has a manifest, a job file, a plan, labels and a table of samples."""
 
 _PART_BYTES = 5 * 2**20
 """The size of the parts in which s5cmd and awscli copy large objects."""
@@ -76,15 +79,15 @@ class BilledStore:
     source: str
 
 
-Requests: TypeAlias = Counter[str]
+RequestCounts: TypeAlias = Counter[str]
 """Numbers of requests by kind: ``puts``, ``gets`` and ``lists``. HEAD counts as GET, because both
 have the same price."""
 
 
-def count_requests(
+def max_requests_by_store(
     config: BenchConfig, specs: Sequence[TrialSpec], data: ExpectedData
-) -> dict[BilledStore, Requests]:
-    """The maximum numbers of requests to each store on Amazon's S3.
+) -> dict[BilledStore, RequestCounts]:
+    """The maximum numbers of requests of the trials to each store on Amazon's S3.
 
     Args:
         config: the config of the run.
@@ -97,20 +100,21 @@ def count_requests(
     stores = _billed_stores(config, specs)
     is_data_on_s3 = any("@s3" in name for name in stores)
     samples = data.samples if is_data_on_s3 else 0
-    requests: dict[BilledStore, Requests] = defaultdict(Counter)
+    counts: dict[BilledStore, RequestCounts] = defaultdict(Counter)
     for name, store in stores.items():
         objects = 0
         if "@s3" in name and own_store_uri(name, config.data) is None:
             objects = _copied_objects(name, config.data, samples)
-        requests[store] += Requests(puts=objects, gets=objects)
+        # Each object is confirmed by a HEAD request after its PUT.
+        counts[store] += RequestCounts(puts=objects, gets=objects)
     for spec in specs:
         for name in stores.keys() & set(location_names(spec)):
             store = stores[name]
             if spec.kind == "object":
-                requests[store] += _probe_requests(spec.params)
+                counts[store] += _probe_requests(spec.params)
             else:
-                requests[store] += _reading_requests(name, spec, samples, config.trial_timeout_s)
-    return requests
+                counts[store] += _reading_requests(name, spec, samples, config.trial_timeout_s)
+    return counts
 
 
 def _copied_objects(name: str, data: DataSettings, samples: int) -> int:
@@ -123,79 +127,83 @@ def _copied_objects(name: str, data: DataSettings, samples: int) -> int:
     return _OBJECTS_PER_SHARD * min(shards, samples) + _OBJECTS_PER_DATA_SET
 
 
-def _probe_requests(params: Params) -> Requests:
+def _probe_requests(params: Params) -> RequestCounts:
     """The maximum numbers of requests of a trial of the probe of object stores.
 
-    The trial sends two listings, and a GET of one byte to open each connection. Then it sends
-    requests until it ends. Before objects are read, they are written and checked. In the worst case
-    every trial does this.
+    The trial sends two listings, and a GET of one byte to open each connection. After that it sends
+    requests for ``seconds``, or until it has sent ``max_requests``. Before objects are read, they
+    are written and checked. In the worst case every trial does this.
     """
     object_bytes, connections = params["object_bytes"], int(params["connections"])
     objects = probe_objects.whole_objects(object_bytes, params["pool_bytes"]).count
     # Each connection sends at least one request.
     max_requests = max(params["max_requests"], connections)
     count = min(max_requests, _requests_in(params["seconds"], connections))
-    opening = Requests(gets=1 + connections, lists=2)
+    other_requests = RequestCounts(gets=1 + connections, lists=2)
     if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
         count += objects
-        opening += Requests(gets=count * (1 + object_bytes // _PART_BYTES), lists=count)
+        other_requests += RequestCounts(gets=count * (1 + object_bytes // _PART_BYTES), lists=count)
     if params["operation"] in ("get", "range_get"):
-        return opening + Requests(puts=objects, gets=count + objects)
+        return other_requests + RequestCounts(puts=objects, gets=count + objects)
     parts = 1
     if params["operation"] == "multipart":
         # The first and the last request begin and end the upload.
         parts = math.ceil(object_bytes / params["part_bytes"]) + 2
-    return opening + Requests(puts=count * parts)
+    return other_requests + RequestCounts(puts=count * parts)
 
 
-def _reading_requests(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> Requests:
+def _reading_requests(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> RequestCounts:
     """The maximum numbers of requests of a loader, a training loop or a layout probe."""
     params = spec.params
     processes = int(params.get("processes", 1))
     workers = int(params.get("workers", params.get("parallelism", 1)))
     devices = params.get("accelerators") or params.get("devices", 1)
     ranks = _MAX_DEVICES if devices == "all" else int(devices)
-    streams = _connections(spec, max(1, workers)) * processes * ranks
+    connections = _process_connections(spec, max(1, workers)) * processes * ranks
     if params.get("input") in PRELOADED_RUNGS or params.get("access") == "file":
-        streams = max(streams, MAX_THREADS)
-    max_gets = _requests_in(timeout_s, streams)
+        # Threads read the samples, or copy the files, before the measurement.
+        connections = max(connections, MAX_THREADS)
+    max_gets = _requests_in(timeout_s, connections)
     if spec.kind == "layout":
-        max_gets = _requests_in(params["seconds"] + _START_S, streams)
+        max_gets = _requests_in(params["seconds"] + _START_S, connections)
     else:
         gets = _max_samples(params, samples, ranks)  # In the worst case, one GET for each sample.
         if "seconds" in params and not params.get("epochs"):
             # The loader goes on until the seconds are over, also if its rate is known long before.
-            gets += _requests_in(params["seconds"] + _START_S, streams)
+            gets += _requests_in(params["seconds"] + _START_S, connections)
         max_gets = min(max_gets, gets)
     keys = samples if split_name(name)[0] in AS_FILES else 0
     lists = (1 + keys // _KEYS_PER_LISTING) * (1 + processes)
-    return Requests(gets=max_gets + _GETS_TO_OPEN * (1 + streams), lists=lists)
+    return RequestCounts(gets=max_gets + _GETS_TO_OPEN * (1 + connections), lists=lists)
 
 
-def _connections(spec: TrialSpec, workers: int) -> int:
-    """The maximum number of requests that a process has in flight."""
+def _process_connections(spec: TrialSpec, workers: int) -> int:
+    """The maximum number of connections of one process with its workers."""
     if spec.kind == "layout":
+        # A layout probe has one connection for each process. The second one is a margin.
         return 2 * workers
     connections = connections_of(spec.params)
     if connections is None:
         return _CONNECTIONS_PER_WORKER * workers
-    is_by_window = spec.params.get("loader") in ("torch-iterable", "tf-data")
-    return connections * RANGES_AT_ONCE if is_by_window else connections
+    # ``connections_of`` counts the windows that these loaders fetch at a time. The samples of a
+    # window can be fetched in several ranges.
+    reads_windows = spec.params.get("loader") in ("torch-iterable", "tf-data")
+    return connections * RANGES_AT_ONCE if reads_windows else connections
 
 
 def _max_samples(params: Params, samples: int, ranks: int) -> int:
     """The maximum number of samples that a trial reads until it ends by itself."""
-    whole_epochs = max(MIN_EPOCHS, int(params.get("epochs") or 1)) * samples
+    samples_of_epochs = max(MIN_EPOCHS, int(params.get("epochs") or 1)) * samples
     if "steps" not in params:
-        return whole_epochs
-    # The trial may stop within an epoch. Of each epoch, half of the samples may not count.
+        return samples_of_epochs
+    # The trial may stop within an epoch. Up to half of the samples of each epoch do not count.
     counted_samples = int(params["steps"]) * int(params["batch_size"]) * ranks
-    return whole_epochs + samples + 2 * counted_samples
+    return samples_of_epochs + samples + 2 * counted_samples
 
 
-def _requests_in(seconds: float, streams: int) -> int:
+def _requests_in(seconds: float, connections: int) -> int:
     """The maximum number of requests that connections send in a time."""
-    return int(streams * (seconds * _MAX_REQUESTS_PER_S + 1))
+    return int(connections * (seconds * _MAX_REQUESTS_PER_S + 1))
 
 
 def own_store_uri(name: str, data: DataSettings) -> str | None:

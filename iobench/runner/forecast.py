@@ -29,7 +29,7 @@ from iobench.results.numbers import rough_duration, rough_duration_range
 from iobench.results.result import STEADY_STATE, Result, errors_naming
 from iobench.results.trial import Trial, TrialSpec
 from iobench.results.wording import point_words
-from iobench.runner.billed_requests import BilledStore, Requests, count_requests
+from iobench.runner.billed_requests import BilledStore, RequestCounts, max_requests_by_store
 from iobench.runner.run_differences import differing_machine
 from iobench.runner.run_folder import holds_run, read
 from iobench.trials.trial_duration import TrialDuration, estimate_duration, rate_key
@@ -120,7 +120,7 @@ class Forecast:
     planned: Sequence[PlannedTrial]
     in_config_order: Sequence[TrialSpec]
     max_s: float
-    requests: Mapping[BilledStore, Requests] = field(default_factory=dict)
+    requests: Mapping[BilledStore, RequestCounts] = field(default_factory=dict)
     measured_before: int = 0
     from_other_packages: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
@@ -146,7 +146,7 @@ class Forecast:
         hosts_of_all_rounds = hosts + sum(counts)
         requests = {}
         for store, numbers in self.requests.items():
-            requests[store] = Requests()
+            requests[store] = RequestCounts()
             for kind, count in numbers.items():
                 requests[store][kind] = count * hosts_of_all_rounds
         return replace(
@@ -293,7 +293,7 @@ def forecast(
         earlier = _EarlierRuns([run for run in (like_run, resumed_run) if run is not None])
     data = ExpectedData(config.data)
     planned = [_plan(spec, earlier, data, config.trial_timeout_s) for spec in remaining]
-    requests = count_requests(config, remaining, data)
+    requests = max_requests_by_store(config, remaining, data)
     problems = [trial.duration.problem for trial in planned if trial.duration.problem]
     return Forecast(
         name=config.name,

@@ -28,15 +28,15 @@ from iobench.trials.window_rules import (
 
 @dataclass(frozen=True, slots=True)
 class RateMeasurement:
-    """The epochs of a trial, and the parts of them that count.
+    """The epochs of a trial, and the steps of them that count for the rate.
 
     Attributes:
         rule: the rule by which ``windows`` were chosen.
         epochs: every epoch that was read. The last one may have been read only in part.
-        windows: the part that counts, for each epoch that counts.
-        counted_numbers: the numbers of the epochs that count.
-        bounds: the lower and the upper bound of the rate in samples/s if they do not agree; None if
-            there is a single rate.
+        windows: for each counted epoch, its counted steps.
+        counted_numbers: the numbers of the counted epochs, from 0.
+        bounds: the lower and the upper bound of the rate in samples/s; None if they agree, or if
+            another rule was used.
     """
 
     rule: RateRule
@@ -46,7 +46,7 @@ class RateMeasurement:
     bounds: tuple[float, float] | None = None
 
     def counted_timings(self) -> list[LoopTimings]:
-        """The timings of the steps that count, for each epoch that counts."""
+        """The timings of the counted steps, for each counted epoch."""
         timings = []
         for number, window in zip(self.counted_numbers, self.windows, strict=True):
             timings.append(window_timings(self.epochs[number], window))
@@ -68,7 +68,7 @@ def measure_rate(
     """Read epochs until the rate is known as ``plan`` requires.
 
     Args:
-        request: requests an epoch by its number, from 0.
+        request: requests an epoch. Its argument is the number of the epoch, from 0.
         consumer: takes the batches.
         clock: the clock of all times. Time between epochs does not count.
         plan: how the rate is measured.
@@ -84,12 +84,12 @@ def measure_rate(
     search = _RateSearch(plan, read_totals, clock.now_s() - opening_s)
     earlier_samples = 0
     for number in count():
-        rule = search.next_rule()
+        window_rule = search.next_window_rule()
         timings = run_epoch(
             partial(request, number),
             consumer,
             clock,
-            rule,
+            window_rule,
             read_totals=read_totals,
             full_batch=full_batch,
             progress=partial(_add_progress, progress, earlier_samples),
@@ -97,7 +97,7 @@ def measure_rate(
         if number == 0 and opening_s:
             timings = _with_opening_time(timings, opening_s)
         earlier_samples += timings.all_steps.samples
-        search.add_epoch(timings, rule)
+        search.add_epoch(timings, window_rule)
         if search.is_done:
             return search.measurement()
         between_epochs(timings)
@@ -112,7 +112,7 @@ def _add_progress(
 
 
 class _RateSearch:
-    """The epochs that were read so far, the rule that applies now, and whether the rate is known.
+    """The epochs that were read so far, the rule that applies now, and whether to stop.
 
     Args:
         plan: how the rate is measured.
@@ -125,16 +125,19 @@ class _RateSearch:
     ) -> None:
         self._plan, self._read_totals, self._started_s = plan, read_totals, started_s
         self.is_done = False
-        """Whether the rate is known."""
-        self._rule = plan.rule
+        """Whether no further epoch is to be read: the rate is known, or the time limit is near."""
+        self._rate_rule = plan.rule
         self._epochs: list[EpochTimings] = []
         self._windows: list[Window] = []
+        self._counted_numbers: list[int] = []
         self._bounds: tuple[float, float] | None = None
 
-    def next_rule(self) -> WindowRule:
-        """The rule for the steps of the next epoch."""
+    def next_window_rule(self) -> WindowRule:
+        """The rule that chooses the counted steps of the next epoch."""
         plan = self._plan
-        if self._rule == "steady" and self._read_totals is not None:
+        if self._rate_rule == "steady":
+            # ``choose_rule`` gives this rule only to loaders that count their reads.
+            assert self._read_totals is not None  # noqa: S101
             minimum = plan.minimum
             for window in self._windows:
                 minimum = minimum.remaining_after(window)
@@ -145,62 +148,66 @@ class _RateSearch:
                 plan.give_up_s,
                 is_rate_known=bool(self._windows),
             )
-        if self._rule == "bounds":
+        if self._rate_rule == "bounds":
             return BoundedWindow(plan.flow, plan.minimum, plan.give_up_s)
         if len(self._epochs) >= plan.minimum.epochs:
+            # The earlier epochs are enough: if the time limit is near, the trial does not fail.
             return WholeEpoch(plan.give_up_s)
         return WholeEpoch(plan.give_up_s, self._failure)
 
-    def add_epoch(self, timings: EpochTimings, rule: WindowRule) -> None:
-        """Add an epoch that was read by ``rule``, and decide whether the rate is known."""
-        if self._rule == "epochs" and not timings.is_complete:
+    def add_epoch(self, timings: EpochTimings, window_rule: WindowRule) -> None:
+        """Add an epoch that was read by ``window_rule``, and decide whether to stop."""
+        if self._rate_rule == "epochs" and not timings.is_complete:
             self.is_done = True  # The time limit is near, and the earlier epochs are enough.
             return
         self._epochs.append(timings)
-        if self._rule == "steady":
+        if self._rate_rule == "steady":
             self._add_steady_window(timings)
             if self._windows:
                 return
-        elif self._rule == "bounds" and not timings.is_complete:
-            assert isinstance(rule, BoundedWindow)  # noqa: S101  see next_rule
-            self._set_bounds(timings, rule)
+        elif self._rate_rule == "bounds" and not timings.is_complete:
+            assert isinstance(window_rule, BoundedWindow)  # noqa: S101  see next_window_rule
+            self._set_bounds(timings, window_rule)
             return
-        # Whole epochs count, or the epoch was too short for another rule.
+        # The rule is ``epochs``, or the epoch was too short for another rule.
         self._count_whole_epochs()
 
     def _add_steady_window(self, timings: EpochTimings) -> None:
-        """Add the window of an epoch, if it has one. The rate is known after enough windows."""
+        """Let the window of the last epoch count, and stop after enough windows."""
         if timings.window is not None:
-            self._windows.append(timings.window)
+            self._add_window(timings.window)
         if self._windows:
             is_stopped = timings.window is None or not timings.is_complete
             self.is_done = is_stopped or self._plan.minimum.is_reached(self._windows)
 
-    def _set_bounds(self, timings: EpochTimings, rule: BoundedWindow) -> None:
-        """Take the later window of an epoch, which ended the search, and the bounds of the rate."""
-        self._windows = [timings.window] if timings.window is not None else []
-        self._bounds = None if rule.agree else rule.bounds
+    def _set_bounds(self, timings: EpochTimings, window_rule: BoundedWindow) -> None:
+        """Take the bounds of the rate from the last epoch, and the window of the upper bound."""
+        if timings.window is not None:
+            self._add_window(timings.window)
+        self._bounds = None if window_rule.agree else window_rule.bounds
         self.is_done = True
 
+    def _add_window(self, window: Window) -> None:
+        """Let the steps of the last epoch that are in ``window`` count."""
+        self._windows.append(window)
+        self._counted_numbers.append(len(self._epochs) - 1)
+
     def _count_whole_epochs(self) -> None:
-        """Let whole epochs count from now on, also the epochs that were read already."""
-        self._rule = "epochs"
+        """Let whole epochs count from now on, including the epochs that were read already."""
+        self._rate_rule = "epochs"
         minimum = self._plan.minimum
         whole_epochs = [epoch.all_steps for epoch in self._epochs]
         has_enough_epochs = len(whole_epochs) >= minimum.epochs
         self.is_done = has_enough_epochs and minimum.is_reached(whole_epochs)
 
     def measurement(self) -> RateMeasurement:
-        """The epochs that were read, and the parts of them that count."""
-        if self._rule == "epochs":
+        """The epochs that were read, and the steps of them that count."""
+        if self._rate_rule == "epochs":
             whole_epochs = [epoch.all_steps for epoch in self._epochs]
             numbers = range(len(whole_epochs))
             return RateMeasurement("epochs", self._epochs, whole_epochs, numbers)
-        counted_numbers = [
-            number for number, epoch in enumerate(self._epochs) if epoch.window in self._windows
-        ]
         return RateMeasurement(
-            self._rule, self._epochs, self._windows, counted_numbers, self._bounds
+            self._rate_rule, self._epochs, self._windows, self._counted_numbers, self._bounds
         )
 
     def _failure(self, samples: int, now_s: float) -> str:
@@ -245,7 +252,7 @@ def _too_few_epochs_reason(
 
 
 def _with_opening_time(timings: EpochTimings, opening_s: float) -> EpochTimings:
-    """The timings of an epoch with the time to create its loader, as if it was requested before."""
+    """The timings of an epoch as if it had been requested before its loader was created."""
     start = replace(timings.all_steps.start, time_s=timings.all_steps.start.time_s - opening_s)
     return replace(
         timings,

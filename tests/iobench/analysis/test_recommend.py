@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataprep.config.files import parse_settings
-from iobench.analysis.analyse import how_words, result_lines
+from iobench.analysis.recommendation_words import how_words, result_lines
 from iobench.analysis.store_limits import connections_of
 from iobench.config.benchmark import BenchConfig
 from iobench.results.statistics import Estimate

@@ -1,6 +1,7 @@
-"""PURE. The advice beside findings, such as ``set repeats: 6``.
+"""PURE. The remarks beside findings, such as ``set repeats: 6``.
 
-Change the wording of this advice here. Changes to a run that have a gain are in
+Change the wording of a remark here. It is stored as ``advice`` of the finding. The wording of
+recommendations, which have a place in the list of changes and may have a gain, is in
 ``iobench.analysis.recommendations``.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-ADVICE: Mapping[str, str] = {
+REMARKS: Mapping[str, str] = {
     # Findings about a loop.
     "input-bound": "add inputs: training.inputs: [synthetic, warm, cold]",
     "input-bound-ladder": (
@@ -73,18 +74,18 @@ ADVICE: Mapping[str, str] = {
     "hosts-uneven": "compare the network and the machine of this host with those of the others",
     "hosts-apart": "raise the seconds or steps of each trial: sums over hosts are too high",
 }
-"""The advice beside findings, by the code of the finding.
+"""The remarks beside findings, by the code of the finding.
 
-A key that is not a code is for a finding with several kinds of advice, such as ``watched-…`` for
-watched loops.
+A key that is not a code is for a finding with different remarks in different cases, such as
+``watched-…`` for watched loops.
 """
 
 
-def advice_on(finding: str, **values: object) -> str:
-    """Return the advice beside a finding, with ``values`` in its placeholders.
+def remark_on(finding: str, **values: object) -> str:
+    """Return the remark beside a finding, with ``values`` in its placeholders.
 
     Args:
-        finding: a key of ``ADVICE``.
+        finding: a key of ``REMARKS``.
         values: the values of the placeholders, such as ``repeats=6``.
     """
-    return ADVICE[finding].format(**values)
+    return REMARKS[finding].format(**values)
