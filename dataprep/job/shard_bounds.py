@@ -45,11 +45,13 @@ def cut_into_shards(predicted_bytes: Integers, target_bytes: int) -> tuple[int, 
     count = len(predicted_bytes)
     total = int(predicted_bytes.sum())
     shards = max(1, (2 * total + target_bytes) // (2 * target_bytes))
+    # The number of shards was rounded, so that their size may be slightly out of range.
     if total > shards * LARGEST_TARGET:
         shards += 1
     if shards > 1 and total < shards * SMALLEST_TARGET:
         shards -= 1
     shards = min(shards, count)
+    # A sample belongs to the shard that contains the middle of its bytes.
     ends = np.cumsum(predicted_bytes)
     middles = ends - predicted_bytes // 2
     goals = [total * i // shards for i in range(1, shards)]
