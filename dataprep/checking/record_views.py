@@ -1,4 +1,4 @@
-"""Show the records of a shard as text and as JSON: a line for each record, or all of one record."""
+"""Show the records of a shard as text and as JSON: a line for each, or all values of one record."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ _NO_IMAGE = ImageHeader("", 0, 0, "")
 class RecordLine(TypedDict):
     """The summary of a record, as ``--json`` prints it.
 
-    ``labels`` are the labels that the record stores. ``width``, ``height`` and ``format`` describe
-    the image. ``problem`` is empty if the record is sound and its image can be read.
+    Attributes:
+        number: the number of the record in the shard, from 0.
+        offset, length: the location of the record in the shard in bytes, with framing.
+        labels: the labels that the record stores.
+        synset, filename: the texts that the record stores; empty if it stores none.
+        width, height, format: the size and the format of the image; 0 and empty if the header of
+            the image cannot be read.
+        problem: the damage of the record, or that it has no image that can be read; else empty.
+        damaged: whether the record is damaged. A record without a readable image is not damaged,
+            because it may have been written so.
     """
 
     number: int
@@ -53,10 +61,15 @@ class FeatureLine(TypedDict):
 
 
 def list_records(shard: ShardReader) -> Inspection:
-    """Show a line for each record of a shard, until the end or the first damaged framing."""
+    """Show a line for each record of a shard, until the end, or until the framing is damaged.
+
+    The shard is sound if neither its framing nor a record is damaged. Images that cannot be read
+    are shown as problems, but they are no damage.
+    """
     lines = [record_line(record) for record in shard]
     count = counted(len(lines), "record")
-    text = [f"{escape(shard.uri)}: {shard.format}, {count}, {len(shard) / 1e6:,.1f} MB"]
+    shard_bytes = len(shard)
+    text = [f"{escape(shard.uri)}: {shard.format}, {count}, {shard_bytes / 1e6:,.1f} MB"]
     if lines:
         table = pd.DataFrame(lines).drop(columns="damaged")
         text.append(table.to_string(index=False, formatters={"labels": format_labels}))
@@ -65,7 +78,7 @@ def list_records(shard: ShardReader) -> Inspection:
     content = {
         "uri": shard.uri,
         "format": shard.format,
-        "bytes": len(shard),
+        "bytes": shard_bytes,
         "records": lines,
         "fault": str(shard.fault) if shard.fault else None,
         "fault_offset": shard.fault.offset if shard.fault else None,
@@ -102,7 +115,7 @@ def format_labels(labels: Sequence[float]) -> str:
 
 
 def show_record(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
-    """Show all values of one record, and write its image to the file ``save``.
+    """Show all values of one record. Write its image to the file ``save``, unless that is None.
 
     Raises:
         RecordError: the record is damaged.
@@ -121,10 +134,10 @@ def show_record(record: Record, save: str | os.PathLike[str] | None) -> Inspecti
         "number": record.number,
         "offset": record.offset,
         "length": record.length,
-        "facts": asdict(header) if header else None,
-        "damage": record.damage,
+        "facts": asdict(header) if header else None,  # the header of the image
+        "damage": record.damage,  # always empty, because a damaged record raises an error
         "sample": record.sample,
-        "known": dict(record.row),
+        "known": dict(record.row),  # the row of the sample in the table of samples
         "fields": fields,
         "range": http_range,
     }

@@ -5,9 +5,9 @@ find the points, a few samples are converted. They are sorted by size and cut in
 point is the mean of a slice. The computation uses whole numbers only, because the plan must be the
 same on every processor.
 
-On 1,000 ImageNet photographs, file sizes predict the size of a record nearly as well as image
-dimensions: the standard deviation for one image is 27 % of the mean instead of 23 %. And no file
-has to be opened.
+File sizes predict the size of a record nearly as well as image dimensions. On 1,000 ImageNet
+photographs, the standard deviation for one image is 27 % of the mean with file sizes, and 23 % with
+dimensions. File sizes are in the listing, while dimensions can only be read from every file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dataprep.errors import SourceChanged, SourceError
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
 from dataprep.job.conversion import Outcome
-from dataprep.job.sample_order import in_source_order, run_starts
+from dataprep.job.sample_order import in_source_order
+from dataprep.job.shard_bounds import run_starts
 from dataprep.job.shard_buffer import Records
 from dataprep.name_encoding import to_bytes
 from dataprep.sources import Listing, Located
@@ -32,7 +33,7 @@ Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
 """Converts samples, and returns their outcomes in the same order."""
 
 _INTERLEAVE_STRIDE = 16
-"""Samples that are neighbours in size are this far apart in the list of calibration samples."""
+"""Neighbours in the list of calibration samples are this far apart in the order of file sizes."""
 
 _MAX_POINTS = 8
 """The maximum number of points of the function that predicts the size of records."""
@@ -94,16 +95,17 @@ class Calibration:
         segment = np.clip(segment, 0, len(sources) - 2)
         source_0, source_1 = sources[segment], sources[segment + 1]
         record_0, record_1 = records[segment], records[segment + 1]
-        run = source_1 - source_0
-        rise = record_1 - record_0
+        source_step = source_1 - source_0
+        record_step = record_1 - record_0
         # Beyond the end points, the first or the last segment is extended. There, its slope is
         # limited to the range from 0 to 1.
         is_above = sizes > source_1
         is_outside = is_above | (sizes < source_0)
-        rise = np.where(is_outside, np.clip(rise, 0, run), rise)
+        limited_step = np.clip(record_step, 0, source_step)
+        record_step = np.where(is_outside, limited_step, record_step)
         anchor_source = np.where(is_above, source_1, source_0)
         anchor_record = np.where(is_above, record_1, record_0)
-        predicted = anchor_record + rise * (sizes - anchor_source) // run
+        predicted = anchor_record + record_step * (sizes - anchor_source) // source_step
         return np.where(sizes > 0, np.maximum(1, predicted), 0)
 
 
@@ -148,7 +150,7 @@ def calibration_samples(samples: int) -> int:
 
 
 def choose_evenly(sizes: Integers, count: int) -> Integers:
-    """Choose ``count`` rows that are evenly spread over all samples sorted by size."""
+    """Return ``count`` positions in ``sizes`` that are evenly spread over the sorted sizes."""
     order = np.argsort(sizes, kind="stable")
     # Cut the samples into equal slices, and take the middle of each slice.
     positions = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
@@ -156,7 +158,7 @@ def choose_evenly(sizes: Integers, count: int) -> Integers:
 
 
 def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
-    """Choose about ``count`` rows at the start of runs that are evenly spread by size.
+    """Choose about ``count`` samples at the start of runs that are evenly spread by size.
 
     A run is a sequence of neighbouring samples in one container. The source reads a run only from
     its start. The listing has the same size for all samples of a container.
@@ -167,7 +169,7 @@ def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) ->
         count: how many samples to choose.
 
     Returns:
-        The chosen rows, ascending.
+        The positions of the chosen samples in ``containers``, ascending.
     """
     starts = run_starts(containers)
     lengths = np.diff([*starts, len(containers)])
@@ -175,11 +177,11 @@ def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) ->
     # Choose as many runs as there may be points, even if fewer runs have enough samples.
     runs = min(len(starts), max(_MAX_POINTS, proportional_runs))
     samples_per_run = -(-count // max(runs, 1))
-    rows: list[int] = []
+    positions: list[int] = []
     for run in sorted(choose_evenly(sizes[starts], runs).tolist()):
         start = int(starts[run])
-        rows.extend(range(start, start + min(samples_per_run, int(lengths[run]))))
-    return np.array(rows, dtype=np.int64)
+        positions.extend(range(start, start + min(samples_per_run, int(lengths[run]))))
+    return np.array(positions, dtype=np.int64)
 
 
 def _choose_rows(listing: Listing, rows: Integers) -> list[int]:

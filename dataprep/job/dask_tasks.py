@@ -77,7 +77,7 @@ def whole_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult
     Args:
         packed_task: the shard, as ``pack_task`` returns it.
         max_uploads: the maximum number of shards that all workers together store at a time.
-        topic: the name of the job's progress events and upload slots.
+        topic: the name that the progress events and the upload slots of the job have in Dask.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)
@@ -96,7 +96,7 @@ def chunk(packed_task: bytes, number: int, topic: str) -> list[EncodedBatch]:
     Args:
         packed_task: the chunk, as ``pack_task`` returns it.
         number: identifies the chunk in progress reports.
-        topic: the name of the job's progress events.
+        topic: the name that the progress events of the job have in Dask.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)
@@ -163,10 +163,11 @@ def stop(topic: str) -> int:
         return _running_tasks[topic]
 
 
+# The state of this process. The lock protects the other three.
 _lock = threading.Lock()
-_running_tasks: Counter[str] = Counter()
+_running_tasks: Counter[str] = Counter()  # the number of running tasks of each topic
 _stopped_topics: set[str] = set()
-_deadlines_s: dict[int, float] = {}
+_deadlines_s: dict[int, float] = {}  # by thread, as time.monotonic() counts
 
 
 @contextmanager

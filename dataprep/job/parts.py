@@ -12,7 +12,7 @@ from dataprep.errors import ConfigError
 _PART_PATTERN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MAX_PARTS = 999_999
 # Pairs of environment variables: the number of this process or host, and the number of processes
-# or hosts. The first pair is used of which both variables are set. torchrun comes before
+# or hosts. ``auto`` reads the first pair whose variables are both set. torchrun comes before
 # Kubernetes, because it may start several processes in a pod.
 _BATCH_ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
 _KUBERNETES_JOB = ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS")
@@ -61,11 +61,12 @@ class Part(NamedTuple):
 
         Args:
             text: the value of the option.
-            option: the name of the option: ``--part`` or ``--host``. They read other variables for
-                ``auto``.
+            option: the name of the option: ``--part`` or ``--host``. For ``auto``, each of the two
+                reads variables of its own.
 
         Raises:
-            ConfigError: the text is neither, or no launcher has set its variables.
+            ConfigError: the text is neither ``I/N`` nor ``auto``, or no launcher has set the
+                variables for ``auto``.
         """
         problem = (
             f"{option} {text!r}: write I/N with I from 0 to N-1 and N at most {_MAX_PARTS:,}, as "

@@ -20,12 +20,13 @@ from dataprep.job.plan_costs import cost_on_aws, region_warnings, requests_by_lo
 from dataprep.job.plan_report import Estimate, SplitEstimate, TrialEstimate
 from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
 from dataprep.job.request import Request, label_space_for, open_request
+from dataprep.job.sample_labels import label_offsets, rows_of_samples
 from dataprep.job.shard_bounds import SMALLEST_TARGET
 from dataprep.job.shard_making import convert_task, encode_batches
 from dataprep.job.shard_task import ShardTask
 from dataprep.job.source_notes import describe_source, preflight_warnings
 from dataprep.job.split_plan import SplitPlan, used_labels
-from dataprep.job.split_planning import label_offsets, make_plans, sample_rows
+from dataprep.job.split_planning import make_plans
 from dataprep.labels import LabelSpace
 from dataprep.machine.processors import usable_processors
 from dataprep.message_text import counted
@@ -160,7 +161,7 @@ def _make_plans(
     engine = InProcess(config.dask, lambda progress: None)
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
     boxes = read_boxes(request, label_space, note)
-    calibration = calibrate(listing, sample_rows(listing), config, convert)
+    calibration = calibrate(listing, rows_of_samples(listing), config, convert)
     return make_plans(listing, label_space, calibration, config, boxes)
 
 

@@ -12,9 +12,10 @@ from dataprep.formats import get_format
 from dataprep.job.calibration import Convert, calibrate
 from dataprep.job.job_file import UNREADABLE_FOLDERS, JobFile, content_of_split
 from dataprep.job.request import Request
+from dataprep.job.sample_labels import label_offsets, labels_of, rows_of_samples
 from dataprep.job.source_notes import describe_source, preflight_warnings
 from dataprep.job.split_plan import SplitPlan
-from dataprep.job.split_planning import label_offsets, labels_of, make_plans, sample_rows
+from dataprep.job.split_planning import make_plans
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
@@ -33,7 +34,7 @@ class JobPlan:
         plans: the plan of each split.
         jobs: the job file of each split.
         labels_json: the content of labels.json.
-        encoded_plans: the plan of each split as a Parquet file.
+        encoded_plans: the content of each ``SPLIT.plan.parquet``, by its split.
     """
 
     plans: dict[str, SplitPlan]
@@ -61,7 +62,7 @@ def plan_job(
     note(describe_source(request, label_space).line)
     for warning in preflight_warnings(request, label_space):
         note(warning)
-    calibration = calibrate(listing, sample_rows(listing), config, convert)
+    calibration = calibrate(listing, rows_of_samples(listing), config, convert)
     boxes = read_boxes(request, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)
     labels_json = label_space.to_json()
@@ -132,7 +133,7 @@ def list_annotation_files(store: Store) -> Iterable[ObjectInfo]:
 
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
     """Return the predicted bytes of all shards in all formats."""
-    bytes_per_format = sum(int(plan.predicted.sum()) for plan in plans.values())
+    bytes_per_format = sum(int(plan.predicted_bytes.sum()) for plan in plans.values())
     return bytes_per_format * len(config.format)
 
 

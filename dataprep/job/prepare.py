@@ -44,7 +44,7 @@ from dataprep.stores.locked_writes import LockCheck
 from dataprep.stores.protocol import RemovesEmptyRoot
 
 Note = Callable[[str], None]
-_MAX_ATTEMPTS = 4
+_MAX_ATTEMPTS = 4  # to create a job while other runs create jobs in the same output
 
 
 @dataclass(frozen=True)
@@ -245,6 +245,7 @@ def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
     planned = plan_job(request, label_space, run.note, convert)
     _require_space(run, planned)
+    _note_planned_size(run, planned)
     _note_removed_splits(run, splits_to_remove)
     run.locks.check()
     job_files = {split: job.to_json() for split, job in planned.jobs.items()}
@@ -275,16 +276,17 @@ def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
 
 
 def _require_space(run: _Run, planned: JobPlan) -> None:
-    """Tell the user the size of the planned shards.
-
-    Raises:
-        StoreFull: the output has not enough free space for them.
-    """
-    config = run.request.config
-    needed_bytes = bytes_to_write(planned.plans, config)
+    """Raise StoreFull if the output does not have enough free space for the planned shards."""
+    needed_bytes = bytes_to_write(planned.plans, run.request.config)
     space_error = not_enough_space(run.store, needed_bytes)
     if space_error is not None:
         raise space_error
+
+
+def _note_planned_size(run: _Run, planned: JobPlan) -> None:
+    """Tell the user the number and the size of the planned shards."""
+    config = run.request.config
+    needed_bytes = bytes_to_write(planned.plans, config)
     shards = sum(plan.shard_count for plan in planned.plans.values())
     shard_megabytes = needed_bytes / len(config.format) / shards / 1e6
     run.note(

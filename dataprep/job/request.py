@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict, SourceNotFound
 from dataprep.formats import format_names
-from dataprep.job.split_planning import VALIDATION, sample_rows
+from dataprep.job.sample_labels import rows_of_samples
+from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_shared_classes
 from dataprep.output import keys
@@ -52,7 +53,7 @@ class Request:
     @property
     def used_classes(self) -> set[str]:
         """The classes that samples have; empty if the job is unlabelled."""
-        classes = {self.listing.classes[row] for row in sample_rows(self.listing).tolist()}
+        classes = {self.listing.classes[row] for row in rows_of_samples(self.listing).tolist()}
         return classes - {""}
 
     def own_labels(self) -> LabelSpace:
@@ -91,7 +92,7 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
     listing = Exclusion(config.exclude).applied(source.list())
     listing = _with_labelling(listing, labelling, note)
     source.concurrency = config.source_concurrency or source.concurrency
-    if not len(sample_rows(listing)):
+    if not len(rows_of_samples(listing)):
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
             + most_common_reason(listing.problems)
@@ -127,7 +128,7 @@ def _with_failures_without_class(config: ShardConfig, listing: Listing) -> Listi
     Raises:
         ConfigError: no sample has a class.
     """
-    rows = sample_rows(listing).tolist()
+    rows = rows_of_samples(listing).tolist()
     rows_without_class = [row for row in rows if not listing.classes[row]]
     if len(rows_without_class) == len(rows):
         notes = "".join(f". {note}" for note in listing.notes)

@@ -3,7 +3,8 @@
 Keyed BLAKE2b hashes of the names (RFC 7693) decide the order and the splits. The result depends
 only on the seed and the names, not on the version of a random generator. If a sample is added, the
 other samples keep their relative order, and at most one other sample, of the same class, changes
-its split.
+its split. If whole containers are chosen for the validation split, at most one other container
+changes its split.
 """
 
 from __future__ import annotations
@@ -33,16 +34,6 @@ def in_source_order(listing: Listing, rows: Integers) -> Integers:
     return listing.order[np.isin(listing.order, rows)]
 
 
-def run_starts(containers: Sequence[str]) -> Integers:
-    """Return the first row of each run of neighbours in one container, ascending."""
-    starts = [
-        row
-        for row, container in enumerate(containers)
-        if row == 0 or container != containers[row - 1]
-    ]
-    return np.array(starts, dtype=np.int64)
-
-
 def validation_mask(
     names: Sequence[str],
     labels: NDArray[np.int32],
@@ -50,16 +41,16 @@ def validation_mask(
     share: Fraction,
     seed: int,
 ) -> NDArray[np.bool_]:
-    """Choose the validation share of each class, rounded to whole samples.
+    """Choose a share of the samples of each class for the validation split.
 
-    At least one sample of each class stays in the main split. A class of two or more samples has at
-    least one in the validation split.
+    The share is rounded to whole samples. At least one sample of each class is not chosen. Of a
+    class with two or more samples, at least one is chosen.
 
     Args:
         names: the name of each entry of the listing.
         labels: the label of each entry.
         rows: the rows of the samples.
-        share: the share of the samples to choose.
+        share: the share of each class to choose.
         seed: the seed of the choice.
 
     Returns:
@@ -68,15 +59,15 @@ def validation_mask(
     rows_in_hash_order = _in_hash_order(names, rows, seed, b"validation")
     hash_rank = np.empty(len(names), dtype=np.int64)
     hash_rank[rows_in_hash_order] = np.arange(len(rows_in_hash_order))
-    # Sort by label, and within a label by hash. Each class then gives its first samples.
+    # Sort by label, and within a label by hash. The first samples of each class are chosen.
     order = np.lexsort((hash_rank[rows], labels[rows]))
     sorted_labels = labels[rows][order]
     _, starts, counts = np.unique(sorted_labels, return_index=True, return_counts=True)
     mask = np.zeros(len(rows), dtype=np.bool_)
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-        held_samples = int(Fraction(count) * share + Fraction(1, 2))
-        held_samples = min(max(held_samples, 1), count - 1)
-        mask[order[start : start + held_samples]] = True
+        validation_samples = int(Fraction(count) * share + Fraction(1, 2))
+        validation_samples = min(max(validation_samples, 1), count - 1)
+        mask[order[start : start + validation_samples]] = True
     return mask
 
 
@@ -85,13 +76,17 @@ def validation_mask_of_containers(
 ) -> NDArray[np.bool_]:
     """Choose whole containers for the validation split.
 
-    Containers are taken in the order of their hashes, until the number of samples is as near to the
-    requested share as it can be. At least one container is taken, and at least one is left.
+    This is for sources that can only be read in runs (``Listing.in_runs``). Their containers are
+    the row groups of Parquet files.
+
+    Containers are taken in the order of their hashes, until the next one would move the number of
+    samples away from the requested share. At least one container is taken, and at least one is
+    left.
 
     Args:
         containers: the container of each entry of the listing.
         rows: the rows of the samples.
-        share: the share of the samples to choose.
+        share: the share of all samples to choose.
         seed: the seed of the choice.
 
     Returns:

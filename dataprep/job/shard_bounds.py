@@ -31,27 +31,29 @@ def clamp_target(target_bytes: int) -> int:
     return min(max(target_bytes, SMALLEST_TARGET), LARGEST_TARGET)
 
 
-def cut_into_shards(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
+def cut_into_shards(predicted_bytes: Integers, target_bytes: int) -> tuple[int, ...]:
     """Cut samples into shards of equal predicted bytes, near ``target_bytes``.
 
     Args:
-        predicted: the predicted bytes of each sample.
+        predicted_bytes: the predicted bytes of each sample.
         target_bytes: the desired size of a shard.
 
     Returns:
         The bounds of the shards. Shard i has the samples from bound i up to, but not including,
         bound i + 1. Each shard has at least one sample.
     """
-    count = len(predicted)
-    total = int(predicted.sum())
+    count = len(predicted_bytes)
+    total = int(predicted_bytes.sum())
     shards = max(1, (2 * total + target_bytes) // (2 * target_bytes))
+    # The number of shards was rounded, so that their size may be slightly out of range.
     if total > shards * LARGEST_TARGET:
         shards += 1
     if shards > 1 and total < shards * SMALLEST_TARGET:
         shards -= 1
     shards = min(shards, count)
-    ends = np.cumsum(predicted)
-    middles = ends - predicted // 2
+    # A sample belongs to the shard that contains the middle of its bytes.
+    ends = np.cumsum(predicted_bytes)
+    middles = ends - predicted_bytes // 2
     goals = [total * i // shards for i in range(1, shards)]
     cuts = np.searchsorted(middles, np.array(goals, dtype=np.int64)).tolist()
     bounds = [0]
@@ -62,8 +64,23 @@ def cut_into_shards(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
     return (*bounds, count)
 
 
+def run_starts(containers: Sequence[str]) -> Integers:
+    """Return the position at which each run of samples in one container begins, ascending.
+
+    Args:
+        containers: the container of each sample, in the order in which the samples are read.
+            Neighbours that are in the same container belong to one run.
+    """
+    starts = [
+        position
+        for position, container in enumerate(containers)
+        if position == 0 or container != containers[position - 1]
+    ]
+    return np.array(starts, dtype=np.int64)
+
+
 def move_bounds_to_runs(
-    bounds: Sequence[int], predicted: Integers, runs: Integers
+    bounds: Sequence[int], predicted_bytes: Integers, runs: Integers
 ) -> tuple[int, ...]:
     """Move each shard bound to the nearest start of a run, if that is near enough.
 
@@ -72,10 +89,10 @@ def move_bounds_to_runs(
 
     Args:
         bounds: the bounds of shards from ``cut_into_shards``.
-        predicted: the predicted bytes of each sample.
-        runs: the first sample of each run of neighbours in one container, ascending.
+        predicted_bytes: the predicted bytes of each sample.
+        runs: the position at which each run begins, from ``run_starts``.
     """
-    bytes_before = np.concatenate([[0], np.cumsum(predicted)])
+    bytes_before = np.concatenate([[0], np.cumsum(predicted_bytes)])
     max_move_bytes = _MAX_MOVE * (int(bytes_before[-1]) // (len(bounds) - 1))
     moved = [*bounds]
     for number in range(1, len(bounds) - 1):

@@ -28,13 +28,13 @@ _CHUNKS_IN_FLIGHT_PER_WORKER = 2
 _CHUNKS_PER_WORKER = 12
 
 
-def shards_to_split(shards: int, workers: int) -> int:
+def shards_to_chunk(shards: int, workers: int) -> int:
     """Return how many of the last shards are converted in chunks.
 
     Workers make whole shards as long as each worker gets the same number. The remaining shards are
-    fewer than the workers, so that they are split. At least one shard for every four workers is
-    split, because some workers finish before others. No more shards are split, because each chunk
-    costs some time.
+    fewer than the workers, so they are cut into chunks. At least one shard for every four workers
+    is cut into chunks, because some workers finish before others. No more shards are cut, because
+    each chunk costs some time.
     """
     last_shards = shards % workers
     min_shards = workers // 4
@@ -52,7 +52,8 @@ class ShardQueue:
 
     Args:
         client: the Dask client.
-        topic: the name of the job in Dask: of its progress events, upload slots and keys.
+        topic: the name that the progress events, the upload slots and the keys of the job have in
+            Dask.
         options: the settings of the cluster.
         note: called with messages for the user.
         tasks: functions that build the task of a shard, called when the shard is submitted.
@@ -76,13 +77,15 @@ class ShardQueue:
         self._waiting = deque(tasks)
         threads: int = sum(worker["nthreads"] for worker in self._connected_workers().values())
         self._workers = max(threads, 1)
-        self._shards_to_split = shards_to_split(len(tasks), self._workers)
+        self._shards_to_chunk = shards_to_chunk(len(tasks), self._workers)
         # With fewer chunks some workers are idle at the end. Each chunk costs Dask some time.
         chunks = _CHUNKS_PER_WORKER * self._workers
-        self._chunks_per_shard = chunks / max(self._shards_to_split, 1)
+        self._chunks_per_shard = chunks / max(self._shards_to_chunk, 1)
+        # The tasks in flight, by their keys in Dask: one for each shard, and those of chunks.
         self._task_by_key: dict[str, ShardTask] = {}
         self._chunk_keys: set[str] = set()
-        self._split_shards: set[str] = set()
+        # Shards by their names: in chunks, with isolated images, and how often each was repeated.
+        self._chunked_shards: set[str] = set()
         self._isolated_shards: set[str] = set()
         self._repetitions: Counter[str] = Counter()
         self._key_numbers = itertools.count()
@@ -144,14 +147,14 @@ class ShardQueue:
         """
         futures = []
         while self._waiting and len(self._task_by_key) < self._max_shards_in_flight:
-            is_split = len(self._waiting) <= self._shards_to_split
+            is_chunked = len(self._waiting) <= self._shards_to_chunk
             max_chunks = _CHUNKS_IN_FLIGHT_PER_WORKER * self._workers
-            if is_split and len(self._chunk_keys) >= max_chunks:
+            if is_chunked and len(self._chunk_keys) >= max_chunks:
                 break
             build_task = self._waiting.popleft()
             task = build_task()
-            if is_split:
-                self._split_shards.add(task.name)
+            if is_chunked:
+                self._chunked_shards.add(task.name)
             futures += self._submit(task)
         return futures
 
@@ -165,7 +168,7 @@ class ShardQueue:
 
         if task.name in self._isolated_shards:
             return [self._submit_shard(task, dask_tasks.isolated_shard)]
-        if task.name in self._split_shards:
+        if task.name in self._chunked_shards:
             return self._submit_chunks(task)
         return [self._submit_shard(task, dask_tasks.whole_shard)]
 

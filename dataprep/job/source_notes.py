@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from dataprep.job.report import Understood
 from dataprep.job.request import Request
+from dataprep.job.sample_labels import rows_of_samples
 from dataprep.job.shard_bounds import clamp_target
 from dataprep.job.split_plan import SplitPlan, classes_in_a_shard
-from dataprep.job.split_planning import VALIDATION, sample_rows
+from dataprep.job.split_planning import VALIDATION
 from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.imagenet_synsets import difference_from_imagenet
 from dataprep.message_text import counted
@@ -83,7 +84,7 @@ def describe_source(
         source=source,
         kind=listing.form or config.kind,
         classes=len(label_space.labels),
-        images=len(sample_rows(listing)),
+        images=len(rows_of_samples(listing)),
         label_order=_label_order(request, label_space),
         notes=tuple(notes),
     )
@@ -133,7 +134,7 @@ def _class_level_notes(request: Request) -> Iterator[str]:
     listing = request.listing
     if request.config.kind not in ("imagefolder", "ilsvrc"):
         return
-    for row in sample_rows(listing).tolist():
+    for row in rows_of_samples(listing).tolist():
         name, class_name = listing.names[row], listing.classes[row]
         folders = name.split("/")[:-1]
         if len(folders) > 1 and class_name in folders:

@@ -49,7 +49,7 @@ class SplitPlan:
         names: the name of each row.
         sizes: the source bytes of each row.
         labels: the 0-based label of each row.
-        predicted: the predicted record bytes of each row.
+        predicted_bytes: the predicted record bytes of each row; 0 if it is not a sample.
         shards: the shard of each row; -1 for an entry that is not a sample.
         statuses: ``failed`` or ``skipped`` for an entry that is not a sample, else empty.
         reasons: the reason of ``statuses``, else empty.
@@ -64,7 +64,7 @@ class SplitPlan:
     names: Sequence[str]
     sizes: Integers
     labels: NDArray[np.int32]
-    predicted: Integers
+    predicted_bytes: Integers
     shards: NDArray[np.int32]
     statuses: Sequence[str]
     reasons: Sequence[str]
@@ -132,7 +132,7 @@ class SplitPlan:
             "source": text_column(escape_all(self.names)),
             "source_bytes": number_column(self.sizes),
             "label": number_column(self.labels),
-            "predicted_bytes": number_column(self.predicted),
+            "predicted_bytes": number_column(self.predicted_bytes),
             "shard": number_column(self.shards),
             "status": text_column(self.statuses),
             "reason": text_column(self.reasons),
@@ -169,7 +169,7 @@ class SplitPlan:
                 names=unescape_all(table["source"].to_pylist()),
                 sizes=to_numpy_array(table["source_bytes"]),
                 labels=to_numpy_array(table["label"]),
-                predicted=to_numpy_array(table["predicted_bytes"]),
+                predicted_bytes=to_numpy_array(table["predicted_bytes"]),
                 shards=to_numpy_array(table["shard"]),
                 statuses=table["status"].to_pylist(),
                 reasons=table["reason"].to_pylist(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,16 +10,20 @@ from numpy.typing import NDArray
 
 from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError
-from dataprep.formats import get_format
 from dataprep.job.calibration import Calibration
+from dataprep.job.sample_labels import labels_of, rows_of_samples
 from dataprep.job.sample_order import (
     in_source_order,
-    run_starts,
     shuffled,
     validation_mask,
     validation_mask_of_containers,
 )
-from dataprep.job.shard_bounds import clamp_target, cut_into_shards, move_bounds_to_runs
+from dataprep.job.shard_bounds import (
+    clamp_target,
+    cut_into_shards,
+    move_bounds_to_runs,
+    run_starts,
+)
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.labels.boxes import BoxColumns
@@ -27,7 +31,7 @@ from dataprep.sources import Listing
 from dataprep.sources.protocol import Integers
 
 VALIDATION = "validation"
-"""The name of the split that ``config.validation`` takes from the main split."""
+"""The split that ``config.validation`` takes out of ``config.split``."""
 
 
 def make_plans(
@@ -37,7 +41,9 @@ def make_plans(
     config: ShardConfig,
     boxes: BoxColumns | None = None,
 ) -> dict[str, SplitPlan]:
-    """Plan the splits of a job. The main split also gets the entries that are not samples.
+    """Plan the splits of a job: ``config.split`` and, if requested, the validation split.
+
+    The plan of ``config.split`` also lists the entries that are not samples.
 
     Args:
         listing: the entries of the source.
@@ -51,14 +57,15 @@ def make_plans(
 
     Raises:
         ConfigError: a split would have no samples; or a sample has several labels, and the first
-            is not the label of its class in this output.
+            is not the number of its class in this output.
     """
     labels = labels_of(listing, label_space)
-    rows = sample_rows(listing)
+    rows = rows_of_samples(listing)
     _require_first_value_is_label(listing, labels, rows)
     plans = {}
     for split, rows_of_split in _rows_by_split(listing, labels, rows, config).items():
         if not len(rows_of_split):
+            # This is the validation split. The other split has at least one sample of each class.
             raise ConfigError(
                 f"split {split!r} would have no samples: each class keeps one image for "
                 f"{config.split!r}, and no class has a second image"
@@ -67,16 +74,16 @@ def make_plans(
             order = shuffled(listing.names, rows_of_split, config.seed)
         else:
             order = in_source_order(listing, rows_of_split)
-        shards = _shard_samples(listing, order, calibration, config)
+        sharded_samples = _shard_samples(listing, order, calibration, config)
         problem_rows = sorted(listing.problems) if split == config.split else []
-        plans[split] = _plan_split(listing, labels, shards, problem_rows, boxes)
+        plans[split] = _plan_split(listing, labels, sharded_samples, problem_rows, boxes)
     return plans
 
 
 def _require_first_value_is_label(
     listing: Listing, labels: NDArray[np.int32], rows: Integers
 ) -> None:
-    """Refuse a sample with several labels if the first is not the label of its class.
+    """Refuse a sample with several labels if the first is not the number of its class.
 
     Raises:
         ConfigError: there is such a sample.
@@ -97,11 +104,12 @@ def _require_first_value_is_label(
 def _rows_by_split(
     listing: Listing, labels: NDArray[np.int32], rows: Integers, config: ShardConfig
 ) -> dict[str, Integers]:
-    """Divide the rows of the samples between the main split and the validation split."""
+    """Divide the rows of the samples between ``config.split`` and the validation split."""
     share = config.validation_share
     if share is None:
         return {config.split: rows}
     if listing.in_runs:
+        # Samples of one container are read together. Both splits would read a divided container.
         mask = validation_mask_of_containers(listing.containers, rows, share, config.seed)
     else:
         mask = validation_mask(listing.names, labels, rows, share, config.seed)
@@ -113,12 +121,12 @@ class _ShardedSamples(NamedTuple):
 
     Attributes:
         rows: the row of each sample in the listing.
-        predicted: the predicted record bytes of each sample.
-        shards: the shard of each sample, ascending.
+        predicted_bytes: the predicted record bytes of each sample.
+        shards: the number of each sample's shard, ascending.
     """
 
     rows: Integers
-    predicted: Integers
+    predicted_bytes: Integers
     shards: NDArray[np.int32]
 
 
@@ -133,20 +141,22 @@ def _shard_samples(
         calibration: predicts the size of records.
         config: the config of the job.
     """
-    predicted = calibration.predict(listing.sizes[order])
-    bounds = cut_into_shards(predicted, clamp_target(int(config.shard_size)))
+    predicted_bytes = calibration.predict(listing.sizes[order])
+    bounds = cut_into_shards(predicted_bytes, clamp_target(int(config.shard_size)))
     if listing.in_runs:
+        # Samples of one container are read together. Two shards would read a divided container.
         runs = run_starts([listing.containers[row] for row in order.tolist()])
-        bounds = move_bounds_to_runs(bounds, predicted, runs)
-    shards = np.arange(len(bounds) - 1, dtype=np.int32)
+        bounds = move_bounds_to_runs(bounds, predicted_bytes, runs)
+    shard_numbers = np.arange(len(bounds) - 1, dtype=np.int32)
     samples_in_shards = np.diff(bounds)
-    return _ShardedSamples(order, predicted, np.repeat(shards, samples_in_shards))
+    shards = np.repeat(shard_numbers, samples_in_shards)
+    return _ShardedSamples(order, predicted_bytes, shards)
 
 
 def _plan_split(
     listing: Listing,
     labels: NDArray[np.int32],
-    samples: _ShardedSamples,
+    sharded_samples: _ShardedSamples,
     problem_rows: Sequence[int],
     boxes: BoxColumns | None,
 ) -> SplitPlan:
@@ -155,16 +165,16 @@ def _plan_split(
     Args:
         listing: the entries of the source.
         labels: the label of each entry.
-        samples: the samples of the split.
+        sharded_samples: the samples of the split.
         problem_rows: the rows of the entries that are not samples. They follow the samples.
         boxes: the boxes of each entry; None if the job has no boxes.
     """
-    rows = np.concatenate([samples.rows, np.array(problem_rows, dtype=np.int64)])
+    rows = np.concatenate([sharded_samples.rows, np.array(problem_rows, dtype=np.int64)])
     row_list = rows.tolist()
     no_bytes = np.zeros(len(problem_rows), dtype=np.int64)
     no_shards = np.full(len(problem_rows), -1, dtype=np.int32)
-    statuses = [""] * len(samples.rows)
-    reasons = [""] * len(samples.rows)
+    statuses = [""] * len(sharded_samples.rows)
+    reasons = [""] * len(sharded_samples.rows)
     for row in problem_rows:
         statuses.append(listing.problems[row].status)
         reasons.append(listing.problems[row].reason)
@@ -177,8 +187,8 @@ def _plan_split(
         names=[listing.names[row] for row in row_list],
         sizes=listing.sizes[rows],
         labels=labels[rows],
-        predicted=np.concatenate([samples.predicted, no_bytes]),
-        shards=np.concatenate([samples.shards, no_shards]),
+        predicted_bytes=np.concatenate([sharded_samples.predicted_bytes, no_bytes]),
+        shards=np.concatenate([sharded_samples.shards, no_shards]),
         statuses=statuses,
         reasons=reasons,
         containers=containers,
@@ -186,31 +196,3 @@ def _plan_split(
         values=None if listing.values is None else listing.values[rows],
         boxes=None if boxes is None else boxes.take(rows),
     )
-
-
-def labels_of(listing: Listing, label_space: LabelSpace) -> NDArray[np.int32]:
-    """Return the label of each entry; -1 for an entry without a class."""
-    labels = [label_space.index.get(class_name, -1) for class_name in listing.classes]
-    return np.array(labels, dtype=np.int32)
-
-
-def sample_rows(listing: Listing) -> Integers:
-    """Return the rows of the listing that are samples."""
-    is_sample = np.ones(len(listing), dtype=np.bool_)
-    is_sample[list(listing.problems)] = False
-    return np.flatnonzero(is_sample).astype(np.int64)
-
-
-def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:
-    """Return the label offset of each format: the configured offset, or the format's default.
-
-    If the job is unlabelled, all offsets are 0, so that formats with a label store -1.
-    """
-    if config.unlabelled:
-        return dict.fromkeys(config.format, 0)
-    layout = config.record_options.layout
-    offsets = {}
-    for name in config.format:
-        default = get_format(name).default_label_offset(label_space.are_synsets, layout)
-        offsets[name] = config.label_offset.get(name, default)
-    return offsets

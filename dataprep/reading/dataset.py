@@ -502,7 +502,7 @@ class Dataset(SlicedToLists[Sample]):
         for shard in shards:
             if shard.number >= len(own_shards) or shard != own_shards[shard.number]:
                 raise ConfigError(f"{shard!r} is not a shard of {self!r}: use its shards()")
-        yield from self._reader.samples_of_ranges(shards)
+        yield from self._reader.samples_of_subset(shards)
 
     def _item(self, number: int) -> Sample:
         return self._reader.sample(number)

@@ -29,11 +29,14 @@ _RANGES_AHEAD = 16
 """Byte ranges that iteration over a subset fetches before they are needed."""
 
 _MAX_BYTES_AHEAD = 128 * 2**20
-"""Memory for shards or ranges that were fetched ahead, unless two shards are larger."""
+"""Maximum memory for shards or ranges that are fetched ahead, unless two large shards need more."""
 
 
 class SampleReader:
-    """Reads the records of a data set, compares them with their checksums, and decodes them."""
+    """Reads the records of a data set, compares them with their checksums, and decodes them.
+
+    All numbers of samples and shards are those in the data set (in ``split_part``: in the part).
+    """
 
     def __init__(
         self,
@@ -42,14 +45,14 @@ class SampleReader:
         options: RecordOptions,
         rows: SampleRows,
     ) -> None:
-        """Describe the records.
+        """Create a reader. It reads nothing yet.
 
         Args:
             snapshot: reads the objects of the split.
             record_format: the format of the records.
             options: the options with which the records were written.
-            rows: the places and the checksums of the records. If its state is closed, reading
-                raises DatasetError.
+            rows: the places and the checksums of the records. After the data set was closed
+                (``rows.state``), reading raises DatasetError.
         """
         self._snapshot = snapshot
         self._record_format = record_format
@@ -58,7 +61,7 @@ class SampleReader:
         self._require_open = rows.state.require_open
 
     def sample(self, number: int) -> Sample:
-        """Read one sample by a range request. ``number`` must be in range.
+        """Read one sample by a range request. ``number`` must be from 0 to the last number.
 
         Raises:
             CorruptRecord: the record is damaged.
@@ -70,7 +73,7 @@ class SampleReader:
         return self._decoded_alone(data, number)
 
     def samples_of_shards(self, shards: Sequence[Shard]) -> Iterator[Sample]:
-        """Yield all samples of shards. Each shard is fetched as a whole, some shards ahead.
+        """Yield all samples of shards. Shards are fetched whole, and before they are needed.
 
         Raises:
             CorruptRecord: a record is damaged, or a shard does not have all its records.
@@ -86,8 +89,8 @@ class SampleReader:
                 # Hold no reference to the bytes of a shard, so that their memory is freed early.
                 yield from self._samples_in(next(contents), shard)
 
-    def samples_of_ranges(self, shards: Sequence[Shard]) -> Iterator[Sample]:
-        """Yield the samples of a subset in some of its shards. Only their byte ranges are read.
+    def samples_of_subset(self, shards: Sequence[Shard]) -> Iterator[Sample]:
+        """Yield the samples of a subset in some of its shards. Only their byte ranges are fetched.
 
         Raises:
             CorruptRecord: a record is damaged.
@@ -144,10 +147,11 @@ class SampleReader:
                 encoded = memoryview(data)[record.offset : record.offset + record.length]
                 self._require_checksum(encoded, shard.samples[records - 1], record_name)
             yield self._decoded(record, record_name, record.offset)
-        # A shard that was cut or extended at the end of a record has no damaged record.
+        # If a shard was cut between two records, or records were appended, no record is damaged.
         if records != len(shard):
             raise CorruptRecord(
-                f"{name}: not the {len(shard):,} records of the manifest; run dataprep verify"
+                f"{name}: it does not have the {len(shard):,} records that the manifest lists; "
+                "run dataprep verify"
             )
 
     def _decoded_alone(self, data: Buffer, number: int) -> Sample:

@@ -43,7 +43,7 @@ class Places(NamedTuple):
         shards: the number of the shard, from 0, in the order of the manifest.
         offsets: the first byte of the record in its shard.
         lengths: the size of the record in bytes.
-        labels: the label of the sample, from 0.
+        labels: the label of the sample, from 0; -1 if it has none.
     """
 
     shards: Integers
@@ -80,7 +80,8 @@ def wrong_checksum(name: str) -> CorruptRecord:
 class SampleRows:
     """The rows of the table of samples that belong to a data set.
 
-    The table is read when it is first needed.
+    The table is read when it is first needed. Arrays have one value for each sample of the data
+    set, in the order of the samples.
 
     Attributes:
         part: the part of the split that the data set has.
@@ -118,7 +119,7 @@ class SampleRows:
         self._table: StoredTable | None = None
 
     def use_table_of(self, other: SampleRows) -> None:
-        """Use the table that another data set of the same split has read already, if it has."""
+        """Share the table of another data set of the same split, if that has read it already."""
         self._table = other._table
 
     @property

@@ -17,7 +17,8 @@ from dataprep.message_text import counted
 from dataprep.output.manifest import Manifest, Share
 
 _MAX_LEFT_OUT = 0.02
-"""Maximum share of the samples that equal steps may leave out. Above it, there is advice."""
+"""Maximum share of samples that is left out if all hosts read equally many. The user gets advice
+above it."""
 
 _SHARDS_PER_HOST = 50
 """The advised number of shards for each host. One shard is then 2 % of its data."""
@@ -74,18 +75,18 @@ def _samples_by_share(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tu
     return tuple(sum(records[number] for number in share) for share in shares)
 
 
-def advice_on_shares(share: Share, size: int, formats: int) -> str:
-    """Return what to do if the shares differ much in size; empty if they do not.
+def advice_on_shares(share: Share, total_bytes: int, formats: int) -> str:
+    """Return a warning with advice if the shares differ much in size; empty if they do not.
 
     Args:
         share: the share of one host, with the number of samples in each share.
-        size: the bytes of all shards, in all formats together.
+        total_bytes: the bytes of all shards, in all formats together.
         formats: the number of formats.
     """
     if share.left_out <= _MAX_LEFT_OUT:
         return ""
-    shard_bytes = size / formats / (share.count * _SHARDS_PER_HOST)
-    megabytes = max(1.2, shard_bytes // 1e5 / 10)
+    shard_bytes = total_bytes / formats / (share.count * _SHARDS_PER_HOST)
+    megabytes = max(1.2, shard_bytes // 1e5 / 10)  # rounded down to 0.1; 1.2 is the least target
     return (
         f"warning: shares differ by more than {_MAX_LEFT_OUT:.0%}, since each has few shards: "
         f"shard with --shard-size {megabytes:g}MB for {share.count} hosts"

@@ -28,7 +28,8 @@ class SplitPart:
             split, ascending; None for all shards.
         selected_samples: the samples of a subset, by their numbers in the split, ascending: int64
             of shape (samples,); None for all samples of the shards.
-        queries: the queries that selected these samples; None if ``Dataset.select`` was used.
+        queries: the queries that selected these samples, if any; None if ``Dataset.select`` was
+            used.
     """
 
     first_samples: Sequence[int]

@@ -40,7 +40,8 @@ def subset_of_shares(
 ) -> DividedSubset:
     """Return how many samples of a subset each host's share has.
 
-    They are counted in the table of samples of the whole split, which is beside the share.
+    They are counted in the table of samples of the whole split. A copy of it is stored with the
+    share.
 
     Args:
         snapshot: reads the objects of the share.
@@ -50,8 +51,8 @@ def subset_of_shares(
         own_samples: the number of samples of the subset in this share.
 
     Raises:
-        DatasetError: the table is missing or damaged, or has another number of samples of the
-            subset in this share.
+        DatasetError: the table is missing or damaged, or does not have ``own_samples`` samples of
+            the subset in this share.
         DatasetChanged: the split was written again since it was opened.
     """
     store, key = snapshot.store, keys.whole_samples(split)
@@ -75,13 +76,13 @@ def subset_of_shares(
 
 
 def _divided_subset(
-    table: StoredTable, shards: Sequence[Sequence[int]], queries: Sequence[str]
+    table: StoredTable, shards_by_share: Sequence[Sequence[int]], queries: Sequence[str]
 ) -> DividedSubset:
     """Count the samples of each share that match all queries.
 
     Args:
         table: the table of samples of the whole split.
-        shards: for each share, the numbers of its shards.
+        shards_by_share: for each share, the numbers of its shards.
         queries: conditions as in ``Dataset.where``.
 
     Raises:
@@ -99,7 +100,7 @@ def _divided_subset(
         matches &= query.matches(frame[[*query.columns]])
     numbers = np.flatnonzero(matches)
     shard_of_match = frame["shard"].to_numpy()[numbers]
-    counts = [int(np.isin(shard_of_match, share).sum()) for share in shards]
+    counts = [int(np.isin(shard_of_match, shards).sum()) for shards in shards_by_share]
     return DividedSubset(tuple(counts), fingerprint(numbers))
 
 
@@ -112,8 +113,9 @@ def sample_name(number: int, selected: NDArray[np.int64] | None) -> str:
     """Describe a sample for messages.
 
     Args:
-        number: the number of the sample.
-        selected: the numbers in the split of the samples of a subset; None for a whole split.
+        number: the number of the sample in its data set, which may be a subset.
+        selected: the number in the split of each sample of a subset; None if the data set is no
+            subset.
     """
     if selected is None:
         return f"sample {number:,}"

@@ -10,7 +10,7 @@ from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.sources.file_names import advice_for, lacks_extension, promises_image
 from dataprep.sources.protocol import Problem, Problems
-from dataprep.sources.split_folders import find_splits
+from dataprep.sources.split_folders import find_unclear_folders
 
 NO_CLASS = "in no class folder"
 """The reason why a file outside all class folders is not a sample."""
@@ -47,8 +47,8 @@ def classify(
         names: the paths of the files, below the source.
         problems: the files that are not samples for other reasons.
         uri: the address of the source, for errors.
-        advise: returns the command-line options that read one folder of the source. For an empty
-            folder name, they read the whole source.
+        advise: returns the command-line options that read one folder of the source. ``advise("")``
+            returns those for the whole source.
         no_samples_message: the error message if there are no samples.
         splits_are_classes: whether folders that look like splits are read as classes.
 
@@ -61,11 +61,11 @@ def classify(
     visible = [name for row, name in enumerate(names) if row not in skipped]
     is_likely_image = _likely_image_pattern(visible)
     folders = {_folders_of(name) for name in filter(is_likely_image, visible)}
-    splits = find_splits(folders)
-    if splits and not splits_are_classes:
-        raise SourceError(splits.message(uri, advise))
-    if splits and len(splits.folders) > 1:
-        depth = splits.depth
+    unclear = find_unclear_folders(folders)
+    if unclear and not splits_are_classes:
+        raise SourceError(unclear.message(uri, advise))
+    if unclear and len(unclear.folders) > 1:
+        depth = unclear.depth
     else:
         depth = _class_depth(folders, uri, advise)
     classes = [""] * len(names)

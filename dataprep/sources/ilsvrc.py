@@ -1,7 +1,8 @@
-"""Kind ``ilsvrc``: images in tars, such as the archives of ILSVRC2012 as downloaded.
+"""Kind ``ilsvrc``: images in tar archives of any data set, despite its name.
 
-The tars are read without unpacking. A source is a tar of tars, a tar without folders, a folder tree
-in a tar, or a folder of tars.
+It is named after ILSVRC2012, whose archives it reads as they are downloaded. The tars are read
+without unpacking. A source is a tar of tars, a tar without folders, a folder tree in a tar, or a
+folder of tars.
 """
 
 from __future__ import annotations
@@ -49,14 +50,16 @@ class _TarUse:
     """Which tars of a source contain samples.
 
     Attributes:
-        folders_with_samples: the tars that contain samples, or images that failed. Each is given as
-            the folder that it would be unpacked into.
-        without_images: the paths of tars that contain neither samples nor failed images.
-        unreadable: why files with names of tars could not be read, by their paths.
+        folders_with_samples: the folders that tars with samples would be unpacked into. Images that
+            failed count as samples.
+        maybe_without_images: the paths of tars that have no members, or a member that is no sample.
+            Such a tar has no images unless ``has_samples`` is true for it.
+        unreadable: the reason why a file cannot be read as a tar, by the path of each such file
+            whose name ends like that of a tar.
     """
 
     folders_with_samples: set[str] = field(default_factory=set)
-    without_images: set[str] = field(default_factory=set)
+    maybe_without_images: set[str] = field(default_factory=set)
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def has_samples(self, tar: str) -> bool:
@@ -88,9 +91,9 @@ class ILSVRC(TarSource):
         super().__init__(uri, options, self._section.cache)
 
     def list(self) -> Listing:
-        """List all members of all archives except folders, sorted by the bytes of their names."""
+        """List the members of all archives, sorted by the bytes of their names, without folders."""
         tree = Tree()
-        # Only WebDataset uses the content of small members.
+        # The index has the content of small members, which only kind ``webdataset`` needs.
         indexes = self._indexed(tree, lambda index: index.drop_columns(["content"]))
         table = pa.concat_tables(indexes)
         folder = posixpath.normpath(self._section.folder or "/").strip("/")
@@ -99,12 +102,14 @@ class ILSVRC(TarSource):
         if not len(table):
             raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
-        names = [name.removeprefix(prefix) for name in _file_names(table)]
+        names = [name.removeprefix(prefix) for name in _member_names(table)]
         tars = [_tar_below(tar, prefix) for tar in interned_texts(table, "tar")]
         problems = self._problems(names, table)
+        # ``_classes`` adds problems. The reason why a tar cannot be read is found before.
         problems_before_classes = dict(problems)
         classes = self._classes(names, tars, problems)
-        empty_notes = self._require_all_tars(names, tars, problems_before_classes, problems)
+        use = self._tar_use(names, tars, problems_before_classes, problems)
+        self._require_readable_tars(use)
         return Listing(
             names=names,
             sizes=to_numpy_array(table["bytes"]),
@@ -112,7 +117,7 @@ class ILSVRC(TarSource):
             problems=problems,
             containers=interned_texts(table, "container"),
             offsets=to_numpy_array(table["offset"]),
-            notes=(*classes.notes, *empty_notes, *tree.notes()),
+            notes=(*classes.notes, *_notes_on_empty_tars(use), *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),
             file_versions=self._versions,
@@ -140,6 +145,7 @@ class ILSVRC(TarSource):
         if setting == "folders":
             return Classes(self._by_folders(paths_in_tars, problems, splits_are_classes=True))
         if setting == "archives":
+            # The path of a member begins with the folder that its tar would be unpacked into.
             return Classes(self._by_folders(paths, problems, splits_are_classes=True))
         refuse_webdataset(members)
         synsets = classes_if_named(members)
@@ -196,7 +202,7 @@ class ILSVRC(TarSource):
         def advise(folder: str) -> str:
             if in_each_tar and folder:
                 exclude = _exclude_siblings(folder, folders)
-                # The remaining folder looks like a split, and must be read as a class.
+                # Without the setting, the remaining folder would be refused as a split.
                 return f"{source_options}{exclude} --set labels.split_folders=classes"
             path = posixpath.join(source_folder, folder)
             if not path:
@@ -217,7 +223,7 @@ class ILSVRC(TarSource):
 
         Args:
             names: the name of each member, sorted, so that members of the same name are neighbours.
-            table: the index of the members, a row for each name.
+            table: the index of the members, a row for each member.
         """
         statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
         problems = {}
@@ -235,34 +241,14 @@ class ILSVRC(TarSource):
                 problems[row] = Problem("skipped", CLUTTER)
         return problems
 
-    def _require_all_tars(
-        self,
-        names: Sequence[str],
-        tars: Sequence[str],
-        problems_before_classes: Problems,
-        problems: Problems,
-    ) -> tuple[str, ...]:
-        """Refuse a source in which some tars are classes, and another tar cannot be read.
-
-        Args:
-            names: the name of each member. A tar without members, or a file that is not a tar, is
-                listed by its own name.
-            tars: the tar of each member; empty for a name that is not a member of an inner tar.
-            problems_before_classes: the members that are not samples, regardless of their classes.
-            problems: all members that are not samples.
-
-        Returns:
-            The notes: at most one, about tars without images. Like empty class folders, they
-            become no classes.
+    def _require_readable_tars(self, use: _TarUse) -> None:
+        """Refuse a source if tars with samples are in it, and another tar cannot be read.
 
         Raises:
             SourceError: a tar cannot be read.
         """
-        use = self._tar_use(names, tars, problems_before_classes, problems)
-        if not use.folders_with_samples:
-            return ()
         unreadable = [tar for tar in sorted(use.unreadable) if not use.has_samples(tar)]
-        if unreadable:
+        if use.folders_with_samples and unreadable:
             first = unreadable[0]
             others = f" (and {len(unreadable) - 1:,} more)" if len(unreadable) > 1 else ""
             raise SourceError(
@@ -270,11 +256,6 @@ class ILSVRC(TarSource):
                 "missing without it: fetch it again; if it is no class, move it elsewhere (within "
                 "a tar: tar --delete)"
             )
-        empty = [tar for tar in by_bytes(use.without_images) if not use.has_samples(tar)]
-        if not empty:
-            return ()
-        archives = counted(len(empty), "archive")
-        return (f"{archives} without images, which make no class: {listed(empty)}",)
 
     def _tar_use(
         self,
@@ -283,7 +264,15 @@ class ILSVRC(TarSource):
         problems_before_classes: Problems,
         problems: Problems,
     ) -> _TarUse:
-        """Find which tars contain samples. The arguments are those of ``_require_all_tars``."""
+        """Find which tars contain samples.
+
+        Args:
+            names: the name of each member. A tar without members, or a file that is not a tar, is
+                listed by its own name.
+            tars: the tar of each member; empty for a name that is not a member of an inner tar.
+            problems_before_classes: the members that are not samples, regardless of their classes.
+            problems: all members that are not samples.
+        """
         use = _TarUse()
         for row, (name, tar) in enumerate(zip(names, tars, strict=True)):
             if self._exclusion.by_glob(name) or (not tar and is_clutter(name)):
@@ -293,9 +282,9 @@ class ILSVRC(TarSource):
                 if row not in problems or problems[row].status == "failed":
                     use.folders_with_samples.add(_unpacked_folder(tar))
                 else:
-                    use.without_images.add(tar)
+                    use.maybe_without_images.add(tar)
             elif problem_before_classes and problem_before_classes.reason == EMPTY:
-                use.without_images.add(name)
+                use.maybe_without_images.add(name)
             elif TAR_ENDING.search(name):
                 reason = "no tar archive"
                 if problem_before_classes:
@@ -304,8 +293,20 @@ class ILSVRC(TarSource):
         return use
 
 
-def _file_names(table: pa.Table) -> Sequence[str]:
-    """The names of the members in an index. They are not interned, because they differ."""
+def _notes_on_empty_tars(use: _TarUse) -> tuple[str, ...]:
+    """Name the tars without images, if other tars have samples. They become no classes."""
+    empty = [tar for tar in by_bytes(use.maybe_without_images) if not use.has_samples(tar)]
+    if not use.folders_with_samples or not empty:
+        return ()
+    archives = counted(len(empty), "archive")
+    return (f"{archives} without images, which make no class: {listed(empty)}",)
+
+
+def _member_names(table: pa.Table) -> Sequence[str]:
+    """The names of the members in an index.
+
+    They are not interned, because most of them are different, unlike the names of tars.
+    """
     return [os.fsdecode(name) for name in table["name"].to_pylist()]
 
 

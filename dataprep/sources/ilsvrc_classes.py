@@ -18,7 +18,7 @@ from dataprep.errors import SourceError
 from dataprep.labels import is_synset
 from dataprep.sources.file_names import TAR_ENDING, promises_image
 from dataprep.sources.protocol import Problem, Problems
-from dataprep.sources.split_folders import find_splits
+from dataprep.sources.split_folders import find_unclear_folders
 from dataprep.sources.split_names import split_of
 from dataprep.sources.tar_index import is_sidecar
 from dataprep.sources.webdataset_samples import key_and_extension
@@ -232,7 +232,7 @@ def tars_are_splits(members: Members, volumes: Sequence[str]) -> bool:
     if not tars or (volumes and len(splits) == 1):
         return False
     folders = {_folder_of(members.names[row]) for row in members.image_rows} - {""}
-    return find_splits({tuple(folder.split("/")) for folder in folders}) is not None
+    return find_unclear_folders({tuple(folder.split("/")) for folder in folders}) is not None
 
 
 def has_class_folders(members: Members) -> bool:

@@ -2,7 +2,8 @@
 
 If folders such as ``train`` and ``val`` were read as class folders, they would become classes.
 Therefore the source is refused, and the error has a command for each way to read it. The same holds
-for folders that are named after the kind of their files, such as ``images`` and ``masks``.
+for folders that are named after the kind of their files, such as ``images`` and ``masks``. This
+module calls both *unclear folders*.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ _PathBelow: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class SplitFolder:
+class UnclearFolder:
     """A folder that looks like a split, or is named after the kind of its files.
 
     Attributes:
-        name: the folder, as the message calls it.
+        name: how the message names the folder.
         path: the path of the folder with the classes or images, below the source; empty for the
             source itself.
         split: a name for the split, valid for ``--split``; empty if the folder is no split.
         is_flat: whether it has images and no class folders.
-        exclude: globs that leave out the other splits, if the split is spread over several
-            folders.
+        exclude: globs that leave out the other splits, if each class folder contains folders of
+            the splits; else empty.
     """
 
     name: str
@@ -52,20 +53,22 @@ class SplitFolder:
 
 
 @dataclass(frozen=True)
-class SplitFolders:
+class UnclearFolders:
     """Sibling folders that look like splits, or are named after the kinds of their files.
 
     Attributes:
         depth: the number of folders above them in a path.
         folders: the folders.
-        siblings: the names of folders beside them that do not look like splits.
-        predicate: what the message says about the folders, after "has folders that".
+        siblings: the names of the folders beside them that are not unclear.
+        predicate: the rest of the sentence "SOURCE has folders that …" in the message.
+        are_in_classes: whether each class folder contains folders of the splits.
     """
 
     depth: int
-    folders: tuple[SplitFolder, ...]
+    folders: tuple[UnclearFolder, ...]
     siblings: tuple[str, ...]
     predicate: str = "look like splits, not classes"
+    are_in_classes: bool = False
 
     @property
     def splits(self) -> set[str]:
@@ -77,8 +80,8 @@ class SplitFolders:
 
         Args:
             uri: the address of the source.
-            advise: returns the command-line options that read one folder of the source. For an
-                empty folder name, they read the whole source.
+            advise: returns the command-line options that read one folder of the source.
+                ``advise("")`` returns those for the whole source.
             has_classes: whether folders can be classes in this kind of source.
         """
         names = ", ".join(repr(folder.name) for folder in self.folders)
@@ -114,7 +117,7 @@ class SplitFolders:
 
     def _possible_classes(self) -> str:
         """The folders that become the classes if the user wants so, in the words of the message."""
-        if self.folders[0].exclude:
+        if self.are_in_classes:
             return "the folders above them"
         is_single = len(self.folders) == 1 and not self.siblings
         if is_single and self._are_splits:
@@ -122,7 +125,7 @@ class SplitFolders:
         return "these folders"
 
 
-def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: bool) -> str:
+def _options(folder: UnclearFolder, advise: Callable[[str], str], has_classes: bool) -> str:
     """The options of ``dataprep shard`` that read one of these folders."""
     options = advise(folder.path)
     if folder.is_flat or not has_classes:
@@ -136,17 +139,20 @@ def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: boo
     return f"{options} --output OUTPUT"
 
 
-def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
-    """Find the topmost folders that look like splits or kinds of files; None if there are none.
+def find_unclear_folders(folders: Set[tuple[str, ...]]) -> UnclearFolders | None:
+    """Find the topmost unclear folders; None if there are none.
 
-    Sibling folders count as splits in these cases:
+    Sibling folders are unclear in these cases:
 
-    - all of them look like splits or kinds of files;
-    - some of them look like splits, and the folders in them confirm this;
+    - all of them look like splits or are named after the kind of their files;
+    - some of them look like splits, and their content confirms it;
     - each of them contains folders that look like splits.
 
-    A single folder that is named after the kind of its files counts only if it contains images
-    directly. A level with only one folder is skipped.
+    A single folder that is named after the kind of its files is unclear only if it contains only
+    images.
+
+    The search begins at the top of the source. If there is only one folder, and it is not unclear,
+    the search goes on inside it, unless it contains images directly or is named by a synset.
 
     Args:
         folders: the folders of all likely images, below the source. Each is a tuple of names.
@@ -155,9 +161,9 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     depth = 0
     while paths:
         level = _level_at(depth, paths)
-        splits = _splits_among(level)
-        if splits is not None:
-            return splits
+        unclear = _unclear_among(level)
+        if unclear is not None:
+            return unclear
         if len(level.paths_by_folder) > 1:
             return _splits_in_each(level)
         ((name, paths_below),) = level.paths_by_folder.items()
@@ -190,48 +196,49 @@ def _level_at(depth: int, paths: Sequence[tuple[str, ...]]) -> _Level:
     return _Level(depth, above, paths_by_folder)
 
 
-def _splits_among(level: _Level) -> SplitFolders | None:
-    """Find splits or kinds of files among the folders of one level; None if there are none."""
+def _unclear_among(level: _Level) -> UnclearFolders | None:
+    """Find unclear folders among the folders of one level; None if there are none."""
     depth, above, paths_by_folder = level
     splits = {name: paths_by_folder[name] for name in names_of_splits(paths_by_folder)}
     siblings = {name: paths_by_folder[name] for name in paths_by_folder if name not in splits}
     if all(is_named_after_files(name) for name in siblings):
         if splits:
-            return SplitFolders(depth, _split_folders(above, paths_by_folder), ())
+            return UnclearFolders(depth, _unclear_folders(above, paths_by_folder), ())
         are_several = len(paths_by_folder) > 1
         if are_several or [*paths_by_folder.values()] == [{()}]:
             predicate = "are named after the kind of their files, not after classes"
-            return SplitFolders(depth, _split_folders(above, paths_by_folder), (), predicate)
+            return UnclearFolders(depth, _unclear_folders(above, paths_by_folder), (), predicate)
         return None
     if splits and _contents_confirm_splits(splits, siblings):
-        return SplitFolders(depth, _split_folders(above, splits), tuple(siblings))
+        return UnclearFolders(depth, _unclear_folders(above, splits), tuple(siblings))
     return None
 
 
-def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
+def find_different_splits(folders: Set[tuple[str, ...]]) -> UnclearFolders | None:
     """Find folders that look like two or more different splits; None if there are none.
 
-    This is for kinds of source whose folders are not classes. There, folders that look like splits
-    count even if there are other folders beside them.
+    This is for kinds of source whose folders are not classes. In such sources, folders that look
+    like splits count even if there are other folders beside them.
 
     Args:
-        folders: as for ``find_splits``.
+        folders: as for ``find_unclear_folders``.
     """
-    splits = find_splits(folders)
+    splits = find_unclear_folders(folders)
     if splits is None:
-        # Look again, without the other folders at the first depth at which paths differ.
-        shared = len(os.path.commonprefix([*folders - {()}]))  # noqa: RUF071  they are tuples
+        # Look again, at only the folders that look like splits where the paths first differ.
+        # For tuples, ``commonprefix`` compares whole names of folders.
+        shared = len(os.path.commonprefix([*folders - {()}]))  # noqa: RUF071  only wrong for texts
         like_splits = set()
         for names in folders:
             if len(names) > shared and split_of(names[shared]):
                 like_splits.add(names)
-        splits = find_splits(like_splits)
+        splits = find_unclear_folders(like_splits)
     if splits is None or len(splits.splits) < 2:
         return None
     return splits
 
 
-def _splits_in_each(level: _Level) -> SplitFolders | None:
+def _splits_in_each(level: _Level) -> UnclearFolders | None:
     """Find splits inside sibling folders, such as ``cat/train`` and ``dog/train``, or return None.
 
     Each sibling must contain only folders, and at least one of these must look like a split. All
@@ -251,12 +258,12 @@ def _splits_in_each(level: _Level) -> SplitFolders | None:
         return None
     first = next(iter(paths_by_folder))
     folders = []
-    for folder in _split_folders("", inner_splits):
+    for folder in _unclear_folders("", inner_splits):
         exclude = tuple(f"{above}*/{name}" for name in sorted(names) if name != folder.name)
         title = f"{above}{first}/{folder.name}"
-        folders.append(SplitFolder(title, "", folder.split, is_flat=False, exclude=exclude))
+        folders.append(UnclearFolder(title, "", folder.split, is_flat=False, exclude=exclude))
     predicate = "look like splits, inside each folder of a class"
-    return SplitFolders(depth, tuple(folders), (), predicate)
+    return UnclearFolders(depth, tuple(folders), (), predicate, are_in_classes=True)
 
 
 def _contents_confirm_splits(
@@ -264,9 +271,15 @@ def _contents_confirm_splits(
 ) -> bool:
     """Whether the content of folders that look like splits confirms that they are splits.
 
-    There are other folders beside them. If there are different splits, they must have a class in
-    common, or contain synsets. A single split must contain class folders, and its siblings must
-    contain no folders.
+    This is called only if other folders are beside them. Their names alone could then be those of
+    classes.
+
+    - Folders of two or more different splits, with class folders in them, are confirmed if two of
+      them have a class in common, or if a class is a synset.
+    - Several folders are not confirmed if at most one split has class folders.
+    - A single folder is confirmed if its name is one word for a split, it contains only folders,
+      none of these is a synset, and its siblings contain no folders. If it contains synsets, it
+      needs no confirmation, because synsets are found as classes in any folder.
 
     Args:
         splits: the paths below each folder that looks like a split.
@@ -294,14 +307,15 @@ def _contents_confirm_splits(
     return has_only_folders and not has_synsets and not siblings_have_folders
 
 
-def _split_folders(
+def _unclear_folders(
     above: str, paths_by_folder: Mapping[str, Set[_PathBelow]]
-) -> tuple[SplitFolder, ...]:
-    """Describe folders that are refused. Folders of the split ``train`` come first.
+) -> tuple[UnclearFolder, ...]:
+    """Describe unclear folders. Folders of the split ``train`` come first.
 
-    A folder gets the name of the split that it looks like. If it looks like no split, or another
-    folder looks like the same split, it gets its own name, with underscores where ``--split``
-    allows no other character. All names are empty if no folder looks like a split.
+    The ``split`` of a folder is the split that it looks like. If it looks like no split, or another
+    folder looks like the same split, it is the name of the folder, with underscores where
+    ``--split`` allows no other character. A number is added if two folders would get the same. The
+    ``split`` of all folders is empty if none looks like a split.
 
     Args:
         above: the path of the folder that contains them, with a slash at the end, or empty.
@@ -310,15 +324,28 @@ def _split_folders(
     counts = Counter(split_of(name) for name in paths_by_folder)
     are_splits = any(counts)
     folders = []
+    used_splits: set[str] = set()
     for name, paths_below in paths_by_folder.items():
         split = split_of(name)
         if not split or counts[split] > 1:
             split = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or split
+        split = _unused(split, used_splits)
+        used_splits.add(split)
         inner_path, content = _without_wrappers(name, paths_below)
         path = f"{above}{inner_path}"
         is_flat = content == {()}
-        folders.append(SplitFolder(path, path, split if are_splits else "", is_flat))
+        folders.append(UnclearFolder(path, path, split if are_splits else "", is_flat))
     return tuple(sorted(folders, key=lambda folder: folder.split != "train"))
+
+
+def _unused(split: str, used_splits: Set[str]) -> str:
+    """Return the name of a split, with a number after it if the name is used already."""
+    number = 2
+    unused = split
+    while split and unused in used_splits:
+        unused = f"{split}_{number}"
+        number += 1
+    return unused
 
 
 def _without_wrappers(name: str, paths: Set[_PathBelow]) -> tuple[str, Set[_PathBelow]]:

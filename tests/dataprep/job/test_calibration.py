@@ -17,7 +17,7 @@ from dataprep.errors import SourceError
 from dataprep.job.calibration import Calibration, calibrate
 from dataprep.job.in_process import InProcess
 from dataprep.job.request import Request, open_request
-from dataprep.job.split_planning import sample_rows
+from dataprep.job.sample_labels import rows_of_samples
 from tests.parquet_files import parquet_of
 
 
@@ -32,7 +32,7 @@ def calibration_of(request: Request) -> Calibration:
     config, listing = request.config, request.listing
     engine = InProcess(config.dask, lambda progress: None)
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
-    return calibrate(listing, sample_rows(listing), config, convert)
+    return calibrate(listing, rows_of_samples(listing), config, convert)
 
 
 def test_a_failed_sample_counts_with_0_bytes(images: Path, tmp_path: Path) -> None:

@@ -409,7 +409,8 @@ class TestShards:
         samples = iter(shard)
         kept = min(times, 1) * len(shard)
         assert len(list(itertools.islice(samples, kept))) == kept
-        with pytest.raises(CorruptRecord, match=rf"{shard.key}: not the {len(shard)} records"):
+        message = rf"{shard.key}: it does not have the {len(shard)} records"
+        with pytest.raises(CorruptRecord, match=message):
             next(samples)
 
 

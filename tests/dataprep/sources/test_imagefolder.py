@@ -475,6 +475,10 @@ SPLITS: dict[str, tuple[list[str], dict[str, str]]] = {
         ["train_1/c/a.jpg", "train_2/c/b.jpg"],
         {"train_1": "train_1", "train_2": "train_2"},
     ),
+    "two that differ in punctuation": (
+        ["train-1/c/a.jpg", "train.1/c/b.jpg"],
+        {"train-1": "train_1", "train.1": "train_1_2"},
+    ),
     "alone": (["train/c/a.jpg", "train/d/b.jpg"], {"train": "train"}),
     "alone, of synsets": (["Valid/n01440764/a.JPEG"], {"Valid": "validation"}),
     "in folders of their own name": (
