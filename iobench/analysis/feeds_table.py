@@ -151,15 +151,20 @@ def _rows_of_loop(loop: Loop, rates: Mapping[str, float]) -> Iterator[FeedsRow]:
 def _rows_after_first_change(advice: Advice, rates: Mapping[str, float]) -> Iterator[FeedsRow]:
     """Yield the row of the rate after the first change with a predicted rate.
 
-    A machine with more CPUs is not this host, so that there is no row for this change.
+    The row names the change by its number in the list of recommended changes. A machine with more
+    CPUs is not this host, so that there is no row for this change.
     """
-    for change in advice.changes:
+    for number, change in enumerate(advice.changes, 1):
         if change.rate is None:
             continue
         if change.setting != "processors":
             is_device_bound = change.limit == "device"
             yield _computed_row(
-                "with change 1", change.rate, "a predicted rate", rates, at_least=is_device_bound
+                f"with change {number}",
+                change.rate,
+                "a predicted rate",
+                rates,
+                at_least=is_device_bound,
             )
         return
 

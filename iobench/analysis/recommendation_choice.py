@@ -225,7 +225,7 @@ def _recommended(situation: Situation, option: _Option, rate: float) -> Recommen
     prediction = situation.capacities.predict(after)
     why = prediction.basis
     if gain.basis == "measured":
-        why = "loops with both were run"
+        why = "both settings were measured"
     elif after.workers != situation.setting.workers:
         why += _memory_words(situation, after)
     return replace(

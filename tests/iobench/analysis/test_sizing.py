@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,18 @@ def test_rows_say_that_they_are_computed_and_from_what() -> None:
     assert hows["this host's CPUs"] == ("computed", "its rate alone")
     json_rows = result.feeds.as_dict()["rows"]
     assert {row["how"] for row in json_rows} == {"computed"}
+
+
+def test_the_row_after_a_change_has_the_number_of_the_change() -> None:
+    """If the first recommended change has no predicted rate, the row is about the second one."""
+    result = analysed(loader(1500, 2), loader(750, 1), loop("synthetic", 2000), loop("warm", 700))
+    without_rate = replace(result.advice.changes[0], rate=None)
+    advice = replace(result.advice, changes=(without_rate, *result.advice.changes))
+    fed = feeds(result.supplies, result.loop, advice)
+    assert fed is not None
+    names = [row.of for row in fed.rows]
+    assert "with change 2" in names
+    assert "with change 1" not in names
 
 
 def test_measured_rows_stand_before_computed_ones() -> None:
