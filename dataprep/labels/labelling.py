@@ -518,7 +518,7 @@ def _read(
         candidates += [f"{folder}/{devkit_file}", f"{folder}/data/{devkit_file}"]
     for candidate in candidates:
         parent, slash, base = candidate.rpartition("/")
-        # A local store raises IsADirectoryError if the candidate is the folder of the devkit.
+        # If the candidate does not exist or is a folder, the next one is tried.
         with suppress(ObjectNotFound, IsADirectoryError):
             data = open_store(parent + slash or ".", stores).get(base)
             return unpack_devkit(data, devkit_file, candidate), candidate
