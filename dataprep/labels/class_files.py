@@ -3,9 +3,9 @@
 ``read_rows`` decides from the content of a file how the file is read.
 
 A table has one or two columns. They are separated by tabs; in a table without tabs, by commas or
-semicolons. If every line begins with a synset and a space, this space separates the columns. Empty
-lines and comments are ignored. A comment is a line that is ``#`` or begins with ``# ``. The first
-remaining line is a header if both of its cells are in ``HEADERS``, or if its only cell is in
+semicolons. If the first word of every line is a synset, the first space separates the columns.
+Empty lines and comments are ignored. A comment is a line that is ``#`` or begins with ``# ``. The
+first remaining line is a header if both of its cells are in ``HEADERS``, or if its only cell is in
 ``SINGLE_HEADERS``.
 
 JSON can be a list of classes, a list of pairs ``["cat", 0]``, a mapping of old to new names
@@ -50,6 +50,7 @@ from dataprep.errors import ConfigError
 from dataprep.labels.space import Label, LabelSpace, is_synset
 from dataprep.message_text import counted
 
+# The names of files in the devkit of ILSVRC2012.
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _KAGGLE_HEADER = ("ImageId", "PredictionString")
@@ -59,6 +60,7 @@ _TARBALL_ERRORS = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, 
 _WHOLE_NUMBER = re.compile("[0-9]{1,9}")
 """A number that can be a label or an ID. More than nine digits are the name of a class."""
 
+# A label, which may be written as a float.
 _DECIMAL_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _TRUTH_FORM = (
     "expected a sample and its class in each line, as in 1.jpg,cat or 1.jpg 3 "
@@ -144,8 +146,8 @@ def read_class_list(data: bytes, name: str) -> LabelSpace:
 
     Args:
         data: the content of the file.
-        name: the name of the file. If it ends with ``.json``, the file is read as a
-            ``labels.json``.
+        name: the name of the file, also for errors. If it ends with ``.json``, the file is read as
+            a ``labels.json``.
 
     Raises:
         ConfigError: the file is not UTF-8, has a class twice, or has an empty line before its end.
@@ -221,7 +223,7 @@ def has_ilsvrc_ids(rows: Sequence[Row]) -> bool:
 
 
 def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
-    """Return the class of each sample in a ground truth.
+    """Return the class of each sample in a ground truth. The first row shows its form.
 
     Args:
         rows: the rows of the ground truth.
@@ -282,8 +284,8 @@ def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[s
     class_by_image = {}
     for number, (location, cells) in enumerate(rows, start=1):
         image = f"ILSVRC2012_val_{number:08d}"
-        # A location ends with the number of the line. After an empty line, which is not a row, the
-        # number of a row differs from the number of its line.
+        # A location ends with the number of the line. Empty lines and comments are not rows. After
+        # one of them, the number of a row differs from the number of its line.
         if not location.endswith(f" {number}"):
             raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
         value = str(cells[0])
@@ -331,8 +333,8 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     of the rows determines the labels.
 
     Args:
-        rows: the rows of the file: a class; a class and its label or its text, in either order of
-            class and label; or a label, a class and a text.
+        rows: the rows of the file. A row is a class; a class and its label; a label and its class;
+            a class and its text; or a label, a class and its text.
         name: the name of the file in errors.
 
     Returns:
@@ -433,9 +435,9 @@ def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
         content = loadmat(io.BytesIO(data), variable_names=["synsets"], squeeze_me=True)
         rows = []
         # ``squeeze_me`` turns an array of one struct into a scalar; ``atleast_1d`` undoes this.
-        for synset in np.atleast_1d(content["synsets"]):
-            if not synset["num_children"]:
-                cells = (int(synset["ILSVRC2012_ID"]), str(synset["WNID"]), str(synset["words"]))
+        for struct in np.atleast_1d(content["synsets"]):
+            if not struct["num_children"]:
+                cells = (int(struct["ILSVRC2012_ID"]), str(struct["WNID"]), str(struct["words"]))
                 rows.append(Row(name, cells))
     except Exception as error:  # noqa: BLE001  SciPy raises errors of many types for damaged files
         raise ConfigError(f"{name} is not the devkit's meta.mat: {error}") from None
@@ -488,8 +490,8 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
     """
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
-        # With the space that is appended, a line that is only "#" begins with "# " too.
-        if line.strip() and not f"{line.rstrip()} ".startswith("# "):
+        is_comment = line.startswith("# ") or line.rstrip() == "#"
+        if line.strip() and not is_comment:
             lines.append((f"{name}, line {number}", line))
     if all(is_synset(line.partition(" ")[0]) for _, line in lines):
         # Use a tab, because texts contain commas, as in "n01440764 tench, Tinca tinca".

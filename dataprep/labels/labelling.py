@@ -95,7 +95,8 @@ class Labelling:
         get the same new name, the first of them determines its place in the order. If the classes
         in the ground truth are whole numbers, they are labels; ``_space_of_truth`` describes the
         exceptions. If all new names are whole numbers, the new classes are in numeric order, unless
-        the old names are whole numbers in another order.
+        the old names are whole numbers, too, and are sorted as texts or in an order that the source
+        has chosen.
 
         Args:
             names: the name of each entry.
@@ -207,7 +208,7 @@ class Labelling:
         old_order = list(space.index)
         renamed = [self.new_names.get(name, name) for name in old_order]
         new_order = [name for name in dict.fromkeys(renamed) if name]  # each name once
-        # A source whose numbers are in another order than the numeric one has chosen this order.
+        # Keep the order of a source whose classes are numbers, but not in numeric order.
         is_order_chosen = are_whole(old_order) and old_order != sorted(old_order, key=int)
         if are_whole(new_order) and not is_order_chosen:
             new_space = LabelSpace.sorted_by_number(new_order)

@@ -28,7 +28,7 @@ _CACHE_SCHEMA = 6
 
 _GZIP_BUFFER_BYTES = 2**16
 _MIN_SPACING_BYTES = 2**20
-_MAX_POINTS = 8192
+_TARGET_POINTS = 8192
 """The approximate number of points of a large archive whose content hardly compresses.
 
 A point takes 32 KiB, so that 8,192 points take 256 MiB. A content that is several times larger than
@@ -57,8 +57,8 @@ class Archive(StoredFile):
         Args:
             store: the store that contains the archive.
             key: the key of the archive.
-            cache: as the attribute.
-            cache_key: as the attribute.
+            cache: the cache folder.
+            cache_key: the key in a config that names the cache folder, for messages.
 
         Raises:
             ObjectNotFound: there is no such file.
@@ -120,7 +120,7 @@ class GzipContent:
     @property
     def spacing_bytes(self) -> int:
         """The distance between two points, in bytes of the content."""
-        return max(_MIN_SPACING_BYTES, self.archive.size // _MAX_POINTS)
+        return max(_MIN_SPACING_BYTES, self.archive.size // _TARGET_POINTS)
 
     def open(self) -> IndexedGzipFile:
         """Open the content as a file without saved points, which are saved as the file is read."""

@@ -64,13 +64,16 @@ is_sidecar = re.compile(r"[^/]\.(?:cls|json)\Z", re.IGNORECASE).search
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _PROBE_BYTES = 4096 - _BLOCK_BYTES
-"""The number of bytes of a member that are read to recognise a tar.
+"""The number of bytes of a file or member that are read to recognise a tar.
 
-Together with the header of the member, they are 4 KiB.
+Together with the header of a member, they are 4 KiB.
 """
 
 _PADDING_BYTES = 2**20
-"""The number of zeros that may follow an end marker. Tar programs fill the last block with them."""
+"""The number of bytes from an end marker on that must be zeros.
+
+Tar programs fill the last block of an archive with zeros. A tar without members is not larger.
+"""
 
 _END_OF_FILE = 2**63
 """The end of a tar in gzip data, whose size is not known."""
@@ -101,7 +104,7 @@ _OTHER_COMPRESSIONS = {
 
 
 class _MemberRow(NamedTuple):
-    """A member of a tar, as it is stored in an index."""
+    """A member of a tar, with columns of ``INDEX``. ``size`` is the column ``bytes``."""
 
     name: str
     offset: int
