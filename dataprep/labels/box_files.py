@@ -340,7 +340,7 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
 
     Raises:
         ConfigError: a column is missing, or a line is not a box; the message names the line. Or the
-            sides should be shares of the image, but most boxes have a side above 1.5.
+            sides should be shares of the image, but the median of the largest sides is above 1.5.
     """
     text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"))
     reader = csv.reader(text, skipinitialspace=True, strict=True)
@@ -354,7 +354,8 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
         raise ConfigError(f"{options.source}, line {reader.line_num:,}: {error}") from None
     largest_sides = []
     for annotation in annotations.values():
-        if annotation.width == 1:  # the sides should be shares of the image
+        # With a width of 1, the sides should be shares of the image.
+        if annotation.width == 1:
             largest_sides += [max(sides) for _, sides in annotation.boxes]
     if largest_sides and np.median(largest_sides) > 1.5:
         raise ConfigError(

@@ -37,11 +37,13 @@ _VOLUME_WORDS = frozenset(
 )
 """Words in the names of archives that are volumes of one data set, such as ``images_3.tar``."""
 
+# A synset that is not a part of a longer word.
 _SYNSET = r"(?<![A-Za-z0-9])n\d{8}(?![A-Za-z0-9])"
 _has_synset_in_base_name = re.compile(rf"{_SYNSET}[^/]*\Z").search
 _synsets_in = re.compile(_SYNSET).findall
 # One pattern does the whole check, because archives have a million images, and most match it.
 _repeats_its_folder = re.compile(r"(?:\A|/)(n\d{8})/(?:[^/]*/)*\1[_.][^/]*\Z").search
+# Files beside the images that ``is_sidecar`` does not match.
 _may_be_sidecar = re.compile(
     r"[^/]\.(?:caption|class|cls2|id|index|inx|jsn|npy|text|txt)\Z", re.IGNORECASE
 ).search

@@ -99,8 +99,9 @@ class LabelledEntries(Generic[LabelType]):
         """Return the listing of the entries, sorted by name.
 
         Args:
-            classes: the classes of the entries. Their notes are not used.
-            **attributes: further attributes of the listing.
+            classes: the classes of the entries.
+            **attributes: further attributes of the listing. The notes of ``classes`` are not added
+                to its notes.
         """
         return Listing.sorted(
             self.names,
@@ -132,6 +133,7 @@ def refuse_detection(labels_by_row: Sequence[Sequence[float]], title: str) -> No
     labelled = [[float(value) for value in labels] for labels in labels_by_row if labels]
     if not labelled or not all(_has_header(labels) for labels in labelled):
         return
+    # If all rows end after the header, there are no boxes that could be valid.
     have_boxes = any(len(labels) >= labels[0] + labels[1] for labels in labelled)
     are_boxes_valid = have_boxes and all(_has_valid_boxes(labels) for labels in labelled)
     widths = {(labels[0], labels[1]) for labels in labelled}
@@ -147,7 +149,7 @@ def refuse_detection(labels_by_row: Sequence[Sequence[float]], title: str) -> No
 
 
 def _has_header(labels: Sequence[float]) -> bool:
-    """Whether labels begin with the widths of a header and of a box, and only boxes follow."""
+    """Whether labels begin with a header that has the two widths, and whole boxes follow."""
     if len(labels) < _MIN_HEADER_VALUES:
         return False
     if not (labels[0].is_integer() and labels[1].is_integer()):
@@ -178,14 +180,14 @@ def class_numbers(
 
     Args:
         labels_by_row: all labels of each row; empty for a row without labels.
-        problems: rows that are not samples, with the reason.
+        problems: why rows are not samples, by their row. Rows are added to it.
 
     Returns:
         The class number of each valid row. If rows have several labels, also all labels
         (rows x labels), which are 0 in rows that are not valid; else None.
     """
-    widths = Counter(len(labels) for labels in labels_by_row if labels)
-    width = max(widths, key=widths.__getitem__, default=0)
+    row_counts = Counter(len(labels) for labels in labels_by_row if labels)
+    width = max(row_counts, key=row_counts.__getitem__, default=0)
     numbers: dict[int, int] = {}
     values = np.zeros((len(labels_by_row), width), dtype=np.float32)
     for row, labels in enumerate(labels_by_row):
@@ -211,8 +213,8 @@ def classes_from_names(
     Args:
         labels: the label of each row; empty if it has none.
         label_space: all classes, if a file names them.
-        problems: rows that are not samples, with the reason. Every row without a label gets the
-            reason ``NO_LABEL``, also if it has another reason already.
+        problems: why rows are not samples, by their row. Every row without a label gets the reason
+            ``NO_LABEL``, also if it has another reason already.
         title: the source, as the error calls it.
 
     Raises:
@@ -255,7 +257,7 @@ def classes_from_numbers(
         numbers: the number of each row that has one.
         count: the number of rows.
         label_space: the names of the classes by number, if a file or schema has them.
-        problems: rows that are not samples, with the reason.
+        problems: why rows are not samples, by their row.
         section: the section of the config with the key ``class_names``, for the note and the error.
         keep_numbers: whether labels must be equal to the numbers. This is needed if rows have
             several labels, the first of which is the number.
@@ -359,8 +361,8 @@ def classes_of_records(
         synsets: the synset of each record; empty if it has none.
         texts: the text of each record; empty if it has none.
         numbers: the class number of each record that has one.
-        problems: records that are not samples, with the reason. If the numbers are the classes,
-            records without a valid number are added.
+        problems: why records are not samples, by their row. If the numbers are the classes, records
+            without a valid number are added.
         keep_numbers: as for ``classes_from_numbers``, if the numbers are the classes.
 
     Raises:

@@ -324,7 +324,9 @@ class ParquetSource(FilesSource):
         return columns
 
     def _classes(self, entries: _Entries, columns: Columns) -> Classes:
-        """The class of each entry. If any entry has a label, entries without a valid one fail.
+        """The class of each entry.
+
+        If any entry has a label, entries without a valid label fail, unless all numbers are -1.
 
         Raises:
             SourceNotFound, SourceError: the names of the classes cannot be read, or do not fit.

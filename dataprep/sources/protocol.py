@@ -93,8 +93,9 @@ class Listing:
         unread: folders that cannot be read, which is no error because the job leaves them out.
         left_out: files that ``exclude`` leaves out and that are not in the listing.
         file_versions: for entries in containers, the version of each file by its key. A version is
-            the ETag, or the modification time and size. A resumed job compares the versions,
-            because a replaced file can have the same size and entries of the same sizes.
+            the ETag, the modification time and size, or the SHA-256 in a manifest. A resumed job
+            compares the versions, because a replaced file can have the same size and entries of the
+            same sizes.
         label_order: how ``label_space`` orders the classes, in words.
     """
 
