@@ -207,8 +207,8 @@ class ListingSource:
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
         """The size of each file in bytes. Files without a size are added to ``problems``.
 
-        A file has no size if it does not exist, or if the store refuses access. ``concurrency`` is
-        raised if files are on a remote store.
+        A file has no size if it does not exist, if the store refuses access, or if its name cannot
+        be a key on S3. ``concurrency`` is raised if files are on a remote store.
 
         Raises:
             SourceNotFound: no file exists.
@@ -277,8 +277,9 @@ def absolute_uri(uri: str) -> str:
 def sample_name(path: str, root: str) -> tuple[str, str]:
     """Return the sample name of a listed path, and why the path is refused; empty if it is not.
 
-    All spellings of a path on a disk give the same name. Names of files below ``root`` are relative
-    to it. Therefore samples have the same order as the same files in class folders.
+    Spellings of a path on a disk that differ in dots and slashes, such as ``a/b`` and ``./a//b``,
+    give the same name. Names of files below ``root`` are relative to it. Therefore samples have the
+    same order as the same files in class folders.
 
     Args:
         path: the path or address in the table.

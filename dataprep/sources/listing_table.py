@@ -337,7 +337,7 @@ def _as_text(value: Any, name: str) -> str:
     Raises:
         SourceError: the text is not UTF-8.
     """
-    is_nan = value != value  # NaN is the only value that differs from itself
+    is_nan = value != value  # NaN differs from itself
     if value is None or is_nan:
         return ""
     if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
