@@ -56,7 +56,10 @@ _EXPECTED = {
     "model": "keys with values",
     "literal": "{expected}",
 }
-"""What a value must be, by the type of pydantic's error, or by the first word of that type."""
+"""What a value must be, by the type of pydantic's error, or by the first word of that type.
+
+The fields in braces are those of the error's context.
+"""
 
 
 def read_config(
@@ -73,11 +76,11 @@ def read_config(
         path: the YAML file; None for overrides alone.
         overrides: values by dotted key.
         flags: the command-line option for each dotted key, for messages.
-        content: the content of the file, if it was read before.
+        content: the content of the file, if it was read before; None to read it.
 
     Raises:
         ConfigError: the file is missing or is not a mapping, or keys or values are wrong. The
-            message names all wrong keys, and suggests similar keys for an unknown key.
+            message names all wrong keys, and suggests valid keys for an unknown key.
     """
     values = {} if path is None else read_yaml(path, content)
     for dotted, value in overrides.items():
@@ -94,10 +97,10 @@ def read_yaml(path: str | Path, content: bytes | None = None) -> dict[str, Any]:
 
     Args:
         path: the file.
-        content: its content, if it was read before.
+        content: its content, if it was read before; None to read it.
 
     Raises:
-        ConfigError: the file cannot be read, or is not a mapping.
+        ConfigError: the file cannot be read, is not valid YAML, or is not a mapping.
     """
     try:
         if content is None:
@@ -129,7 +132,7 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
     """
     try:
         return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
-    # STRUCTURE_ERRORS: a date such as 2024-13-01, or a list as a key.
+    # PyYAML raises STRUCTURE_ERRORS for a date such as 2024-13-01, or for a list as a key.
     except (yaml.YAMLError, *STRUCTURE_ERRORS) as error:
         problem = " ".join(str(error).split())
         raise ConfigError(f"{where}: not valid YAML: {problem}") from None
@@ -139,7 +142,10 @@ class _UniqueKeys(yaml.SafeLoader):
     """A loader of YAML that refuses repeated keys, as YAML 1.2 requires."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
-        """Check the keys of a mapping, before ``<<`` merges the keys of other mappings."""
+        """Check the keys of a mapping. Keys that ``<<`` merges later may be repeated.
+
+        Keys are compared as they are written, so that 1 and "1" are equal.
+        """
         node: Any = super().compose_mapping_node(anchor)
         keys = set()
         for key_node, _ in node.value:
@@ -173,7 +179,8 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:
     """Set a value in nested mappings and lists.
 
-    Mappings and lists on the path are copied, because other configs may share them.
+    Mappings and lists on the path are copied, because other configs may share them. Anything else
+    on the path is replaced by a mapping.
 
     Args:
         values: the outermost mapping.
@@ -217,11 +224,11 @@ def explain(
     Args:
         error: the error.
         model: the type of the config.
-        overrides: the dotted keys that were overridden.
-        flags: the command-line option for each dotted key.
+        overrides: the dotted keys whose values do not come from the file.
+        flags: the command-line option for each dotted key that has one.
     """
     problems: list[str] = []
-    reasons_by_label: dict[str, list[str]] = {}
+    reasons_by_setting: dict[str, list[str]] = {}
     for details in error.errors(include_url=False):
         keys = [str(key) for key in details["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
         dotted = ".".join(keys)
@@ -234,15 +241,15 @@ def explain(
             problems.append(f"unknown key {dotted}: {suggestion}")
         else:
             value = _value_in_short(details["input"])
-            label = f"{dotted or 'config'}={value}"
+            setting = f"{dotted or 'config'}={value}"
             if dotted in overrides and dotted in flags:
-                label = f"{flags[dotted]} {value}"
-            reasons = reasons_by_label.setdefault(label.rstrip(" ="), [])
+                setting = f"{flags[dotted]} {value}"
+            reasons = reasons_by_setting.setdefault(setting.rstrip(" ="), [])
             reasons.append(_reason_of(details))
-    for label, reasons in reasons_by_label.items():
+    for setting, reasons in reasons_by_setting.items():
         # If a value may have several types, pydantic gives a reason for each type.
         reason = " or ".join(dict.fromkeys(reasons)).replace(" or give ", " or ")
-        problems.append(f"{label}: {reason}")
+        problems.append(f"{setting}: {reason}")
     return "; ".join(problems)
 
 
@@ -271,7 +278,10 @@ def _value_in_short(value: object) -> str:
 
 
 def did_you_mean(key: str, valid_keys: Sequence[str]) -> str:
-    """Suggest valid keys that are similar to an unknown key, or name all keys of its section.
+    """Suggest valid keys in place of an unknown key.
+
+    Keys of any section with the same last name are suggested, else the most similar key of the same
+    section. Without a suggestion, all keys of the section are named.
 
     Args:
         key: the unknown dotted key.
@@ -315,7 +325,10 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 class _EditorSchema(GenerateJsonSchema):
-    """A JSON schema in Draft 7, which all editors support, without titles that repeat the keys."""
+    """A JSON schema that is marked as Draft 7, which all editors support.
+
+    It has no titles of fields, because they would repeat the keys.
+    """
 
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 

@@ -15,12 +15,18 @@ from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
 Date = Annotated[str, BeforeValidator(str)]
-_BYTES_PER_GB = 2**30
+_BYTES_PER_GB = 2**30  # the GB in which AWS bills storage
 _FIRMWARE = Path("/sys/devices/virtual/dmi/id")
 
 
 class Price(BaseModel):
-    """The prices of one storage class in one region, in the currency of the file."""
+    """The prices of one storage class in one region, in the currency of the file.
+
+    Attributes:
+        put_per_1000: the price of 1,000 requests PUT or LIST.
+        get_per_1000: the price of 1,000 requests GET or HEAD.
+        gb_month: the price of storing one GB for a month.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,7 +35,7 @@ class Price(BaseModel):
     gb_month: Dollars
 
     def requests_cost(self, puts: int, gets: int, lists: int) -> float:
-        """Return the cost of requests. LIST has the price of PUT, and HEAD that of GET."""
+        """Return the cost of requests. LIST has the price of PUT; ``gets`` includes HEAD."""
         return ((puts + lists) * self.put_per_1000 + gets * self.get_per_1000) / 1_000
 
     def month_cost(self, stored_bytes: int) -> float:
@@ -60,7 +66,7 @@ class Prices(BaseModel):
         as_of: the date of the prices.
         source: where they were read.
         currency: the currency of the prices of storage.
-        s3: the prices by region and storage class.
+        s3: the prices of storage and requests, by region and storage class.
         instances: the prices of machines, if the file has any.
     """
 
@@ -80,7 +86,7 @@ def read_prices(path: Path | None) -> Prices:
         path: the file; None for the example that comes with the package.
 
     Raises:
-        ConfigError: the file does not exist, or is not a file of prices.
+        ConfigError: the file does not exist, is not a file of prices, or has no price of storage.
     """
     file = path or EXAMPLES / "prices.yaml"
     prices = read_config(Prices, file, {})
@@ -90,9 +96,9 @@ def read_prices(path: Path | None) -> Prices:
 
 
 def storage_price(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
-    """Return the price of a store, and a text that names the origin of the price.
+    """Return the prices of a store, and a text that names their origin.
 
-    If there is no price, the first result is None, and the text says why.
+    If there are no prices, the first result is None, and the text says why.
 
     Args:
         prices: the file of prices.
@@ -109,7 +115,7 @@ def storage_price(prices: Prices, options: StoreOptions) -> tuple[Price | None, 
 def region_of(prices: Prices, options: StoreOptions) -> str:
     """Return the region of a store: from its options, else from ``AWS_REGION``.
 
-    If neither is set, it is the first region in the file of prices.
+    If neither is set, the result is the first region in the file of prices.
     """
     first_region = next(iter(prices.s3))
     return options.region or os.environ.get("AWS_REGION") or first_region

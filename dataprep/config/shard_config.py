@@ -59,7 +59,8 @@ def check_split(name: str) -> str:
     """Check the name of a split, and return it.
 
     Raises:
-        ValueError: the name contains characters that are not allowed.
+        ValueError: the name is empty, begins with an underscore, or has characters other than
+            ASCII letters, digits and underscores.
     """
     if not _SPLIT_PATTERN.fullmatch(name):
         raise ValueError("give letters, digits and underscores only")
@@ -79,11 +80,11 @@ def parse_share(value: str) -> Fraction:
 
 
 def allowed_failures(limit: int | str, samples: int) -> int:
-    """Return the number of samples that may fail.
+    """Return the number of samples that may fail. A percentage is rounded down.
 
     Args:
         limit: the setting ``max_failures``: a number, a percentage, or ``unlimited``.
-        samples: the number of samples.
+        samples: the number of samples of the job.
 
     Raises:
         ConfigError: the setting has another form.
@@ -104,7 +105,11 @@ def allowed_failures(limit: int | str, samples: int) -> int:
 
 
 def _as_location(value: Any) -> Any:
-    """Return a path or an address as text. Raises ValueError if it is empty."""
+    """Return a path or an address as text. Values of other types are left to pydantic.
+
+    Raises:
+        ValueError: the text is empty, or has a zero byte.
+    """
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, str) and (not value.strip() or "\0" in value):
@@ -127,12 +132,15 @@ def _valid_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _failure_limit(value: Any) -> Any:
-    """Return the setting ``max_failures`` as text. YAML's null becomes the invalid ``none``."""
+    """Prepare the setting ``max_failures``: do as ``_as_share``, and refuse YAML's null.
+
+    Null becomes the text ``none``, which ``allowed_failures`` refuses with an explanation.
+    """
     return "none" if value is None else _as_share(value)
 
 
 def _as_share(value: Any) -> Any:
-    """Return a float of YAML as a percentage: 0.05 becomes ``5%``."""
+    """Return a float as a percentage: 0.05 becomes ``5%``. Other values are returned unchanged."""
     return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
 
 
@@ -409,12 +417,12 @@ class ShardConfig(BaseModel):
     @field_validator("max_failures")
     @classmethod
     def _check_max_failures(cls, value: int | str) -> int | str:
-        allowed_failures(value, 100)
+        allowed_failures(value, 100)  # raises an error if the form is wrong
         return value
 
     @property
     def validation_share(self) -> Fraction | None:
-        """``validation`` as an exact fraction."""
+        """``validation`` as an exact fraction; None if there is no validation split."""
         return None if self.validation is None else parse_share(self.validation)
 
     @property
@@ -429,6 +437,7 @@ class ShardConfig(BaseModel):
 
     def source_section(self) -> object | None:
         """Return the settings of the kind of the source; None if the kind has none."""
+        # By default, the split that is read from records has the name of the split that is written.
         records_split = self.records.split or self.split
         sections = {
             "ilsvrc": self.ilsvrc,
@@ -442,11 +451,11 @@ class ShardConfig(BaseModel):
     def content(self) -> dict[str, Any]:
         """Return the settings that determine the bytes of the output.
 
-        They are part of the job's fingerprint, and the manifest has them under ``config``. Some
-        settings are left out although they affect the bytes: ``exclude``, ``labels``, and the
-        settings of the kind of the source. Their effect is in the digest of the source, in the plan
-        and in ``labels.json``. ``unlabelled`` is left out if it is false, as in outputs of earlier
-        versions.
+        These settings are part of the job's fingerprint, and the manifest has them under
+        ``config``. Some settings are left out although they affect the bytes: ``exclude``,
+        ``labels``, the location of the boxes, and the settings of the kind of the source. Their
+        effect is in the digest of the source, in the plan and in ``labels.json``. ``unlabelled`` is
+        left out if it is false, as in outputs of earlier versions.
         """
         content = self.model_dump(
             mode="json",
@@ -460,6 +469,8 @@ class ShardConfig(BaseModel):
 
 
 class _StoreSection(BaseModel):
+    """The part of a config that is needed to read the config itself from S3."""
+
     model_config = _STRICT
 
     store: StoreOptions = StoreOptions()
@@ -474,10 +485,11 @@ def load(
         path: the YAML file: a path or ``s3://bucket/key``; None for overrides alone. An object on
             S3 is read with the overrides of ``store``.
         overrides: values by dotted key.
-        flags: the command-line option for each dotted key, for messages.
+        flags: the command-line option for each dotted key that has one, for messages.
 
     Raises:
-        ConfigError: the file cannot be read, or keys or values are wrong.
+        ConfigError: the file does not exist or is not a mapping, or keys or values are wrong.
+        StoreError: an object on S3 cannot be read.
     """
     content = None
     if "://" in str(path):

@@ -2,8 +2,9 @@
 
 Boxes are in a folder of XML files, in a tar of XML files, or in a CSV file, on a disk or on S3.
 
-XML files have the form of ILSVRC and Pascal VOC. An XML file has the same name as its image. Its
-element ``<filename>`` is not used, because it is ``%s`` in some files of ILSVRC.
+XML files have the form of ILSVRC and Pascal VOC. An XML file has the same name as its image, except
+for the extension. Its element ``<filename>`` is not used, because it is ``%s`` in some files of
+ILSVRC.
 
 CSV files have one of three forms:
 
@@ -43,7 +44,9 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
 _COLUMNS = ("filename", *SIDES, "label")
 _KAGGLE_HEADER = ["ImageId", "PredictionString"]
-_DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+"""The exceptions that reading a damaged tar or gzip file raises."""
+
 _CONCURRENT_REQUESTS = 32
 _SIDE_LIMIT = 2**24  # float32 can represent all smaller whole numbers
 
@@ -53,7 +56,8 @@ class Annotation(NamedTuple):
 
     Attributes:
         width, height: the size of the annotated image, as in ``AnnotatedImage``.
-        boxes: the class and the sides of each box. The class may be empty.
+        boxes: the class and the sides of each box: xmin, ymin, xmax and ymax, in the units of the
+            size. The class may be empty.
     """
 
     width: int
@@ -63,13 +67,14 @@ class Annotation(NamedTuple):
 
 _NO_BOXES = Annotation(1, 1, [])
 Annotations = list[tuple[str, Annotation]]
-"""Pairs of a name and an annotation. The name is the path of an XML file, or an image in a CSV."""
+"""Pairs of a name and an annotation: the path of an XML file, or the name of an image in a CSV."""
 
 ListFiles = Callable[[Store], Iterable[ObjectInfo]]
 """A function that lists all files of a store. It decides which links are followed."""
 
 
 def _list_files(store: Store) -> Iterable[ObjectInfo]:
+    """List the files as the store does it."""
     return store.list()
 
 
@@ -84,20 +89,24 @@ def find_boxes(
 ) -> BoxColumns:
     """Read the boxes of images, and report how many images have boxes.
 
-    A box without a class gets the label of its image. A box whose class is not in ``classes`` gets
-    the label -1.
+    A box gets the label of its own class; -1 if this class is not in ``classes``. A box without a
+    class gets the label of its image. If ``options.labels`` is ``image``, every box does.
 
     Args:
         options: where the boxes are, and how they are matched to images.
-        store: options of the store that has the boxes.
+        store: options of the store that has the boxes; None for the defaults.
         names: the name of each image, relative to its source; None for a row without an image.
-        labels: the label of each image, int32.
+        labels: the label of each row (int32).
         classes: the label of each class, by its name.
         note: called with each message for the user.
         list_files: lists the files of a folder of annotations.
 
+    Returns:
+        The boxes, with a row for each of ``names``.
+
     Raises:
-        ConfigError: no image has an annotation, or a match is ambiguous.
+        ConfigError: no image has an annotation, a match is ambiguous, or a CSV file does not have
+            the expected form.
         SourceError, StoreError: the boxes cannot be read.
     """
     annotations = read_annotations(options, store, list_files)
@@ -171,7 +180,7 @@ def _match(
 
 
 def _match_key(name: str, options: BoxOptions) -> str:
-    """The name or path without extension, which is the same for an image and its annotation."""
+    """The base name or path without extension, which an image and its annotation share."""
     path = PurePosixPath(name)
     if options.key == "name":
         return path.stem
@@ -183,10 +192,16 @@ def read_annotations(
 ) -> Annotations:
     """Read all annotations at ``options.source``.
 
+    Args:
+        options: where the boxes are, and their format.
+        store: options of the store that has the boxes; None for the defaults.
+        list_files: lists the files of a folder of annotations.
+
     Raises:
         SourceNotFound: the source does not exist, or has no annotation.
-        SourceError: the source cannot be read, or a link is broken or is not followed.
-        ConfigError: a CSV file has another form.
+        SourceError: an archive or an XML file is damaged, or a link is broken or is not followed.
+        ConfigError: a CSV file does not have the expected form.
+        StoreError: the source cannot be read.
     """
     uri = options.source.rstrip("/")
     lower = uri.lower()
@@ -208,7 +223,7 @@ def read_annotations(
             annotations = _parse_files(zip(keys, contents, strict=True))
     except ObjectNotFound:
         annotations = []
-    except _DAMAGED as error:
+    except _ARCHIVE_ERRORS as error:
         raise SourceError(f"{uri!r} is a damaged archive: {error}") from None
     if not annotations:
         raise SourceNotFound(
@@ -230,7 +245,7 @@ def _refuse_links(uri: str, entries: Iterable[ObjectInfo]) -> None:
 
 
 def _read_file(uri: str, options: StoreOptions | None) -> bytes:
-    """Read one file at a path or URI."""
+    """Read one file at a path or URI. Raises StoreError."""
     folder, slash, name = uri.rpartition("/")
     return open_store(folder or slash, options).get(name)
 
@@ -258,7 +273,14 @@ def _is_annotation(name: str) -> bool:
 
 
 def _parse_files(files: Iterable[tuple[str, bytes]]) -> Annotations:
-    """Parse XML files, which are pairs of path and content."""
+    """Parse XML files.
+
+    Args:
+        files: the path and the content of each file.
+
+    Raises:
+        SourceError: a file is not an annotation.
+    """
     annotations: Annotations = []
     for path, data in files:
         try:
@@ -272,8 +294,8 @@ def parse_xml(data: bytes) -> Annotation:
     """Parse one XML file. Boxes of the parts of an object, such as a head, are left out.
 
     Raises:
-        ValueError: the file is not XML, has a document type, is not an annotation, or has a box
-            whose sides are not numbers.
+        ValueError: the file is not XML, has a document type, is not an annotation, or has a size or
+            a side that is not a number or is too large.
     """
     try:
         root = fromstring(data, forbid_dtd=True)
@@ -292,7 +314,11 @@ def parse_xml(data: bytes) -> Annotation:
 
 
 def _sides(texts: Iterable[str]) -> tuple[float, ...]:
-    """The sides of a box as numbers. Raises ValueError."""
+    """The sides of a box as numbers.
+
+    Raises:
+        ValueError: a side is not a number, or its absolute value is not below ``_SIDE_LIMIT``.
+    """
     sides = tuple(float(text) for text in texts)
     if not all(abs(side) < _SIDE_LIMIT for side in sides):
         raise ValueError(f"{sides} are not the sides of a box")
@@ -300,7 +326,11 @@ def _sides(texts: Iterable[str]) -> tuple[float, ...]:
 
 
 def _size(width: str, height: str) -> tuple[int, int]:
-    """The width and height in pixels; 0 and 0 if one of them is missing."""
+    """The width and height in pixels; 0 and 0 if one of them is missing or is not positive.
+
+    Raises:
+        ValueError: one of them is not a whole number.
+    """
     size = int(width.strip() or 0), int(height.strip() or 0)
     return size if min(size) > 0 else (0, 0)
 
@@ -309,7 +339,8 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
     """Parse a CSV file. The lines of an image form one annotation, in the order of the lines.
 
     Raises:
-        ConfigError: a column is missing, or a line is not a box. The message names the line.
+        ConfigError: a column is missing, or a line is not a box; the message names the line. Or the
+            sides should be shares of the image, but the median of the largest sides is above 1.5.
     """
     text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"))
     reader = csv.reader(text, skipinitialspace=True, strict=True)
@@ -323,7 +354,8 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
         raise ConfigError(f"{options.source}, line {reader.line_num:,}: {error}") from None
     largest_sides = []
     for annotation in annotations.values():
-        if annotation.width == 1:  # the sides should be shares of the image
+        # With a width of 1, the sides should be shares of the image.
+        if annotation.width == 1:
             largest_sides += [max(sides) for _, sides in annotation.boxes]
     if largest_sides and np.median(largest_sides) > 1.5:
         raise ConfigError(
@@ -336,7 +368,14 @@ def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
 def _rows(
     lines: Iterator[list[str]], options: BoxOptions
 ) -> Iterator[tuple[str, tuple[int, int], list[list[str]]]]:
-    """Yield the image, its size, and its boxes for each line. A box is its class and its sides."""
+    """Yield the image, its size, and its boxes for each line.
+
+    The size is as in ``Annotation``. A box is a list of its class and its four sides, as texts.
+
+    Raises:
+        ValueError: the first line is not a header that names the required columns, or a line has
+            another number of columns.
+    """
     header = [cell.strip() for cell in next(lines, [])]
     if header == _KAGGLE_HEADER:
         for image, prediction in lines:
@@ -358,16 +397,20 @@ def _rows(
     for cells in lines:
         if len(cells) != len(header):
             raise ValueError(f"{len(cells)} columns, expected {len(header)}")
-        row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+        cell_by_column = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
         size = (1, 1)
         if options.units == "pixels":
-            size = _size(row.get("width", ""), row.get("height", ""))
-        box = [row.get(label, "")] + [row[side] for side in sides]
-        yield row[image], size, [box]
+            size = _size(cell_by_column.get("width", ""), cell_by_column.get("height", ""))
+        box = [cell_by_column.get(label, "")] + [cell_by_column[side] for side in sides]
+        yield cell_by_column[image], size, [box]
 
 
 def _kaggle_boxes(prediction: str) -> list[list[str]]:
-    """The synset and the four sides of each box in Kaggle's second column."""
+    """The synset and the four sides of each box in Kaggle's second column.
+
+    Raises:
+        ValueError: the number of words is not a multiple of five.
+    """
     cells = prediction.split()
     if len(cells) % 5:
         raise ValueError("expected a synset and four sides for each box")

@@ -25,6 +25,8 @@ from dataprep.image.output_size import Geometry
 from dataprep.labels.options import BoxOptions
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
+"""The sides of a box in the order in which files and records have them."""
+
 _COLUMNS = [
     "box_width",
     "box_height",
@@ -44,7 +46,8 @@ class AnnotatedImage(NamedTuple):
     Attributes:
         boxes: the boxes. A box of an unknown class has the label -1.
         width, height: the size of the image, in the units of the sides. It is 1 x 1 if the sides
-            are shares of the image, and 0 x 0 if they are pixels of the stored image.
+            are shares of the image, and 0 x 0 if they are pixels of the source image, whose size
+            the annotation does not have.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -76,7 +79,8 @@ class BoxColumns:
         """Make the columns from lists of all boxes, which are in the order of the images.
 
         Args:
-            ends: a 0, and for each image the number of boxes up to and including its own boxes.
+            ends: where the boxes of each image end in the other lists. The first value is 0, and
+                the boxes of image i are those from ``ends[i]`` to ``ends[i + 1] - 1``.
             sides: xmin, ymin, xmax and ymax of each box.
             labels: the label of each box.
             sizes: the width and height of each annotated image, as in ``AnnotatedImage``.
@@ -89,7 +93,7 @@ class BoxColumns:
         return cls(pa.table([pa.array(widths), pa.array(heights), *lists], _COLUMNS))
 
     def annotated_images(self, rows: slice) -> list[AnnotatedImage]:
-        """The boxes of the images in these rows."""
+        """The boxes of the images in these rows. ``rows`` must have a start and a stop."""
         selected = self.table.slice(rows.start, rows.stop - rows.start)
         columns = [column.to_pylist() for column in selected.columns]
         images = []
@@ -126,14 +130,16 @@ def convert_boxes(
         options: how boxes are interpreted.
 
     Returns:
-        The boxes relative to the converted image, and sorted notes about their changes:
-        ``boxes_rescaled`` (the annotated image had another size), ``boxes_mended`` (swapped sides
-        were exchanged), ``boxes_clipped`` (sides were outside of the image), ``boxes_dropped`` (too
-        little of a box is left), ``boxes_unknown_class`` (a box got the label of its image).
+        The boxes, with sides as shares of the converted image, and sorted notes about their
+        changes: ``boxes_rescaled`` (the annotated image had another size), ``boxes_mended``
+        (swapped sides were exchanged), ``boxes_clipped`` (sides were outside of the image),
+        ``boxes_dropped`` (too little of a box is left), ``boxes_unknown_class`` (a box got the
+        label of its image).
     """
     is_displayed = _is_displayed(annotated, converted, options.frame)
     orientation = _box_orientation(converted, is_displayed)
     source_size = (converted.source_width, converted.source_height)
+    # Orientations from 5 exchange width and height.
     if is_displayed and converted.exif_orientation >= 5:
         source_size = (converted.source_height, converted.source_width)
     annotated_size = source_size
@@ -183,6 +189,7 @@ def _is_displayed(annotated: AnnotatedImage, converted: Converted, frame: str) -
     """Whether boxes were drawn on the displayed image, which is turned by its Exif orientation."""
     if frame != "auto":
         return frame == "displayed"
+    # Without the size of the annotated image, or without exchanged sides, the shapes show nothing.
     if annotated.width <= 1 or converted.exif_orientation < 5:
         return False
     # The image was turned by 90 degrees if the annotated image is wide and the stored image is
@@ -230,7 +237,13 @@ def _clipped(box: Box) -> Box:
 def _is_visible(crop_box: Box, source_box: Box, geometry: Geometry, min_share: float) -> bool:
     """Whether at least the share ``min_share`` of the area of a box is inside the crop.
 
-    ``crop_box`` is relative to the crop, and ``source_box`` to the source image.
+    A box whose sides vanish is not visible.
+
+    Args:
+        crop_box: the part of the box inside the crop, as shares of the crop.
+        source_box: the box inside the source image, as shares of the source image.
+        geometry: the sizes of the scaled image and of the crop.
+        min_share: the share, from 0 to 1.
     """
     width = crop_box.xmax - crop_box.xmin
     height = crop_box.ymax - crop_box.ymin

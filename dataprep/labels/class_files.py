@@ -1,30 +1,33 @@
 """PURE. Read files about classes: tables, JSON, and ``meta.mat``.
 
-The content of a file decides how it is read.
+``read_rows`` decides from the content of a file how the file is read.
 
 A table has one or two columns. They are separated by tabs; in a table without tabs, by commas or
-semicolons. If every line begins with a synset, the first space separates the columns. The first
-line is a header if both cells are in ``HEADERS``, or if its only cell is in ``SINGLE_HEADERS``.
-Empty lines and comments are ignored. A comment is a line that is ``#`` or begins with ``# ``.
+semicolons. If the first word of every line is a synset, the first space separates the columns.
+Empty lines and comments are ignored. A comment is a line that is ``#`` or begins with ``# ``. The
+first remaining line is a header if both of its cells are in ``HEADERS``, or if its only cell is in
+``SINGLE_HEADERS``.
 
-JSON can be a list of classes, a mapping of old to new names ``{"old": "new"}``, torchvision's
-``{"cat": 0}``, Hugging Face's ``{"0": "cat"}``, Keras' ``{"0": ["n01440764", "tench"]}``, or a
-``labels.json``.
+JSON can be a list of classes, a list of pairs ``["cat", 0]``, a mapping of old to new names
+``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hugging Face's ``{"0": "cat"}``, Keras'
+``{"0": ["n01440764", "tench"]}``, or a ``labels.json``.
 
 ``meta.mat`` in the devkit of ILSVRC2012 is a MATLAB file with one array of structs, ``synsets``.
 The synsets without children are the 1,000 classes. The other synsets are above them in WordNet.
 
-The ground truth is the class of each validation image. It has one of three forms:
+A ground truth has the class of each sample. It is a table or JSON in one of four forms:
 
-- Line i of the devkit's ``ILSVRC2012_validation_ground_truth.txt`` is the ILSVRC2012_ID of
-  ``ILSVRC2012_val_%08d.JPEG``. These IDs are not in alphabetical order: ``meta.mat`` maps them to
-  synsets. Line i of ``synset_labels.txt`` is the synset of that image.
+- ``ILSVRC2012_validation_ground_truth.txt`` of the devkit has one number in each line. Line i,
+  from 1, is the ILSVRC2012_ID of the class of ``ILSVRC2012_val_%08d.JPEG``, with i in the name.
+  ``meta.mat`` maps these IDs to synsets. The order of the IDs is not the order of the synsets.
+- ``synset_labels.txt`` has the synset of the same image in line i.
 - Kaggle's ``LOC_val_solution.csv`` has a row for each image. Its second column begins with the
   synset.
-- A table of names and classes, or lines ``path label`` with a space between them, as in Caffe.
+- A table has the name and the class of a sample in each row. A space may separate the columns, as
+  in Caffe's lines ``path label``.
 
-The files that the ``class_names`` options of a source name are simpler: line i (from 0) is the name
-of class i. ``read_class_list`` reads them.
+A file of the ``class_names`` options of a source is simpler: line i, from 0, is the name of class
+i. ``read_class_list`` reads it.
 """
 
 from __future__ import annotations
@@ -47,19 +50,28 @@ from dataprep.errors import ConfigError
 from dataprep.labels.space import Label, LabelSpace, is_synset
 from dataprep.message_text import counted
 
+# The names of files in the devkit of ILSVRC2012.
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
-_KAGGLE = ("ImageId", "PredictionString")
-_DAMAGED = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
+_KAGGLE_HEADER = ("ImageId", "PredictionString")
+_TARBALL_ERRORS = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
+"""The exceptions that ``tarfile`` raises for a damaged tarball."""
+
 _WHOLE_NUMBER = re.compile("[0-9]{1,9}")
+"""A number that can be a label or an ID. More than nine digits are the name of a class."""
+
+# A label, which may be written as a float.
 _DECIMAL_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
-_EXPECTED = (
+_TRUTH_FORM = (
     "expected a sample and its class in each line, as in 1.jpg,cat or 1.jpg 3 "
     "(labels.ground_truth). A table of another form is read with --kind listing, "
     "listing.delimiter, listing.path and listing.label"
 )
 SINGLE_HEADERS = frozenset({"class", "label", "synset", "wnid"})
-"""The cells that are the header of a table with one column. Upper and lower case are equal."""
+"""The words that are the header of a table with one column, in upper or lower case.
+
+Other words of ``HEADERS``, such as ``image``, could be the first class of the table.
+"""
 
 HEADERS = SINGLE_HEADERS | {
     "name",
@@ -81,16 +93,16 @@ HEADERS = SINGLE_HEADERS | {
     "from",
     "to",
 }
-"""The cells of the header of a table with two columns. Upper and lower case are equal."""
+"""The words in the header of a table with two columns, in upper or lower case."""
 
 
 class Row(NamedTuple):
-    """A row of a file.
+    """A line of a table, an entry of JSON, or a class in ``meta.mat``.
 
     Attributes:
-        location: the file and the line or entry, for errors.
+        location: the file, and the line or entry if it is known, for errors.
         cells: one to three cells. Three cells are the number, the class and the text. Whole numbers
-            in JSON and ``meta.mat`` are ``int``.
+            in JSON and ``meta.mat`` are ``int``; all cells of a table are ``str``.
     """
 
     location: str
@@ -98,15 +110,17 @@ class Row(NamedTuple):
 
 
 def read_rows(data: bytes, name: str, *, spaced: bool = False) -> list[Row]:
-    """Read a table, JSON, or ``meta.mat``.
+    """Read a table, JSON, or ``meta.mat``. The header of a table is left out, except Kaggle's.
 
     Args:
         data: the content of the file.
         name: the name of the file in errors.
-        spaced: whether the last space of a line may separate two columns.
+        spaced: whether the last space of a line may separate two columns, as in the ground truth of
+            Caffe. It does so only if no other delimiter fits.
 
     Raises:
-        ConfigError: the file is not UTF-8, or a line or an entry does not have the expected form.
+        ConfigError: a table or JSON is not UTF-8, JSON or ``meta.mat`` is damaged, or a line or an
+            entry does not have the expected form.
     """
     if data.startswith(b"MATLAB"):
         return _rows_of_matlab(data, name)
@@ -117,7 +131,7 @@ def read_rows(data: bytes, name: str, *, spaced: bool = False) -> list[Row]:
 
 
 def _text_of(data: bytes, name: str) -> str:
-    """The text of a file, without a byte order mark."""
+    """The text of a file, without a byte order mark. Raises ConfigError if it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -127,17 +141,18 @@ def _text_of(data: bytes, name: str) -> str:
 def read_class_list(data: bytes, name: str) -> LabelSpace:
     """Read a file that names classes in the order of their numbers, or a ``labels.json``.
 
-    Line i, from 0, is the name of class i. If a line begins with a WordNet id, the id is the name
-    of the class and the rest of the line is its text.
+    Line i, from 0, is the name of class i. If the first word of a line is a WordNet id, the id is
+    the name of the class and the rest of the line is its text.
 
     Args:
         data: the content of the file.
-        name: the name of the file. If it ends with ``.json``, the file is read as a
-            ``labels.json``.
+        name: the name of the file, also for errors. If it ends with ``.json``, the file is read as
+            a ``labels.json``.
 
     Raises:
-        ConfigError: the file is not UTF-8, has a class twice, or has an empty line.
-        DatasetError: the file is not a ``labels.json``, although its name ends with ``.json``.
+        ConfigError: the file is not UTF-8, has a class twice, or has an empty line before its end.
+        DatasetError: the name ends with ``.json``, but the file is not a ``labels.json`` that this
+            version can read.
     """
     if name.endswith(".json"):
         return LabelSpace.from_json(data, name)
@@ -146,38 +161,40 @@ def read_class_list(data: bytes, name: str) -> LabelSpace:
 
 
 def classes_in_order(names: Sequence[str], title: str, noun: str) -> LabelSpace:
-    """Number classes in the order of their names.
+    """Number classes in the given order, from 0.
 
-    If a name begins with a WordNet id, the id is the name of the class and the rest is its text.
+    If the first word of a name is a WordNet id, the id is the name of the class and the rest is its
+    text. Otherwise, the text of a class is its name.
 
     Args:
-        names: the name of each class.
+        names: the name of each class, or its WordNet id and text.
         title: the file or column with the names, for errors.
-        noun: what contains one name, such as ``line``. Errors name its number, from 1.
+        noun: the unit that has one name, such as ``line``. Errors give its number, from 1.
 
     Raises:
         ConfigError: a name is empty, or appears twice.
     """
-    labels: dict[str, Label] = {}
-    for number, name in enumerate(names):
-        synset, _, text = name.partition(" ")
-        if not is_synset(synset):
-            synset = text = name
-        if not synset or synset in labels:
+    label_by_class: dict[str, Label] = {}
+    for index, name in enumerate(names):
+        class_name, _, text = name.partition(" ")
+        if not is_synset(class_name):
+            class_name = text = name
+        if not class_name or class_name in label_by_class:
             raise ConfigError(
-                f"{title}, {noun} {number + 1}: the class {synset!r} is empty or repeats an "
+                f"{title}, {noun} {index + 1}: the class {class_name!r} is empty or repeats an "
                 f"earlier {noun}"
             )
-        labels[synset] = Label(number, synset, text.strip())
-    return LabelSpace(tuple(labels.values()))
+        label_by_class[class_name] = Label(index, class_name, text.strip())
+    return LabelSpace(tuple(label_by_class.values()))
 
 
 def unpack_devkit(data: bytes, member_name: str, name: str) -> bytes:
-    """Return one member of the devkit's tarball. A file that is not a tarball is returned itself.
+    """Return the content of a file, or of one member if the file is the devkit's tarball.
 
     Args:
-        data: the content of the file.
-        member_name: the base name of the member.
+        data: the content of the file. A file that is compressed with gzip is read as a tarball.
+        member_name: the base name of the member; empty if the devkit has no such member, so that
+            every tarball is refused.
         name: the name of the file in errors.
 
     Raises:
@@ -190,36 +207,40 @@ def unpack_devkit(data: bytes, member_name: str, name: str) -> bytes:
             for member in archive:
                 if member.isfile() and posixpath.basename(member.name) == member_name:
                     return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
-    except _DAMAGED as error:
+    except _TARBALL_ERRORS as error:
         raise ConfigError(f"{name} cannot be unpacked: {error}") from None
     raise ConfigError(f"{name} is not the devkit: it has no {member_name}")
 
 
 def has_ilsvrc_ids(rows: Sequence[Row]) -> bool:
-    """Whether a ground truth consists of ILSVRC2012_IDs, which ``meta.mat`` maps to synsets."""
+    """Whether each row of a ground truth is one whole number, which is an ILSVRC2012_ID.
+
+    The result is False if there are no rows.
+    """
     if not rows:
         return False
     return all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
 
 
 def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
-    """Return the class of each sample in a ground truth.
+    """Return the class of each sample in a ground truth. The first row shows its form.
 
     Args:
         rows: the rows of the ground truth.
         name: the name of its file in errors.
-        meta: the rows of ``meta.mat``; empty if it is not needed.
+        meta: the rows of ``meta.mat``; may be empty if the ground truth has no ILSVRC2012_IDs.
 
     Returns:
         The class of each sample, by the name of the sample. Names are as in the table. For the
         devkit, they are the names of the images without extension.
 
     Raises:
-        ConfigError: a row has no class. The message names the row.
+        ConfigError: there are no rows, a row does not have the expected form, a sample has two
+            classes, or a class of the devkit or of Kaggle's file is not a synset.
     """
     if not rows:
-        raise ConfigError(f"{name} is empty: {_EXPECTED}")
-    if rows[0].cells == _KAGGLE:
+        raise ConfigError(f"{name} is empty: {_TRUTH_FORM}")
+    if rows[0].cells == _KAGGLE_HEADER:
         return _kaggle_truth(rows[1:])
     if len(rows[0].cells) > 1:
         return _table_truth(rows)
@@ -227,7 +248,7 @@ def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[st
 
 
 def _kaggle_truth(rows: Sequence[Row]) -> dict[str, str]:
-    """The classes in ``LOC_val_solution.csv``."""
+    """The class of each sample in ``LOC_val_solution.csv``, without its header."""
     synset_rows = []
     for location, (image, prediction) in rows:
         synset = str(prediction).partition(" ")[0]
@@ -236,53 +257,63 @@ def _kaggle_truth(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _table_truth(rows: Sequence[Row]) -> dict[str, str]:
-    """The classes in a table of names and classes."""
+    """The class of each sample in a table of names and classes."""
     for location, cells in rows:
         if len(cells) != 2 or cells[1] == "":
-            raise ConfigError(f"{location}: {_excerpt(cells)}: {_EXPECTED}")
-    classes = column_mapping(rows)
-    if all(_DECIMAL_NUMBER.fullmatch(label) for label in classes.values()):
+            raise ConfigError(f"{location}: {_excerpt(cells)}: {_TRUTH_FORM}")
+    class_by_sample = column_mapping(rows)
+    if all(_DECIMAL_NUMBER.fullmatch(label) for label in class_by_sample.values()):
         # Tables that were written from a column of floats have 3.0 for the label 3.
-        return {sample: re.sub(r"\.0*\Z", "", label) for sample, label in classes.items()}
-    return classes
+        return {sample: re.sub(r"\.0*\Z", "", label) for sample, label in class_by_sample.items()}
+    return class_by_sample
 
 
 def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
-    """The classes in a file with one ID or synset for each validation image, in order."""
+    """The class of each validation image, from rows with one ID or synset in order of the images.
+
+    Args:
+        rows: the rows of the ground truth. Row i, from 1, belongs to image i.
+        name: the name of its file in errors.
+        meta: the rows of ``meta.mat``; may be empty if all rows are synsets.
+
+    Raises:
+        ConfigError: a line is empty, so that later rows would get the wrong image; or a row is
+            neither a synset nor an ID in ``meta.mat``.
+    """
     synset_by_id = {str(cells[0]): str(cells[1]) for _, cells in meta}
-    classes = {}
+    class_by_image = {}
     for number, (location, cells) in enumerate(rows, start=1):
         image = f"ILSVRC2012_val_{number:08d}"
-        # Empty lines are not rows. After an empty line, the number of a row differs from the number
-        # of its line, with which the location ends.
+        # A location ends with the number of the line. Empty lines and comments are not rows. After
+        # one of them, the number of a row differs from the number of its line.
         if not location.endswith(f" {number}"):
             raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
         value = str(cells[0])
-        classes[image] = _require_synset(synset_by_id.get(value, value), location)
-    return classes
+        class_by_image[image] = _require_synset(synset_by_id.get(value, value), location)
+    return class_by_image
 
 
 def _require_synset(value: str, location: str) -> str:
     """Return ``value`` if it is a synset. Raises ConfigError if it is not."""
     if not is_synset(value):
         raise ConfigError(
-            f"{location}: {value[:40]!r} is neither a synset nor an ID in meta.mat: {_EXPECTED}"
+            f"{location}: {value[:40]!r} is neither a synset nor an ID in meta.mat: {_TRUTH_FORM}"
         )
     return value
 
 
 def _excerpt(cells: Iterable[str | int]) -> str:
-    """The beginning of a row, for errors."""
+    """The first 60 characters of a row, for errors."""
     return repr(", ".join(map(str, cells))[:60])
 
 
 def column_mapping(rows: Sequence[Row]) -> dict[str, str]:
     """Return a mapping from the first column to the second column.
 
-    A row with a number, a class and a text maps the class to the text.
+    A row with a number, a class and a text maps the class to the text. Numbers become texts.
 
     Raises:
-        ConfigError: a row has only one cell, or a key has two values.
+        ConfigError: a row has only one cell, or a key has two different values.
     """
     values: dict[str, str] = {}
     for location, cells in rows:
@@ -301,27 +332,39 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     If the file has numbers beside the classes, these numbers are the labels. Otherwise, the order
     of the rows determines the labels.
 
+    Args:
+        rows: the rows of the file. A row is a class; a class and its label; a label and its class;
+            a class and its text; or a label, a class and its text.
+        name: the name of the file in errors.
+
+    Returns:
+        The classes, and the texts by the names of their classes.
+
     Raises:
-        ConfigError: there is no class, a class is repeated, or the labels are not 0 to K-1.
+        ConfigError: there is no class, a class is repeated, the labels of K classes are not 0 to
+            K-1, only some rows have both a label and a class, it is unclear which column has the
+            labels, or a blank separates class and label.
     """
     if not rows:
         raise ConfigError(f"{name} names no class")
     _refuse_blanks(rows)
-    # The columns of the file. Each column has a cell for each row; missing cells are None.
-    names, *other_columns = zip_longest(*[row.cells for row in rows])
+    # Each column has a cell for each row; missing cells are None.
+    first_column, *other_columns = zip_longest(*[row.cells for row in rows])
+    names = first_column
     labels: Iterable[str | int] = range(len(rows))
     if len(other_columns) == 1 and _are_numbers(other_columns[0]):
-        # The columns are class and label. In JSON such as {"cat": 0}, the label is not a text.
-        is_json = not any(isinstance(cell, str) for cell in other_columns[0])
-        if _are_numbers(names) and names != other_columns[0] and not is_json:
+        # The columns are class and label. JSON such as {"10": 0} is clear, although both are
+        # numbers: the key is a text and the value is an int, so the value is the label.
+        are_json_numbers = not any(isinstance(cell, str) for cell in other_columns[0])
+        if _are_numbers(names) and names != other_columns[0] and not are_json_numbers:
             raise ConfigError(
                 f"{name}: both columns are numbers, and either could be the labels: write the "
                 "classes alone, one per line, in the order of their labels"
             )
         labels = other_columns.pop()
-    elif other_columns and _are_numbers(names):
+    elif other_columns and _are_numbers(first_column):
         # The columns are label and class, and perhaps a text.
-        labels = names
+        labels = first_column
         names = other_columns.pop(0)
     if None in names:
         raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
@@ -342,26 +385,30 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
 
 
 def _texts(names: Sequence[object], texts: Sequence[object]) -> dict[str, str]:
-    """The texts of classes, by the names of the classes. Missing texts are left out."""
+    """The texts of classes, by the names of the classes. Missing and empty texts are left out."""
     pairs = zip(names, texts, strict=True)
     return {str(name): str(text) for name, text in pairs if text}
 
 
 def _refuse_blanks(rows: Sequence[Row]) -> None:
-    """Refuse a file whose lines have a blank between class and label, as in ``cat 0``.
+    """Refuse rows in which a blank separates class and label, as in ``cat 0`` or ``0 cat``.
 
     Without this check, there would be classes with the name "cat 0". Names such as "Boeing 747" are
-    allowed. Therefore a file is refused only if the numbers in its lines count from 0 or 1 without
-    gaps, and all classes differ.
+    allowed. Therefore rows are refused only if there are at least two, each of them has a single
+    cell, the first or the last words of all cells are numbers that count from 0 or 1 without gaps,
+    and the other words of all cells differ.
+
+    Raises:
+        ConfigError: the rows are refused.
     """
-    lines = [str(row.cells[0]).split() for row in rows if len(row.cells) == 1]
-    if len(lines) < max(len(rows), 2) or any(len(line) < 2 for line in lines):
+    cells_in_words = [str(row.cells[0]).split() for row in rows if len(row.cells) == 1]
+    if len(cells_in_words) < max(len(rows), 2) or any(len(words) < 2 for words in cells_in_words):
         return
-    labels_first = [(line[0], line[1:]) for line in lines]
-    labels_last = [(line[-1], line[:-1]) for line in lines]
+    labels_first = [(words[0], words[1:]) for words in cells_in_words]
+    labels_last = [(words[-1], words[:-1]) for words in cells_in_words]
     for pairs in (labels_first, labels_last):
         labels = [label for label, _ in pairs]
-        classes = {" ".join(name) for _, name in pairs}
+        classes = {" ".join(class_words) for _, class_words in pairs}
         if not _are_numbers(labels) or len(classes) < len(rows):
             continue
         numbers = sorted(int(label) for label in labels)
@@ -372,20 +419,25 @@ def _refuse_blanks(rows: Sequence[Row]) -> None:
 
 
 def _are_numbers(column: Iterable[str | int]) -> bool:
-    """Whether all cells are whole numbers."""
+    """Whether all cells are whole numbers of at most nine digits."""
     return all(_WHOLE_NUMBER.fullmatch(str(cell)) for cell in column)
 
 
 def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
-    """The ILSVRC2012_ID, the synset and the text of each class in ``meta.mat``."""
+    """The ILSVRC2012_ID, the synset and the text of each class in ``meta.mat``.
+
+    Raises:
+        ConfigError: the file is damaged, or lacks these fields.
+    """
     from scipy.io import loadmat  # imported here, because the import takes a third of a second
 
     try:
         content = loadmat(io.BytesIO(data), variable_names=["synsets"], squeeze_me=True)
         rows = []
-        for synset in np.atleast_1d(content["synsets"]):
-            if not synset["num_children"]:
-                cells = (int(synset["ILSVRC2012_ID"]), str(synset["WNID"]), str(synset["words"]))
+        # ``squeeze_me`` turns an array of one struct into a scalar; ``atleast_1d`` undoes this.
+        for struct in np.atleast_1d(content["synsets"]):
+            if not struct["num_children"]:
+                cells = (int(struct["ILSVRC2012_ID"]), str(struct["WNID"]), str(struct["words"]))
                 rows.append(Row(name, cells))
     except Exception as error:  # noqa: BLE001  SciPy raises errors of many types for damaged files
         raise ConfigError(f"{name} is not the devkit's meta.mat: {error}") from None
@@ -393,7 +445,12 @@ def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
 
 
 def _rows_of_json(text: str, name: str) -> list[Row]:
-    """The rows of a list, of an object, or of a ``labels.json``."""
+    """The rows of a list, of an object, or of a ``labels.json``.
+
+    Raises:
+        ConfigError: the text is not JSON, or an entry is not a class, a pair, or a number, a class
+            and a text.
+    """
     try:
         content = json.loads(text)
         if isinstance(content, dict) and {"schema", "classes"} <= content.keys():
@@ -410,6 +467,7 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
     rows = []
     for number, cells in enumerate(entries, start=1):
         location = f"{name}, entry {number}"
+        # The types are compared, because ``isinstance`` accepts true and false as int.
         has_valid_types = all(type(cell) in (str, int) for cell in cells)
         has_valid_length = len(cells) in (1, 2) or (len(cells) == 3 and _are_numbers(cells[:1]))
         if not (has_valid_types and has_valid_length):
@@ -419,13 +477,24 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
 
 
 def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
-    """The rows of a table, without its header."""
+    """The rows of a table. A header is left out, except Kaggle's.
+
+    Args:
+        text: the content of the file.
+        name: the name of the file in errors.
+        spaced: whether the last space of a line may separate two columns. If it may, the file is a
+            ground truth, and errors explain how tables with more columns are read.
+
+    Raises:
+        ConfigError: a line has more than two columns, an empty first column, or wrong quotes.
+    """
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip() and not f"{line.rstrip()} ".startswith("# "):
+        is_comment = line.startswith("# ") or line.rstrip() == "#"
+        if line.strip() and not is_comment:
             lines.append((f"{name}, line {number}", line))
     if all(is_synset(line.partition(" ")[0]) for _, line in lines):
-        # Texts contain commas, as in "n01440764 tench, Tinca tinca".
+        # Use a tab, because texts contain commas, as in "n01440764 tench, Tinca tinca".
         lines = [(location, line.replace(" ", "\t", 1)) for location, line in lines]
     delimiter = _delimiter([line for _, line in lines], spaced)
     rows: list[Row] = []
@@ -434,6 +503,7 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
             cells = [cell.strip() for cell in _split(line, delimiter)]
         except csv.Error as error:
             raise ConfigError(f"{location}: {error}: {_excerpt([line])}") from None
+        # Spreadsheets write delimiters for empty columns.
         while len(cells) > 2 and not cells[-1]:
             cells.pop()
         if len(cells) > 2:
@@ -458,7 +528,15 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
 
 
 def _delimiter(lines: Sequence[str], spaced: bool) -> str:
-    """The delimiter of the columns in these lines: a tab, a comma, a semicolon or a space."""
+    """The delimiter of the columns: a tab, a comma, a semicolon or a space.
+
+    A tab in any line decides. The other delimiters must be in every line. If none is, the delimiter
+    is a comma, so that a line with a comma has two columns and a line without one has one column.
+
+    Args:
+        lines: the lines of the table.
+        spaced: whether a space may be the delimiter.
+    """
     if any("\t" in line for line in lines):
         return "\t"
     if all("," in line for line in lines):
@@ -471,15 +549,15 @@ def _delimiter(lines: Sequence[str], spaced: bool) -> str:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    """The cells of a line. Raises csv.Error."""
+    """The cells of a line. Raises csv.Error if quotes in the line are wrong."""
     if delimiter == "\t":
         return line.split("\t")
     if delimiter != " ":
         return next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     path, label = line.rsplit(maxsplit=1)
     last_word = path.split()[-1]
-    # A path may contain spaces. But if the word before the label is also a number, the line has
-    # several labels, and all of its words are returned, so that the caller refuses it.
+    # A path may contain spaces. But if its last word is a number, the line has several labels. Then
+    # all words are returned, so that the caller refuses the line.
     if path != last_word and _DECIMAL_NUMBER.fullmatch(last_word):
         return line.split()
     return [path, label]

@@ -26,7 +26,7 @@ def difference_from_imagenet(classes: Iterable[str]) -> str | None:
     """Describe how classes differ from the 1,000 synsets of ILSVRC2012.
 
     Returns:
-        The text of a warning; None if there is no difference, or if the classes are not synsets.
+        The text of a warning; None if there is no difference, or if a class is not a synset.
     """
     synsets = set(classes)
     imagenet = set(imagenet_synsets())

@@ -47,9 +47,9 @@ class Classified(NamedTuple):
     Attributes:
         classes: the class of each entry; empty for an entry without a class.
         problems: the status (failed or skipped) and the reason of each entry that is not a sample,
-            by the row of the entry.
-        space: the label space, if the source numbers its classes; None if classes are sorted by
-            name.
+            by the position of the entry in the listing.
+        space: the label space, if the source or a file of ``LabelOptions`` numbers the classes;
+            None if the classes are to be sorted by name.
     """
 
     classes: Sequence[str]
@@ -61,15 +61,19 @@ class Classified(NamedTuple):
 class Labelling:
     """The content of the files that ``LabelOptions`` names.
 
-    An attribute is empty if its file is not named.
+    An attribute is empty if none of its files is named.
 
     Attributes:
         truth: the ground truth, which is the class of each sample, by the name of the sample.
-        truth_name: the name of the file with the ground truth.
-        new_names: the new name of each class that is renamed, by its old name.
-        order: the classes in the order of their labels; empty if they are sorted.
-        texts: the text of each class, by the name of the class.
-        is_numeric: whether the classes are numbers that are ordered by their values.
+        truth_name: the path or URI of the ground truth, as in ``labels.ground_truth``.
+        new_names: the new name of each class that is renamed, by its old name. An empty new name
+            means that the samples of the class are skipped.
+        order: the classes in the order of their labels, from ``labels.classes``; empty if no file
+            gives the order.
+        texts: the text of each class, by the name of the class: from ``meta.mat``,
+            ``labels.classes`` and ``labels.texts``.
+        is_numeric: whether ``labels.order`` is numeric: classes are numbers, and are sorted by
+            their values.
     """
 
     truth: Mapping[str, str] = field(default_factory=dict)
@@ -84,20 +88,26 @@ class Labelling:
     ) -> Classified:
         """Apply the ground truth, and then the new names, to the entries of a listing.
 
-        A sample that is not in the ground truth fails. A sample whose class has an empty new name
-        is skipped.
+        A sample fails if the ground truth has no valid class for it. A sample whose class has an
+        empty new name is skipped. Entries with a problem do not change.
 
-        If the source numbers its classes, they keep their order. If several classes get the same
-        new name, the position of the first of them counts. Numbers in the ground truth are labels.
-        If all new names are whole numbers, the classes are in numeric order.
+        Without a ground truth, the order of the classes is that of the source. If several classes
+        get the same new name, the first of them determines its place in the order. If the classes
+        in the ground truth are whole numbers, they are labels; ``_space_of_truth`` describes the
+        exceptions. If all new names are whole numbers, the new classes are in numeric order, unless
+        the old names are whole numbers, too, and are sorted as texts or in an order that the source
+        has chosen.
 
         Args:
             names: the name of each entry.
             classified: the classes that the source gives.
             note: called with each message for the user.
 
+        Returns:
+            The classes of the same entries, with the added problems.
+
         Raises:
-            ConfigError: the ground truth has none of the samples.
+            ConfigError: the ground truth has no valid class for any sample.
         """
         if not (self.truth or self.new_names):
             return classified
@@ -106,20 +116,20 @@ class Labelling:
         problems = dict(classified.problems)
         old_names: set[str] = set()
         contradictions = 0
-        for row, name in enumerate(names):
-            if row in problems:
+        for position, name in enumerate(names):
+            if position in problems:
                 continue
-            old_name = classes[row]
+            old_name = classes[position]
             failure = ""
             if self.truth:
                 old_name, failure = lookup.class_of(name)
-                contradictions += int(_contradict(classes[row], old_name))
+                contradictions += int(_contradict(classes[position], old_name))
             old_names.add(old_name)
-            classes[row] = self.new_names.get(old_name, old_name)
+            classes[position] = self.new_names.get(old_name, old_name)
             if failure:
-                problems[row] = ("failed", failure)
-            elif old_name and not classes[row]:
-                problems[row] = ("skipped", "its class is mapped to nothing")
+                problems[position] = ("failed", failure)
+            elif old_name and not classes[position]:
+                problems[position] = ("skipped", "its class is mapped to nothing")
         old_names.discard("")
         space = classified.space
         if self.truth:
@@ -131,7 +141,7 @@ class Labelling:
         return Classified(classes, problems, self._renamed_space(space, old_names))
 
     def _note_contradictions(self, count: int, note: Callable[[str], None]) -> None:
-        """Report samples whose folder contradicts the ground truth."""
+        """Report the number of samples whose class in the source contradicts the ground truth."""
         if count:
             note(
                 f"{counted(count, 'sample')} in the folder of a class that differs from "
@@ -141,7 +151,14 @@ class Labelling:
     def _note_unused_names(
         self, old_names: set[str], space: LabelSpace | None, note: Callable[[str], None]
     ) -> None:
-        """Report the classes in ``labels.map`` that the source does not have."""
+        """Report how many classes in ``labels.map`` the source does not have.
+
+        Args:
+            old_names: the classes of all samples before they were renamed.
+            space: the label space before; it can have classes without samples. None if there is
+                none.
+            note: called with the message.
+        """
         unused = self.new_names.keys() - old_names
         if space is not None:
             unused -= space.index.keys()
@@ -155,7 +172,11 @@ class Labelling:
         """The label space of a ground truth whose classes are whole numbers; otherwise None.
 
         The label of a class is its number, except in two cases: a number is too high, or the
-        classes are renamed afterwards. Then the classes are numbered in numeric order.
+        classes are renamed afterwards. Then the classes are numbered from 0 in numeric order.
+
+        Args:
+            classes: the classes of all samples before they are renamed.
+            note: called with a message if a number is too high.
         """
         if not are_whole(classes):
             return None
@@ -171,35 +192,40 @@ class Labelling:
             return LabelSpace.sorted_by_number(classes)
 
     def _renamed_space(self, space: LabelSpace | None, old_names: set[str]) -> LabelSpace | None:
-        """The label space after classes were renamed; None if classes are sorted by new names.
+        """The label space after classes were renamed; None to sort the classes by new names.
 
         Args:
-            space: the label space before; None if the classes were sorted by their old names.
+            space: the label space before; None to sort the classes by their old names.
             old_names: the classes of all samples before they were renamed.
         """
         if space is None:
             new_names = {self.new_names.get(name, name) for name in old_names} - {""}
-            # If the old names are numbers too, such as folders "1" and "10", they were sorted as
-            # texts. The new names are then sorted in the same way.
+            # Old names that are numbers, such as folders "1" and "10", are sorted as texts without
+            # labels.map. New names are then sorted as texts too.
             if are_whole(new_names) and not are_whole(old_names):
                 return LabelSpace.sorted_by_number(new_names)
             return None
         old_order = list(space.index)
         renamed = [self.new_names.get(name, name) for name in old_order]
         new_order = [name for name in dict.fromkeys(renamed) if name]  # each name once
-        was_not_numeric = are_whole(old_order) and old_order != sorted(old_order, key=int)
-        if are_whole(new_order) and not was_not_numeric:
+        # Keep the order of a source whose classes are numbers, but not in numeric order.
+        is_order_chosen = are_whole(old_order) and old_order != sorted(old_order, key=int)
+        if are_whole(new_order) and not is_order_chosen:
             new_space = LabelSpace.sorted_by_number(new_order)
         else:
             new_space = LabelSpace.in_order(new_order)
+        # The texts of the old names apply to the classes that have these names now.
         return new_space.with_texts({label.synset: label.text for label in space.labels})
 
     def space(self, classes: Iterable[str], source_space: LabelSpace | None = None) -> LabelSpace:
-        """The label space of a split.
+        """The label space of a split, with the texts of its classes.
+
+        The order of the classes comes from their values if ``is_numeric``, or else from ``order``,
+        or else from ``source_space``. If there is none of these, the classes are sorted by name.
 
         Args:
             classes: the classes of the samples.
-            source_space: the label space in ``Classified``.
+            source_space: ``Classified.space`` after ``apply``.
 
         Raises:
             ConfigError: ``labels.classes`` lacks some of the classes, or classes that must be
@@ -229,7 +255,8 @@ class Labelling:
             split: the name of the new split.
 
         Raises:
-            OutputConflict: the order differs. The message names the first label that differs.
+            OutputConflict: the order differs.
+            ConfigError: classes that must be ordered by value are not numbers.
         """
         if self.is_numeric and list(shared.index) != list(_by_value(shared.index).index):
             raise OutputConflict(
@@ -250,12 +277,17 @@ class Labelling:
 
 
 def _contradict(source_class: str, truth_class: str) -> bool:
-    """Whether the source and the ground truth give a sample different classes."""
+    """Whether the source and the ground truth both give a sample a class, and these differ."""
     return bool(source_class and truth_class) and source_class != truth_class
 
 
 def _by_value(names: Iterable[str]) -> LabelSpace:
-    """Number classes in the order of their values. Raises ConfigError for other classes."""
+    """Number classes that are whole numbers in the order of their values.
+
+    Raises:
+        ConfigError: a class is not a whole number.
+    """
+    # The numeric sort below keeps the byte order of names with one value, such as 7 and 007.
     classes = by_bytes(set(names))
     for name in classes:
         if not is_number(name):
@@ -269,7 +301,8 @@ def _by_value(names: Iterable[str]) -> LabelSpace:
 class _TruthLookup:
     """Finds the class of samples in a ground truth.
 
-    The paths in the ground truth may begin with other folders than the paths in the source.
+    The ground truth may name a sample by more or by fewer folders than the source, or without its
+    extension.
     """
 
     def __init__(self, truth: Mapping[str, str], title: str) -> None:
@@ -280,8 +313,9 @@ class _TruthLookup:
         """Return the class of a sample and an empty text, or an empty class and the reason.
 
         The ground truth is searched for the full name of the sample, its base name, and its base
-        name without extension. If none of them is there, a path is searched that ends with the name
-        of the sample, or with which this name ends.
+        name without extension, in this order. If it has none of them, it is searched for paths that
+        end with the name of the sample, and for paths that are the end of this name. All these
+        paths must have the same class.
         """
         path = PurePosixPath(name)
         truth = self._truth
@@ -310,7 +344,7 @@ class _TruthLookup:
 
     @cached_property
     def _paths_by_base(self) -> dict[str, list[str]]:
-        """The paths in the ground truth that contain folders, by their base names."""
+        """The paths in the ground truth that are more than a base name, by their base names."""
         paths: dict[str, list[str]] = {}
         for key in self._truth:
             *folders, base = _parts(key)
@@ -325,7 +359,12 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _ends_alike(truth_path: str, name: str) -> bool:
-    """Whether one of two paths ends with the other. ``truth_path`` may lack the extension."""
+    """Whether one of two paths ends with all parts of the other.
+
+    Args:
+        truth_path: a path in the ground truth, with or without the extension.
+        name: the path of a sample in the source.
+    """
     truth_parts = _parts(truth_path)
     name_parts = _parts(name)
     if truth_parts[-1] != name_parts[-1]:
@@ -343,7 +382,7 @@ def require_shared_classes(shared: LabelSpace, classes: Iterable[str], split: st
         split: the name of the split.
 
     Raises:
-        OutputConflict: there are such classes. The message names one of them.
+        OutputConflict: there are classes that labels.json lacks. The message names one of them.
     """
     missing = by_bytes(set(classes) - shared.index.keys())
     if not missing:
@@ -364,12 +403,18 @@ def require_shared_classes(shared: LabelSpace, classes: Iterable[str], split: st
 def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labelling:
     """Read all files that ``options`` names.
 
+    Args:
+        options: the section ``labels`` of the config.
+        stores: options of the store that has the files; None for the defaults.
+
     Raises:
-        ConfigError: a file is missing, or does not have the expected form.
+        ConfigError: a file is missing or does not have the expected form, or ``options`` has both
+            ``classes`` and a numeric ``order``.
         StoreError: a file cannot be read.
     """
     if options.order == "numeric" and options.classes is not None:
         raise ConfigError("labels.classes and labels.order exclude each other: give one")
+    # A later file replaces the texts of earlier files.
     truth, texts = _ground_truth(options, stores)
     new_names = _table("labels.map", options.map, stores)
     order: tuple[str, ...] = ()
@@ -394,7 +439,11 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
 def _ground_truth(
     options: LabelOptions, stores: StoreOptions | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Read the class of each sample, and the text of each class in ``meta.mat``."""
+    """Read the class of each sample, and the text of each class in ``meta.mat``.
+
+    Both are empty without a ground truth. The texts are empty if ``meta.mat`` is neither given nor
+    needed.
+    """
     if options.ground_truth is None:
         return {}, {}
     data, name = _read("labels.ground_truth", options.ground_truth, stores, GROUND_TRUTH)
@@ -414,18 +463,22 @@ def _ground_truth(
 def _table(
     setting: str, uri: str | None, stores: StoreOptions | None, devkit_file: str = ""
 ) -> dict[str, str]:
-    """Read the mapping in a file with two columns; empty if ``uri`` is None."""
+    """Read a mapping from the first to the second column of a file; empty if ``uri`` is None.
+
+    ``_read`` describes the arguments.
+    """
     with _explained(setting):
         return column_mapping(_rows(setting, uri, stores, devkit_file))
 
 
 @contextmanager
 def _explained(setting: str) -> Iterator[None]:
-    """Add the expected form of the file, and the setting that names it, to errors."""
+    """Add the expected form of the file, and the setting that names it, to each ConfigError."""
     try:
         yield
     except ConfigError as error:
-        if str(error).startswith(f"{setting}: "):  # the file does not exist
+        # ``_read`` begins with the setting if the file does not exist. The form is no help then.
+        if str(error).startswith(f"{setting}: "):
             raise
         raise ConfigError(f"{error}: {_EXPECTED[setting]} ({setting})") from None
 
@@ -433,7 +486,7 @@ def _explained(setting: str) -> Iterator[None]:
 def _rows(
     setting: str, uri: str | None, stores: StoreOptions | None, devkit_file: str = ""
 ) -> list[Row]:
-    """Read the rows of a file; empty if ``uri`` is None."""
+    """Read the rows of a file; empty if ``uri`` is None. ``_read`` describes the arguments."""
     if uri is None:
         return []
     data, name = _read(setting, uri, stores, devkit_file)
@@ -446,17 +499,19 @@ def _read(
     """Read a file. Instead of a file of the devkit, the devkit itself can be given.
 
     Args:
-        setting: the setting that names the file, for errors.
+        setting: the beginning of the error if there is no file: the setting that names it.
         uri: the file, or the folder or the tarball of the devkit.
-        stores: options of the store.
+        stores: options of the store; None for the defaults.
         devkit_file: the base name of the file in the devkit; empty for a file that is not part of
             the devkit.
 
     Returns:
-        The content of the file, and the path at which it was found.
+        The content of the file, and the path or URI of the file or of the tarball that has it.
 
     Raises:
-        ConfigError: there is no such file.
+        ConfigError: there is no file at ``uri`` or in the devkit, or the tarball is damaged, is not
+            the devkit, or is given although the file is not part of the devkit.
+        StoreError: the file cannot be read.
     """
     candidates = [uri]
     if devkit_file:
@@ -464,6 +519,7 @@ def _read(
         candidates += [f"{folder}/{devkit_file}", f"{folder}/data/{devkit_file}"]
     for candidate in candidates:
         parent, slash, base = candidate.rpartition("/")
+        # If the candidate does not exist or is a folder, the next one is tried.
         with suppress(ObjectNotFound, IsADirectoryError):
             data = open_store(parent + slash or ".", stores).get(base)
             return unpack_devkit(data, devkit_file, candidate), candidate

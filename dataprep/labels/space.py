@@ -14,7 +14,10 @@ from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 HIGHEST_NUMBER = 999_999
-"""The highest class number that can be its own label, if some lower numbers have no samples."""
+"""The highest class number that can be its own label.
+
+All lower numbers become classes too, also without samples. This limits the size of a label space.
+"""
 _NUMBER_AND_TEXT = re.compile(r"\d+\.(.+)")
 _WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]*")
 
@@ -25,8 +28,8 @@ class Label:
 
     Attributes:
         index: the label, which counts from 0.
-        synset: the name of the class, such as the name of its folder.
-        text: a description of the class.
+        synset: the name of the class, which need not be a synset, such as the name of its folder.
+        text: a description of the class; empty if there is none.
     """
 
     index: int
@@ -73,8 +76,11 @@ class LabelSpace:
     def with_numbers_as_labels(cls, names: Collection[str]) -> LabelSpace:
         """Number classes whose names are whole numbers, so that the label of a class is its name.
 
-        Lower numbers that are not among the names become classes without samples. Without them,
-        the labels of later classes would change.
+        Lower numbers that are not among the names become classes without samples. Without them, the
+        labels of higher numbers would change.
+
+        Args:
+            names: at least one whole number in the usual form.
 
         Raises:
             ValueError: a number is above ``HIGHEST_NUMBER``.
@@ -91,7 +97,7 @@ class LabelSpace:
         return cls(tuple(labels))
 
     def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
-        """Replace the texts of some classes. ``texts`` has the new text of a class, by its name."""
+        """Return the classes with new texts, which are given by the names of their classes."""
         labels = [replace(label, text=texts.get(label.synset, label.text)) for label in self.labels]
         return LabelSpace(tuple(labels))
 
@@ -106,7 +112,7 @@ class LabelSpace:
 
     @cached_property
     def are_synsets(self) -> bool:
-        """Whether every class is a WordNet synset."""
+        """Whether there are classes, and each of them is a WordNet synset."""
         return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
 
     def to_json(self) -> bytes:
@@ -133,7 +139,7 @@ class LabelSpace:
         """Read the content of ``labels.json``. Error messages contain ``name``.
 
         Raises:
-            DatasetError: the content does not have the expected structure.
+            DatasetError: the content does not have the expected structure, or names a class twice.
             SchemaTooNew: a newer version of this package wrote the file.
         """
         with malformed_as(DatasetError, f"{name} cannot be read"):

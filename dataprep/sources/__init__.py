@@ -9,8 +9,10 @@ These modules use four terms:
 
 - An *entry* is an item that a source lists. It is a sample, or a file that is not a sample.
 - The *row* of an entry is its index in the columns of a ``Listing``.
-- A *container* is a file, or a row group of a file, that contains several entries.
-- The *location* of an entry is its container, its first byte there, and its number of bytes.
+- A *container* is a file that contains several entries, its decompressed content, or one of its row
+  groups.
+- The *location* of an entry is its container, its offset there, and its number of bytes. The offset
+  is the first byte, or the row in a row group.
 """
 
 from __future__ import annotations

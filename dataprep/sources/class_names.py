@@ -26,7 +26,8 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 
     Raises:
         SourceNotFound: there is no such file.
-        SourceError: the file cannot be read, or contains a class twice.
+        SourceError: the file does not have the expected form, or contains a class twice.
+        StoreError: the file cannot be read.
     """
     folder, key = split_uri(uri)
     try:
@@ -38,14 +39,14 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
 
 
 def label_space_of(names: Sequence[str], title: str, noun: str) -> LabelSpace:
-    """Number classes in the order of their names.
+    """Number classes in the given order, from 0.
 
     If a name begins with a WordNet ID, the ID is the class, and the rest is its description.
 
     Args:
-        names: the name of each class, from number 0.
+        names: the name of each class, or its WordNet ID and description.
         title: the file or table with the names, as errors call it.
-        noun: the position of a name, as errors call it, such as ``line``. It is counted from 1.
+        noun: the unit that has one name, such as ``line``. Errors give its number, from 1.
 
     Raises:
         SourceError: a name is empty, or occurs twice.

@@ -36,15 +36,15 @@ class Exclusion:
         return self.by_glob(path)
 
     def reasons(self, paths: Sequence[str]) -> dict[int, str]:
-        """The reason why each path is left out, by the index of the path."""
+        """The reason why paths are left out, by the index of the path. Other paths are missing."""
         reasons = {}
-        for row, path in enumerate(paths):
+        for index, path in enumerate(paths):
             # Call ``by_glob`` only if there are globs, because there may be millions of paths.
             reason = self.by_glob(path) if self.globs else ""
             if is_clutter(path):
                 reason = CLUTTER
             if reason:
-                reasons[row] = reason
+                reasons[index] = reason
         return reasons
 
     def by_glob(self, path: str) -> str:
@@ -57,7 +57,7 @@ class Exclusion:
         return ""
 
     def applied(self, listing: Listing) -> Listing:
-        """Return the listing with all matching entries marked as skipped, without a class."""
+        """Return the listing in which entries that match a glob are skipped and have no class."""
         if not self.globs:
             return listing
         problems = dict(listing.problems)
@@ -87,7 +87,7 @@ class Exclusion:
 
     @cached_property
     def _any_glob(self) -> re.Pattern[str]:
-        """One pattern for all globs. It is fast for most paths, which match no glob."""
+        """One pattern for all globs. Most paths match no glob, and need only this one search."""
         return re.compile("|".join(_glob_pattern(glob) for glob in self.globs))
 
 
@@ -95,7 +95,7 @@ def check_glob(glob: str) -> None:
     """Check that a glob can match a file.
 
     Raises:
-        ValueError: the glob is malformed, or matches no name.
+        ValueError: the glob is malformed, or has nothing but slashes and dots.
     """
     try:
         re.compile(_glob_pattern(glob))
@@ -108,7 +108,10 @@ def check_glob(glob: str) -> None:
 
 
 def _glob_pattern(glob: str) -> str:
-    """A regular expression for ``glob``. A match ends at the end of the path or before a slash."""
+    """A regular expression for a glob. A match ends with a whole name of the path.
+
+    Therefore a glob that matches a folder also matches everything in the folder.
+    """
     names = [name for name in glob.split("/") if name not in ("", ".")]
     is_anchored = "/" in glob.rstrip("/")
     pieces = []
@@ -129,6 +132,7 @@ def _name_pattern(name: str) -> str:
     pieces, position = [], 0
     while position < len(name):
         character = name[position]
+        # As in a shell, a "]" directly after "[" is a member of the set, not its end.
         end = name.find("]", position + 2) if character == "[" else -1
         if end > 0:
             members = name[position + 1 : end].replace("\\", r"\\").replace("[", r"\[")

@@ -71,7 +71,8 @@ _IMAGE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0
 def advice_for(names: Iterable[str]) -> str:
     """Return advice which kind of source fits these files, as the end of an error message.
 
-    The first file name that suggests another kind decides. The text is empty if no name does.
+    The first file name that suggests another kind decides. The result is empty if no name suggests
+    another kind.
     """
     for name in names:
         if PARQUET_ENDING.search(name):
@@ -90,5 +91,5 @@ def advice_for(names: Iterable[str]) -> str:
 
 
 def begins_as_image(data: bytes) -> bool:
-    """Whether these bytes are the beginning of an image file."""
+    """Whether these bytes look like the beginning of an image file in one of the usual formats."""
     return data.startswith(_IMAGE_STARTS)

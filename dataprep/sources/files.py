@@ -44,7 +44,13 @@ _MAX_KEYS_PER_CALL = 64
 
 @dataclass(frozen=True)
 class FilesAt:
-    """The files at an address: a single file, or all files of a folder."""
+    """The files at an address: a single file, or all files of a folder.
+
+    Attributes:
+        store: the store that contains the files.
+        files: the files, sorted by their keys.
+        is_folder: whether the address is a folder.
+    """
 
     store: Store
     files: Sequence[ObjectInfo]
@@ -90,9 +96,10 @@ class FilesSource:
             tree: the listing of the folder is added to it.
 
         Raises:
-            SourceNotFound: there is no file.
+            SourceNotFound: there is no file, or only clutter (``is_clutter``).
             SourceError: the folder cannot be listed.
         """
+        # Try a single file first. The address of a bucket names no file: this is a ConfigError.
         with contextlib.suppress(ConfigError, ObjectNotFound):
             folder, key = split_uri(self.uri)
             store = open_store(folder, self._options)
@@ -105,7 +112,13 @@ class FilesSource:
         return FilesAt(self._store, sorted(folder_tree.files), is_folder=True)
 
     def _problem_of(self, file: ObjectInfo, *, in_folder: bool) -> Problem | None:
-        """Why a file is not read, according to its entry in the listing; None if it is read."""
+        """Why a file is not read, according to its entry in the listing; None if it is read.
+
+        Args:
+            file: the entry.
+            in_folder: whether the address is a folder. A file that is the address itself is never
+                left out.
+        """
         if in_folder:
             reason = self._exclusion.reason(file.key)
             if reason:
@@ -129,7 +142,7 @@ def split_uri(uri: str) -> tuple[str, str]:
 
 
 def reads_in_flight(store: Store) -> int:
-    """The number of reads that a worker keeps in flight: one from a disk, many from elsewhere."""
+    """The number of reads that a worker keeps in flight: one from a disk, else ``REMOTE_READS``."""
     return 1 if isinstance(store, LocalStore) else REMOTE_READS
 
 
@@ -146,8 +159,8 @@ def list_files(
     Args:
         store: the store that contains the files.
         prefix: the beginning of the keys.
-        is_left_out: whether a folder, given by its key, is not part of the source. Such a folder
-            need not be readable.
+        is_left_out: whether a folder on a disk, given by its key, is not part of the source. It is
+            no error if a folder that is left out cannot be read.
 
     Raises:
         SourceNotFound: the store does not exist.
@@ -174,6 +187,10 @@ def translated_read_error(
         store: the store.
         key: the key of the file.
         where: the source, as the message calls it.
+
+    Returns:
+        SourceChanged if the file is gone; UnreadableImage if a file on a disk may not be read; else
+        ``error`` itself.
     """
     if isinstance(error, ObjectNotFound):
         return SourceChanged(
@@ -182,16 +199,17 @@ def translated_read_error(
         )
     if isinstance(store, LocalStore):
         return UnreadableImage(str(error))
-    return error  # A remote store may refuse all reads: this is not an error of one sample.
+    # A remote store that refuses one read may refuse all reads: this is no error of one sample.
+    return error
 
 
 def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """Return the size of each file in bytes, or the reason why the size is unknown.
 
     On S3, one LIST request returns a thousand sizes. Therefore the common folder of the keys is
-    listed first if there are at least ``_MIN_KEYS_TO_LIST`` keys. The listing ends after
-    ``_MAX_LISTED_PER_KEY`` objects per key. The sizes of the remaining keys are requested one by
-    one.
+    listed first if there are at least ``_MIN_KEYS_TO_LIST`` keys. To limit the cost if the folder
+    has many other objects, the listing ends after ``_MAX_LISTED_PER_KEY`` objects per key. The
+    sizes of the remaining keys are requested one by one.
 
     Raises:
         StoreError: the store does not answer.
@@ -228,7 +246,7 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
 
 
 def _listed_sizes(store: Store, keys: Sequence[str]) -> dict[str, int]:
-    """The sizes of the keys that are in a listing of their common folder."""
+    """The sizes of those keys that are in the listing of their common folder, in bytes by key."""
     required_keys = {*keys}
     folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
     max_objects = _MAX_LISTED_PER_KEY * len(required_keys)

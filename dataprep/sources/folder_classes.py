@@ -18,7 +18,7 @@ NO_CLASS = "in no class folder"
 _NO_IMAGES = "its folder holds no images"
 _NO_IMAGE_NAME = "not named as an image"
 _DEPTH_OF_SYNSET = -1
-"""In place of a depth: the class is the folder that is named by a synset, at any depth."""
+"""A value in place of a depth: the class is the first folder that is named by a synset."""
 
 
 def most_common_reason(problems: Problems) -> str:
@@ -39,13 +39,14 @@ def classify(
     *,
     splits_are_classes: bool = False,
 ) -> list[str]:
-    """Return the class of each file. Files that are in no class folder are added to ``problems``.
+    """Return the class of each file; empty if it has none.
 
+    Files in no class folder, and files in a class folder without images, are added to ``problems``.
     If no file has the extension of an image, files without an extension are expected to be images.
 
     Args:
         names: the paths of the files, below the source.
-        problems: the files that are not samples for other reasons.
+        problems: why files are not samples for other reasons, by their row.
         uri: the address of the source, for errors.
         advise: returns the command-line options that read one folder of the source. ``advise("")``
             returns those for the whole source.
@@ -54,7 +55,8 @@ def classify(
 
     Raises:
         SourceNotFound: no file is a sample.
-        SourceError: the folders look like splits, or some folders are synsets and others are not.
+        SourceError: the folders look like splits and may not be classes, or some folders are
+            synsets and others are not.
     """
     reason_before = most_common_reason(problems)
     skipped = {row for row, problem in problems.items() if problem.status == "skipped"}
@@ -64,6 +66,7 @@ def classify(
     unclear = find_unclear_folders(folders)
     if unclear and not splits_are_classes:
         raise SourceError(unclear.message(uri, advise))
+    # Folders that look like splits are the classes, if there are at least two of them.
     if unclear and len(unclear.folders) > 1:
         depth = unclear.depth
     else:
@@ -89,23 +92,23 @@ def _skip_files_without_class(
     Args:
         classes: the class of each file. It is set to an empty text if the class has no images.
         with_images: the classes that have images.
-        problems: the files that are not samples.
+        problems: why files are not samples, by their row.
     """
-    for row, group in enumerate(classes):
+    for row, class_name in enumerate(classes):
         if row in problems:
             continue
-        if not group:
+        if not class_name:
             problems[row] = Problem("skipped", NO_CLASS)
-        elif group not in with_images:
+        elif class_name not in with_images:
             problems[row] = Problem("skipped", _NO_IMAGES)
             classes[row] = ""
 
 
 def _likely_image_pattern(names: Sequence[str]) -> Callable[[str], object]:
-    """The pattern that recognises likely images by their names.
+    """The function that recognises likely images by their names.
 
-    It is the extension of an image. If no name has such an extension, and no name suggests another
-    kind of source, files without an extension are likely images.
+    Names with the extension of an image are likely images. If there is no such name, and no name
+    suggests another kind of source, names without an extension are likely images.
     """
     if any(map(promises_image, names)) or advice_for(names):
         return promises_image
@@ -129,7 +132,12 @@ def _folders_of(name: str) -> tuple[str, ...]:
 
 
 def _class_of(folders: Sequence[str], depth: int) -> str:
-    """The class among the folders of a path; empty if the path is in no class folder."""
+    """The class among the folders of a path; empty if the path is in no class folder.
+
+    Args:
+        folders: the folders of the path, from the outermost one.
+        depth: the result of ``_class_depth``.
+    """
     if depth != _DEPTH_OF_SYNSET:
         return folders[depth] if len(folders) > depth else ""
     for folder in folders:
@@ -142,7 +150,7 @@ def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str]
     """The depth of the class folder: the number of folders above it, or ``_DEPTH_OF_SYNSET``.
 
     A folder that is named by a WordNet synset is the class. Without such folders, the class is the
-    first folder in which paths differ.
+    first folder in which paths differ. If paths do not differ, it is the last folder of all paths.
 
     Args:
         folders: the folders of the files that are likely images.
@@ -164,11 +172,11 @@ def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str]
 
 
 def _depth_of_first_difference(folders: Iterable[tuple[str, ...]]) -> int:
-    """The depth of the first folder in which paths differ."""
+    """The depth of the first folder in which paths differ, or of the last folder that all share."""
     paths = [names for names in folders if names]
     shared = len(os.path.commonprefix(paths))  # noqa: RUF071  they are tuples
     next_names = {names[shared] for names in paths if len(names) > shared}
     if len(next_names) > 1:
         return shared
-    # There is a single class: the last folder that all paths share.
+    # There is a single class.
     return max(0, shared - 1)

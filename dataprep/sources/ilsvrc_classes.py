@@ -1,10 +1,11 @@
 """PURE. Find the classes of images in tars: from the tars, from folders, or from image names.
 
-There are four cases. The names of images may contain WordNet synsets, as in
-``n01440764_10026_n01440764.JPEG``. The folders inside archives may be the classes. Tars of
-WebDataset have the class of each image in another member; they are refused here. If none of this
-holds, the archives are the classes. A source that can be read in two ways is refused. The error
-then names the setting for each way.
+There are three cases. The names of images may contain WordNet synsets, as in
+``n01440764_10026_n01440764.JPEG``. The folders inside archives may be the classes. Otherwise, the
+archives are the classes.
+
+Tars of WebDataset, which have the class of each image in another member, are refused here. A source
+that can be read in two ways is refused, too. The error then names the setting for each way.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ _VOLUME_WORDS = frozenset(
 )
 """Words in the names of archives that are volumes of one data set, such as ``images_3.tar``."""
 
+# A synset that is not a part of a longer word.
 _SYNSET = r"(?<![A-Za-z0-9])n\d{8}(?![A-Za-z0-9])"
 _has_synset_in_base_name = re.compile(rf"{_SYNSET}[^/]*\Z").search
 _synsets_in = re.compile(_SYNSET).findall
-# This is one pattern, because most archives match it and have a million images.
+# One pattern does the whole check, because archives have a million images, and most match it.
 _repeats_its_folder = re.compile(r"(?:\A|/)(n\d{8})/(?:[^/]*/)*\1[_.][^/]*\Z").search
+# Files beside the images that ``is_sidecar`` does not match.
 _may_be_sidecar = re.compile(
     r"[^/]\.(?:caption|class|cls2|id|index|inx|jsn|npy|text|txt)\Z", re.IGNORECASE
 ).search
+# Volumes often have five digits, as in "train-00001".
 _ends_with_long_number = re.compile(r"(?:\A|[-_.])\d{5,}\Z").search
 
 
@@ -53,9 +57,11 @@ class Members:
 
     Attributes:
         uri: the address of the source, for errors.
-        names: the path of each member, below a folder with the name of its tar.
-        tars: the tar of each member, if the source has several tars; else empty texts.
-        problems: members that are not samples, by their row. Functions of this module add to it.
+        names: the path of each member. If it has a tar in ``tars``, the path begins with the name
+            of this tar without its ending.
+        tars: the tar whose name may be the class of each member: an inner tar, or one of several
+            archives; else empty.
+        problems: why members are not samples, by their row. ``classes_by_name`` adds to it.
     """
 
     uri: str
@@ -65,7 +71,7 @@ class Members:
 
     @property
     def image_rows(self) -> list[int]:
-        """The rows of members that have names of images and may be samples."""
+        """The rows of members that have names of images and no problem."""
         rows = []
         for row, name in enumerate(self.names):
             if row not in self.problems and promises_image(name):
@@ -73,7 +79,7 @@ class Members:
         return rows
 
     def path_in_tar(self, row: int) -> str:
-        """The path of a member within its own archive."""
+        """The path of a member within its tar."""
         name, tar = self.names[row], self.tars[row]
         if not tar:
             return name
@@ -84,7 +90,8 @@ class Members:
 def refuse_webdataset(members: Members) -> None:
     """Refuse WebDataset tars, in which an image and a ``.cls`` or ``.json`` file have the same key.
 
-    Other files such as captions (``.txt``) count only if at least half of the images have one.
+    Files of other types, such as captions (``.txt``), count only if at least half of the images
+    have one with the same key.
 
     Raises:
         SourceError: the tars are WebDataset. The message names an image and its other file.
@@ -116,12 +123,14 @@ def classes_if_named(members: Members) -> list[str] | None:
     """Return the synset in the name of each member; None if folders or archives are the classes.
 
     The names decide if every image has a synset in its name, except in two cases. In the first
-    case, each image is in a folder or archive that is named by the same synset. In the second case,
-    there is a single archive, and each of its folders has its own synset.
+    case, each image is in a folder or archive that is named by a synset, and no name has another
+    synset. In the second case, there is a single archive, and each of its folders has its own
+    synset. If only some images have a synset, the names do not decide.
 
     Raises:
-        SourceError: there are several archives, and only some images have a synset; or an image has
-            two synsets; or a synset differs from that of the folder or archive.
+        SourceError: an image has two synsets in its name; there are several archives, and only some
+            images have a synset; or the names decide, but an image has another synset than its
+            folder or archive.
     """
     images = [members.names[row] for row in members.image_rows]
     if all(map(_repeats_its_folder, images)) or not any(map(_has_synset_in_base_name, images)):
@@ -174,6 +183,8 @@ def classes_by_name(members: Members) -> list[str]:
 def refuse_folders_in_tars(members: Members) -> None:
     """Refuse archives if either the archives or the folders in them could be the classes.
 
+    Archives and folders that are named by synsets are left out of this check.
+
     Raises:
         SourceError: all images are in folders, and an archive has several folders.
     """
@@ -205,8 +216,9 @@ def refuse_folders_in_tars(members: Members) -> None:
 def volumes_among(members: Members) -> list[str]:
     """Return the archives that are volumes of one data set according to their names.
 
-    These names are not classes. Either the names of two archives differ only in a number, or there
-    is only one archive, and its name has a number.
+    These names are not classes. Each is the name of a volume (``_is_volume``). In addition, either
+    several names differ only in their numbers, or there is only one archive. If there are volumes
+    of several data sets, those of one data set are returned.
     """
     tars = sorted({members.tars[row] for row in members.image_rows} - {""})
     tars_by_pattern: dict[str, list[str]] = {}
@@ -225,7 +237,8 @@ def tars_are_splits(members: Members, volumes: Sequence[str]) -> bool:
 
     Args:
         members: the members.
-        volumes: the tars with names of volumes. They may all belong to one split.
+        volumes: the result of ``volumes_among``. If there are volumes and all tars belong to the
+            same split, the tars are not splits.
     """
     tars = {*members.tars} - {""}
     splits = {split_of(TAR_ENDING.sub("", tar).rpartition("/")[2]) for tar in tars}
@@ -236,7 +249,10 @@ def tars_are_splits(members: Members, volumes: Sequence[str]) -> bool:
 
 
 def has_class_folders(members: Members) -> bool:
-    """Whether images are in several folders inside the archives, and these may be classes."""
+    """Whether images are in several folders of archives, and these may be classes.
+
+    A folder that is named like a volume is no class. Images outside of folders count as one folder.
+    """
     folders = {_folder_of(members.path_in_tar(row)) for row in members.image_rows}
     if len(folders) < 2:
         return False
@@ -254,11 +270,15 @@ def note_of_volumes(volumes: Sequence[str]) -> str:
 
 
 def _folder_of(path: str) -> str:
+    """The path of the folder that contains a file; empty if there is none."""
     return path.rpartition("/")[0]
 
 
 def _is_volume(stem: str) -> bool:
-    """Whether a name looks like a volume of a data set, such as ``train_images_3``."""
+    """Whether a name looks like a volume of a data set, such as ``train_images_3``.
+
+    It ends with at least five digits, or it has a digit and one of ``_VOLUME_WORDS``.
+    """
     if _ends_with_long_number(stem):
         return True
     has_number = any(character.isdecimal() for character in stem)
@@ -291,7 +311,11 @@ def _synset_above(path: str) -> str:
 
 
 def _has_one_synset_per_folder(synset_by_path: Mapping[str, str]) -> bool:
-    """Whether paths are in folders, each folder has one synset, and each synset has one folder."""
+    """Whether there are folders, each folder has one synset, and each synset has one folder.
+
+    Args:
+        synset_by_path: the synset in the name of each image, by the path of the image.
+    """
     pairs = {(_folder_of(path), synset) for path, synset in synset_by_path.items()}
     folders = {folder for folder, _ in pairs}
     synsets = {synset for _, synset in pairs}

@@ -73,7 +73,7 @@ class ImageFolder(FilesSource):
     def _notes_of_empty_folders(
         self, names: Sequence[str], classes: Sequence[str], tree: Tree
     ) -> Sequence[str]:
-        """A note if there are folders without images beside the class folders."""
+        """At most one note: the folders without images beside the class folders."""
         left_out = self._exclusion.reasons(tree.folders)
         folders = [key for index, key in enumerate(tree.folders) if index not in left_out]
         empty = _empty_class_folders(names, classes, folders)
@@ -85,14 +85,19 @@ class ImageFolder(FilesSource):
     def _options_for(self, folder: str) -> str:
         """The command-line options that read one folder of the source.
 
-        For an empty name, they read the whole source.
+        Args:
+            folder: the path of the folder below the source; empty for the whole source.
         """
         root = self.uri.rstrip("/")
         uri = f"{root}/{folder}" if folder else root
         return f"--source {shlex.quote(uri)}"
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        """The class of each file. Files that are not samples are added to ``problems``."""
+        """The class of each file. Files that are not samples are added to ``problems``.
+
+        Raises:
+            SourceNotFound, SourceError: as ``classify`` and the checks of this module.
+        """
         no_samples_message = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)" + advice_for(names)
@@ -138,8 +143,8 @@ def _refuse_broken_links(
 ) -> None:
     """Refuse a broken link that could be a link to a folder of images.
 
-    If the link has the name of an image, it counts as a failed sample. The same holds for a link in
-    a class folder if images have no extensions, because it could be an image.
+    A link is not refused if it has the name of an image, or if it is in a class folder and images
+    have no extensions. It is then a failed sample.
 
     Raises:
         SourceError: a broken link could be a link to a folder.
@@ -162,11 +167,11 @@ def _refuse_broken_links(
 def _refuse_shared_synsets(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:
     """Refuse folders that are not classes, because the names of the images contain the classes.
 
-    This is the case if the name of every image begins with a synset, and several folders have
-    images of the same synset.
+    Folders are refused if none of them is named by a synset, the name of every image begins with a
+    synset, there are at least two synsets, and two folders have images of the same synset.
 
     Raises:
-        SourceError: two folders have images of the same synset.
+        SourceError: the folders are refused.
     """
     folder_by_synset: dict[str, str] = {}
     shared: tuple[str, str] | None = None
@@ -196,18 +201,20 @@ def _empty_class_folders(
 ) -> Sequence[str]:
     """The names of the folders without images beside the class folders.
 
-    They get no labels. An object store has no empty folders, and labels must not depend on the
-    store.
+    They get no labels, because an object store has no empty folders, and labels must not depend on
+    the store. If all classes are synsets, only the names of synsets are returned.
 
     Args:
         names: the path of each file.
         classes: the class of each file; empty if it has none.
         folders: the paths of all folders that are not left out.
     """
-    name_by_class = {group: name for name, group in zip(names, classes, strict=True) if group}
+    classes_and_names = zip(classes, names, strict=True)
+    name_by_class = {class_name: name for class_name, name in classes_and_names if class_name}
+    # The parents of class folders, each with a slash at its end; empty for the source itself.
     parents = set()
-    for group, name in name_by_class.items():
-        end = f"/{name}".index(f"/{group}/")
+    for class_name, name in name_by_class.items():
+        end = f"/{name}".index(f"/{class_name}/")
         parents.add(name[:end])
     siblings = set()
     for path in folders:

@@ -2,7 +2,7 @@
 
 Listings, Parquet files, WebDataset tars and shards of records have labels. Here, a *row* is the
 index of an entry in the columns of a source. If the label of a row is not a valid class, the row is
-added to ``problems`` with the reason.
+added to ``problems`` with the reason, and its class is empty.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from dataprep.sources.protocol import Listing, Located, Problem, Problems
 LabelType = TypeVar("LabelType")
 
 MAX_CLASS_CHARACTERS = 1000
-"""The maximum length of a class name. Python cannot parse numbers of more than 4,300 digits."""
+"""The maximum length of a class name.
+
+A name can be a number. Python refuses to parse numbers of more than 4,300 digits.
+"""
 
 NO_LABEL = "no label"
 """The reason why a row without a label is not a sample."""
 
-_MIN_HEADER_VALUES = 2
-_MIN_BOX_VALUES = 5
+_MIN_HEADER_VALUES = 2  # the width of the header, and the width of a box
+_MIN_BOX_VALUES = 5  # a class and four sides
 
 
 class Classes(NamedTuple):
@@ -38,7 +41,7 @@ class Classes(NamedTuple):
 
     Attributes:
         names: the class of each row; empty if it has none.
-        space: the numbering of the classes; None to number them by their names.
+        space: the classes in the order of their labels; None to sort them by name.
         notes: messages for the user.
     """
 
@@ -54,9 +57,9 @@ class LabelledEntries(Generic[LabelType]):
     Attributes:
         names: the name of each entry.
         sizes: the size of each entry in bytes.
-        containers: the container of each entry.
+        containers: the container of each entry; empty for an entry that is itself a file.
         offsets: the first byte, or the row, of each entry within its container.
-        labels: the label of each entry.
+        labels: the label of each entry, as the source has it.
         problems: why entries are not samples, by their row.
     """
 
@@ -73,7 +76,7 @@ class LabelledEntries(Generic[LabelType]):
         Args:
             entry: the entry.
             label: its label.
-            problem: why the entry is not a sample; None if it is a sample.
+            problem: why the entry is not a sample; None if no problem is known yet.
         """
         if problem is not None:
             self.problems[len(self.names)] = problem
@@ -93,11 +96,12 @@ class LabelledEntries(Generic[LabelType]):
             self.problems.setdefault(row, Problem("failed", reason))
 
     def listing(self, classes: Classes, **attributes: Any) -> Listing:
-        """Return the listing of the entries.
+        """Return the listing of the entries, sorted by name.
 
         Args:
             classes: the classes of the entries.
-            **attributes: further attributes of the listing.
+            **attributes: further attributes of the listing. The notes of ``classes`` are not added
+                to its notes.
         """
         return Listing.sorted(
             self.names,
@@ -111,7 +115,7 @@ class LabelledEntries(Generic[LabelType]):
         )
 
 
-def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
+def refuse_detection(labels_by_row: Sequence[Sequence[float]], title: str) -> None:
     """Refuse labels in im2rec's format for object detection.
 
     Each row has a header of A values, which begins with A itself and with the width B of a box. The
@@ -119,15 +123,17 @@ def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
     were read as labels, the first value, A, would be the class of every image.
 
     Args:
-        rows: all labels of each row; empty if a row has none.
+        labels_by_row: all labels of each row; empty for a row without labels.
         title: the file, as the error calls it.
 
     Raises:
-        SourceError: every row has this format, and all rows have the same widths or valid boxes.
+        SourceError: every row with labels has this format. In addition, either there are several
+            rows with the same A and B, or there are boxes, all of which are valid.
     """
-    labelled = [[float(value) for value in labels] for labels in rows if labels]
+    labelled = [[float(value) for value in labels] for labels in labels_by_row if labels]
     if not labelled or not all(_has_header(labels) for labels in labelled):
         return
+    # If all rows end after the header, there are no boxes that could be valid.
     have_boxes = any(len(labels) >= labels[0] + labels[1] for labels in labelled)
     are_boxes_valid = have_boxes and all(_has_valid_boxes(labels) for labels in labelled)
     widths = {(labels[0], labels[1]) for labels in labelled}
@@ -143,7 +149,7 @@ def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
 
 
 def _has_header(labels: Sequence[float]) -> bool:
-    """Whether labels begin with the widths of a header and of a box, and have that length."""
+    """Whether labels begin with a header that has the two widths, and whole boxes follow."""
     if len(labels) < _MIN_HEADER_VALUES:
         return False
     if not (labels[0].is_integer() and labels[1].is_integer()):
@@ -158,33 +164,33 @@ def _has_valid_boxes(labels: Sequence[float]) -> bool:
     """Whether all boxes of a row with a header have a class, and sides in the right order."""
     header, box = int(labels[0]), int(labels[1])
     for start in range(header, len(labels), box):
-        group, left, top, right, bottom = labels[start : start + _MIN_BOX_VALUES]
-        if not (group.is_integer() and left <= right and top <= bottom):
+        class_number, left, top, right, bottom = labels[start : start + _MIN_BOX_VALUES]
+        if not (class_number.is_integer() and left <= right and top <= bottom):
             return False
     return True
 
 
 def class_numbers(
-    rows: Sequence[Sequence[float]], problems: dict[int, str]
+    labels_by_row: Sequence[Sequence[float]], problems: dict[int, str]
 ) -> tuple[dict[int, int], NDArray[np.float32] | None]:
     """Return the first label of each row as its class number, and all labels.
 
-    A row is added to ``problems`` if its first label is not a whole number, or if its number of
-    labels is not that of most rows.
+    A row with labels is added to ``problems`` if its first label is not a whole number, if a label
+    is NaN, or if most rows have another number of labels.
 
     Args:
-        rows: all labels of each row; empty if a row has none.
-        problems: rows that are not samples, with the reason.
+        labels_by_row: all labels of each row; empty for a row without labels.
+        problems: why rows are not samples, by their row. Rows are added to it.
 
     Returns:
         The class number of each valid row. If rows have several labels, also all labels
-        (rows x labels); else None.
+        (rows x labels), which are 0 in rows that are not valid; else None.
     """
-    widths = Counter(len(labels) for labels in rows if labels)
-    width = max(widths, key=widths.__getitem__, default=0)
+    row_counts = Counter(len(labels) for labels in labels_by_row if labels)
+    width = max(row_counts, key=row_counts.__getitem__, default=0)
     numbers: dict[int, int] = {}
-    values = np.zeros((len(rows), width), dtype=np.float32)
-    for row, labels in enumerate(rows):
+    values = np.zeros((len(labels_by_row), width), dtype=np.float32)
+    for row, labels in enumerate(labels_by_row):
         if row in problems or not labels:
             continue
         if len(labels) != width:
@@ -202,12 +208,13 @@ def class_numbers(
 def classes_from_names(
     labels: Sequence[str], label_space: LabelSpace | None, problems: dict[int, str], title: str
 ) -> Classes:
-    """Use labels as the names of classes. Rows without a label are added to ``problems``.
+    """Use labels as the names of classes.
 
     Args:
-        labels: the label of each row.
+        labels: the label of each row; empty if it has none.
         label_space: all classes, if a file names them.
-        problems: rows that are not samples, with the reason.
+        problems: why rows are not samples, by their row. Every row without a label gets the reason
+            ``NO_LABEL``, also if it has another reason already.
         title: the source, as the error calls it.
 
     Raises:
@@ -240,21 +247,24 @@ def classes_from_numbers(
     """Use labels as the numbers of classes, which count from 0.
 
     Rows without a valid number are added to ``problems``. If all numbers are -1, no row has a
-    class.
+    class, and no row is added.
+
+    Labels are equal to the numbers if there is a ``label_space``, or with ``keep_numbers``.
+    Otherwise the classes are numbered from 0 in the order of their numbers, with a note if this
+    changes the numbers.
 
     Args:
         numbers: the number of each row that has one.
         count: the number of rows.
-        label_space: the names of the classes by number, if a file or schema has them. Labels are
-            then equal to the numbers.
-        problems: rows that are not samples, with the reason.
-        section: the section of the config with the key ``class_names``, for the note.
+        label_space: the names of the classes by number, if a file or schema has them.
+        problems: why rows are not samples, by their row.
+        section: the section of the config with the key ``class_names``, for the note and the error.
         keep_numbers: whether labels must be equal to the numbers. This is needed if rows have
             several labels, the first of which is the number.
         names_from: the origin of the names, for the reasons.
 
     Raises:
-        SourceError: with ``keep_numbers``, a number is too high.
+        SourceError: with ``keep_numbers`` and without ``label_space``, a number is too high.
     """
     if numbers and {*numbers.values()} == {-1}:
         return Classes([""] * count)  # Records of samples without a class have the label -1.
@@ -295,7 +305,8 @@ def classes_with_own_numbers(
 ) -> Classes:
     """Do as ``classes_from_numbers``, with labels equal to the numbers if possible.
 
-    If a number is too high for a label, the classes are numbered anew.
+    If a number is too high for a label, the classes are numbered from 0 in the order of their
+    numbers.
     """
     classes = classes_from_numbers(
         numbers, count, label_space, problems, section, names_from=names_from
@@ -310,7 +321,11 @@ def classes_with_own_numbers(
 
 
 def _labels_equal_to_numbers(names: Collection[str], section: str) -> LabelSpace:
-    """Return labels that are equal to the class numbers.
+    """Return the label space in which labels are equal to the class numbers.
+
+    Args:
+        names: the numbers of the classes, as texts.
+        section: the section of the config with the key ``class_names``, for the error.
 
     Raises:
         SourceError: a number is too high for a label.
@@ -336,15 +351,19 @@ def classes_of_records(
     """Find the classes of records, which may have a synset, a text, a number, or several of these.
 
     If all records have a synset, the synsets are the classes. Otherwise the texts are the classes
-    if each text always has the same number, or if there are no numbers. Otherwise the numbers are
-    the classes.
+    if all records have one, and if there are no numbers, or each text has one number and each
+    number has one text. Otherwise the numbers are the classes.
+
+    Synsets and texts are in the order of their numbers if all records have a number, and if each
+    name has one number and each number has one name. Otherwise they are sorted by name.
 
     Args:
         synsets: the synset of each record; empty if it has none.
         texts: the text of each record; empty if it has none.
         numbers: the class number of each record that has one.
-        problems: records that are not samples, with the reason.
-        keep_numbers: as for ``classes_from_numbers``.
+        problems: why records are not samples, by their row. If the numbers are the classes, records
+            without a valid number are added.
+        keep_numbers: as for ``classes_from_numbers``, if the numbers are the classes.
 
     Raises:
         SourceError: as ``classes_from_numbers``.
@@ -354,28 +373,28 @@ def classes_of_records(
     names = synsets if have_synsets else texts
     numbers_and_names = {(numbers.get(row, 0), names[row]) for row in rows}
     class_names = by_bytes({name for _, name in numbers_and_names})
-    class_numbers = {number for number, _ in numbers_and_names}
+    distinct_numbers = {number for number, _ in numbers_and_names}
     # Each name has one number, and each number has one name.
-    is_one_to_one = len(class_numbers) == len(numbers_and_names) == len(class_names)
-    do_numbers_fit = is_one_to_one and len(numbers) == len(rows)
-    are_names_usable = have_synsets or do_numbers_fit or not numbers
+    is_one_to_one = len(distinct_numbers) == len(numbers_and_names) == len(class_names)
+    do_numbers_order_names = is_one_to_one and len(numbers) == len(rows)
+    are_names_usable = have_synsets or do_numbers_order_names or not numbers
     if not all(class_names) or not are_names_usable:
         return classes_from_numbers(
             numbers, len(synsets), None, problems, "records", keep_numbers=keep_numbers
         )
     notes: tuple[str, ...] = ()
-    if do_numbers_fit:
+    if do_numbers_order_names:
         class_names = [name for _, name in sorted(numbers_and_names)]
         notes = _note_of_gaps({*numbers.values()}, "records")
     text_by_name: dict[str, str] = {}
     for row in rows:
         text_by_name.setdefault(names[row], texts[row])
-    labels = [Label(number, name, text_by_name[name]) for number, name in enumerate(class_names)]
+    labels = [Label(index, name, text_by_name[name]) for index, name in enumerate(class_names)]
     return Classes(names, LabelSpace(tuple(labels)), notes)
 
 
 def _note_of_gaps(numbers: Collection[int], section: str) -> tuple[str, ...]:
-    """A note if class numbers are not 0 to K-1, so that labels differ from the numbers."""
+    """One note if K class numbers are not 0 to K-1, because labels then differ from them."""
     ordered = sorted(numbers)
     if ordered == list(range(len(ordered))):
         return ()

@@ -46,11 +46,11 @@ from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
 
 LEAVES_ROOT = "its path leaves the root of the listing"
-"""The reason why a path with ``..`` at its beginning is not a sample."""
+"""The reason why a path that begins with ``..`` after normalisation is not a sample."""
 
 _MAX_FILES_FOR_ADVICE = 100
 _MAX_DISK_PATHS = 16
-_MIN_DEPTH = 2
+_MIN_DEPTH = 2  # the empty name before the first slash, and one folder: not the root of the disk
 
 _has_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://").match
 _is_on_s3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL).fullmatch
@@ -85,7 +85,7 @@ class ListingSource:
     def disk_paths(self) -> Sequence[str]:
         """The folders on a disk that contain the images of the last ``list``.
 
-        For images with relative paths, this is the folder in which the paths begin.
+        For images with relative paths, this is the root of the listing.
         """
         return self._disk_paths
 
@@ -95,7 +95,13 @@ class ListingSource:
         return {**self.__dict__, **absolute}
 
     def read(self, item: Located) -> bytes:
-        """Return the bytes of one image."""
+        """Return the bytes of one image.
+
+        Raises:
+            UnreadableImage: the image is on a disk and may not be read.
+            SourceChanged: the image was removed since it was listed.
+            StoreError: the store failed. Reading the image again may succeed.
+        """
         root, key = split_name(item.name)
         store = self._store(root)
         try:
@@ -106,7 +112,12 @@ class ListingSource:
     def list(self) -> Listing:
         """List all rows of the table, sorted by the bytes of their names.
 
-        If a path is repeated, only its first row is a sample.
+        If a path is repeated, only its first row is a sample. Later rows with the same class are
+        skipped, and later rows with another class fail.
+
+        Raises:
+            SourceNotFound: the table does not exist, lists nothing, or none of its files exists.
+            SourceError: the table cannot be read, or does not have the expected form.
         """
         try:
             data = self._store(self._folder).get(self._file)
@@ -119,6 +130,7 @@ class ListingSource:
         table = parse(data, self._file, self._section)
         if not table.paths:
             raise SourceNotFound(f"{self.uri} lists nothing")
+        # ``reasons`` become failures. ``problems`` may also have skipped rows.
         reasons: dict[int, str] = {}
         classes, values = self._classes(table, reasons)
         names: list[str] = []
@@ -186,14 +198,17 @@ class ListingSource:
         return classes, all_labels
 
     def _advice(self) -> str:
-        """Advice which kind of source fits the files, if the source is a folder; else empty."""
+        """Advice which kind of source fits the files, if the address is a folder; else empty."""
         with contextlib.suppress(OSError, DataprepError):
             store = _store(self.uri, self._options)
             return advice_for(file.key for file in islice(store.list(), _MAX_FILES_FOR_ADVICE))
         return ""
 
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
-        """The size of each file in bytes. Files that do not exist are added to ``problems``.
+        """The size of each file in bytes. Files without a size are added to ``problems``.
+
+        A file has no size if it does not exist, if the store refuses access, or if its name cannot
+        be a key on S3. ``concurrency`` is raised if files are on a remote store.
 
         Raises:
             SourceNotFound: no file exists.
@@ -222,7 +237,7 @@ class ListingSource:
         return sizes
 
     def _folders_of(self, names: Sequence[str]) -> Sequence[str]:
-        """A few folders on a disk that contain these images."""
+        """A few folders on a disk that contain these images; empty if no image is on a disk."""
         roots = {split_name(name)[0] for name in names}
         root_paths = disk_paths(self._store("")) if "" in roots else ()
         return [*root_paths, *_folders_of_absolute_paths(names)]
@@ -235,8 +250,9 @@ class ListingSource:
 def _folders_of_absolute_paths(names: Iterable[str]) -> list[str]:
     """The folders of the absolute paths among these names. If there are many, folders above them.
 
-    The result is as deep in the tree as possible, because a folder that only one machine has
-    mounted may be deep, too.
+    The result is used to check that every worker sees the images. It is as deep in the tree as
+    ``_MAX_DISK_PATHS`` folders allow, because a folder that only one machine has mounted may be
+    deep, too.
     """
     parents = {name.rpartition("/")[0] for name in names if name.startswith("/")}
     folders = {tuple(parent.split("/")) for parent in parents}
@@ -261,8 +277,9 @@ def absolute_uri(uri: str) -> str:
 def sample_name(path: str, root: str) -> tuple[str, str]:
     """Return the sample name of a listed path, and why the path is refused; empty if it is not.
 
-    A file has the same name however its path is written. Names of files below ``root`` are relative
-    to it. Therefore samples have the same order as the same files in class folders.
+    Spellings of a path on a disk that differ in dots and slashes, such as ``a/b`` and ``./a//b``,
+    give the same name. Names of files below ``root`` are relative to it. Therefore samples have the
+    same order as the same files in class folders.
 
     Args:
         path: the path or address in the table.

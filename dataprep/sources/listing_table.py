@@ -1,7 +1,7 @@
 """Read the table of a listing: a CSV, TSV, Parquet or ``.lst`` file of paths and labels.
 
 Text tables follow RFC 4180: a field in double quotes may contain delimiters, line ends and doubled
-quotes. Paths are bytes and need not be UTF-8; class names must be. A ``.lst`` file has a line
+quotes. Paths are bytes and need not be UTF-8; class names must be UTF-8. A ``.lst`` file has a line
 ``index TAB label[ TAB label...] TAB path`` for each image (MXNet, ``tools/im2rec.py``). If this
 program wrote it, names are escaped as in ``dataprep.name_encoding``; im2rec escapes nothing.
 """
@@ -44,6 +44,7 @@ _MIN_LST_COLUMNS = 3
 
 _is_whole_number = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.0*)?").fullmatch
 _is_quoted = re.compile(r'".*"', re.DOTALL).fullmatch
+# A backslash that is not part of an escape shows that names are not escaped.
 _has_unescaped_backslash = re.compile(rb"(?:^|[^\\])(?:\\\\)*\\(?!\\|x[0-9a-f]{2})").search
 
 
@@ -53,8 +54,8 @@ class Table(NamedTuple):
     Attributes:
         paths: the path of each image.
         labels: the labels of each image as texts; a missing label is an empty text.
-        are_numbers: whether labels are numbers: rows may have several labels, or all labels are
-            whole numbers.
+        are_numbers: whether labels must be numbers. This is so if rows may have several labels, or
+            if all labels are whole numbers.
     """
 
     paths: list[str]
@@ -67,12 +68,12 @@ def parse(data: bytes, name: str, options: ListingOptions) -> Table:
 
     Args:
         data: the content of the file.
-        name: the name of the file. Its extension decides the format.
+        name: the name of the file. Its extension decides the format if the setting is ``auto``.
         options: the settings.
 
     Raises:
-        SourceError: the file is not a table of a known format, or lacks a column. The error names
-            the row.
+        SourceError: the file is not a table of a known format, lacks a column, or has a row that is
+            malformed or has no path.
     """
     file_format: str | None = options.format
     if options.format == "auto":
@@ -133,7 +134,7 @@ def as_numbers(labels: Sequence[Sequence[str]], name: str) -> list[list[float]]:
 
 
 def _refuse_quoted(texts: set[str], name: str) -> None:
-    """Raise SourceError if quotes have become part of a label."""
+    """Raise SourceError if a label is in quotes, which the parser has not removed."""
     quoted = by_bytes(filter(_is_quoted, texts))
     if quoted:
         raise SourceError(
@@ -186,6 +187,7 @@ def _csv_rows(
     try:
         for number, cells in enumerate(filter(None, reader), 1):
             if number == 1:
+                # Keep two columns: a first row with a path and no label ends with a delimiter, too.
                 first_row = _without_empty_end(cells, 2)
                 column_count = len(first_row)
                 column_names = [cell.strip() for cell in first_row]
@@ -218,7 +220,10 @@ def _usual_delimiter(data: bytes, file_format: str) -> str:
 
 
 def _without_empty_end(row: list[str], min_columns: int) -> list[str]:
-    """A row without the empty cells that come from delimiters at the end of the line."""
+    """A row without the empty cells at its end that exceed ``min_columns``.
+
+    They come from delimiters at the end of the line.
+    """
     while len(row) > min_columns and not row[-1].strip():
         row = row[:-1]
     return row
@@ -274,7 +279,7 @@ def _positions(column_names: Sequence[str], name: str, options: ListingOptions) 
         options: the settings.
 
     Raises:
-        SourceError: there is no such column.
+        SourceError: a column does not exist.
     """
     label_columns: Sequence[str | int | None] = options.labels or (options.label,)
     if options.header and len(column_names) == 1 and label_columns == (None,):
@@ -298,15 +303,15 @@ def _position(
 
     Args:
         column: the name or position of the column in the settings; None for the usual column.
-        usual_names: the usual names of the column, if there is a header.
-        usual_position: the usual position of the column, if there is no header.
+        usual_names: the usual names of the column, in lower case. They are used with a header.
+        usual_position: the usual position of the column, from 0. It is used without a header.
         column_names, name, options: as for ``_positions``.
 
     Raises:
         SourceError: there is no such column.
     """
     if column is None and options.header:
-        column = usual_names[0]
+        column = usual_names[0]  # for the error, if the header has no usual name
         lower_names = [column_name.lower() for column_name in column_names]
         for usual_name in usual_names:
             if usual_name in lower_names:
@@ -332,7 +337,7 @@ def _as_text(value: Any, name: str) -> str:
     Raises:
         SourceError: the text is not UTF-8.
     """
-    is_nan = value != value
+    is_nan = value != value  # NaN differs from itself
     if value is None or is_nan:
         return ""
     if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):

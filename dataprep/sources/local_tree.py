@@ -32,7 +32,8 @@ class Tree:
         files: all files, in the byte order of their keys. They include broken links, and links to a
             folder that contains the link.
         folders: the keys of all folders, and of links to folders.
-        unread: the keys of folders that the job leaves out, and that cannot be read either.
+        unread: the keys of folders that cannot be read, which is no error because the job leaves
+            them out.
     """
 
     files: list[ObjectInfo] = field(default_factory=list)
@@ -63,18 +64,19 @@ def problem_of(entry: ObjectInfo) -> Problem | None:
 def list_tree(  # noqa: C901  one function, because calls for millions of files would take longer
     store: LocalStore, prefix: str, is_left_out: Callable[[str], object]
 ) -> Tree:
-    """List the files whose keys begin with ``prefix``.
+    """List the files whose keys begin with ``prefix``. Temporary files of writers are left out.
 
     Args:
         store: the store that contains the files.
         prefix: the beginning of the keys.
-        is_left_out: whether a folder, given by its key, is not part of the source. Such a folder
-            need not be readable.
+        is_left_out: whether a folder, given by its key, is not part of the source. It is no error
+            if a folder that is left out cannot be read.
 
     Raises:
         StoreError: a folder that is not left out cannot be read.
     """
     tree = Tree()
+    # A link is a loop if its target is a folder above it, which can also be above the source.
     root = Path(os.path.realpath(store.uri))
     with translate_os_errors(store.uri, reading=True):
         statuses = [folder.stat() for folder in (*reversed(root.parents), root)]

@@ -1,4 +1,4 @@
-"""Kind ``parquet``: images in Parquet files, in the form that hubs of data sets use."""
+"""Kind ``parquet``: images in the rows of Parquet files, as hubs of data sets publish them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NO_PARQUET = "no Parquet file by its name (.parquet, .pq)"
 NO_ROWS = "a Parquet file without rows"
 
 _MAX_CHUNKS_AHEAD = 8
-_MAX_BYTES_AHEAD = 2**27
+_MAX_BYTES_AHEAD = 2**27  # limits the memory of a worker
 _MAX_REASON_CHARACTERS = 150
 _DAMAGED_LABELS = "damaged: the classes of its row group cannot be read"
 
@@ -66,14 +66,15 @@ class _Group:
 
     Attributes:
         container: the container of the rows in the listing.
-        rows: the number of rows.
-        mean_bytes: the average size of an image.
-        labels: the label of each row; None if they cannot be read.
-        paths: the path of each image; None for an image without a path.
+        row_count: the number of rows.
+        mean_bytes: the mean size of an image, at least 1.
+        labels: the label of each row; None if the labels cannot be read.
+        paths: the path of each image; None for an image without a path, and for all images if the
+            paths cannot be read.
     """
 
     container: str
-    rows: int
+    row_count: int
     mean_bytes: int
     labels: Sequence[Label] | None
     paths: Sequence[str | None]
@@ -87,7 +88,7 @@ class _File:
         stored_file: the file in the store.
         columns: the columns to read; None if the file has no rows.
         groups: the row groups that have rows.
-        has_images: whether images have bytes, according to the metadata.
+        has_images: whether any image may have bytes. False if the metadata say that all are null.
     """
 
     stored_file: StoredFile
@@ -97,20 +98,24 @@ class _File:
 
 
 class _Entries(LabelledEntries[Label]):
-    """The entries of Parquet files: each row is an entry. Its offset is its row in the group."""
+    """The entries of Parquet files. Each row of a file is an entry.
+
+    The container of an entry is its row group, and its offset is its row in the group.
+    """
 
     def add_rows(self, file: _File) -> None:
         """Append the rows of a file.
 
-        The name of a row is its path if this is a file name that occurs only once. Otherwise, its
-        name is its number in the file.
+        The name of a row is the key of the file and the path of the image. If the path is missing,
+        is repeated in the file, or cannot be a file name, the number of the row in the file takes
+        its place.
         """
         path_counts: Counter[str] = Counter()
         for group in file.groups:
             path_counts.update(path for path in group.paths if path)
         number = 0
         for group in file.groups:
-            labels = group.labels or [None] * group.rows
+            labels = group.labels or [None] * group.row_count
             problem = Problem("failed", _DAMAGED_LABELS) if group.labels is None else None
             for row, (path, label) in enumerate(zip(group.paths, labels, strict=True)):
                 base = f"{number:08d}"
@@ -136,11 +141,11 @@ class _Run:
 
     @property
     def fetched_bytes(self) -> int:
-        """The number of bytes that ``fetch`` returns."""
+        """The number of bytes that ``fetch`` returns, which may be 0."""
         return self.chunk.chunk_bytes if self.chunk.is_read_at_once(self.rows) else 0
 
     def fetch(self) -> bytes:
-        """The column chunk, fetched by one request; empty if it will be streamed instead."""
+        """The column chunk, fetched by one request; empty if ``values`` is to stream it."""
         return self.chunk.fetch() if self.chunk.is_read_at_once(self.rows) else b""
 
 
@@ -171,7 +176,7 @@ class ParquetSource(FilesSource):
         return data
 
     def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
-        """Yield the bytes of the images in order. Each run of one row group is read once."""
+        """Yield the bytes of the images in the order of ``items``. Each run is read once."""
         runs = []
         for run_items in _runs(items):
             chunk = self._image_chunk(run_items[0].container)
@@ -278,7 +283,7 @@ class ParquetSource(FilesSource):
             no_values = [None] * chunk.rows
             group = _Group(
                 container=container_of(stored_file, number),
-                rows=chunk.rows,
+                row_count=chunk.rows,
                 mean_bytes=max(chunk.value_bytes // chunk.rows, 1),
                 labels=labels[number] if columns.label else no_values,
                 paths=paths.get(number) or no_values,
@@ -288,7 +293,10 @@ class ParquetSource(FilesSource):
         return _File(stored_file, columns, groups, has_images)
 
     def _require_same_columns(self, files: Sequence[_File]) -> Columns:
-        """The columns of the files. They must be the same in all files.
+        """The columns, which must be the same in all files.
+
+        Args:
+            files: the files that have rows.
 
         Raises:
             SourceNotFound: no file has rows.
@@ -318,7 +326,7 @@ class ParquetSource(FilesSource):
     def _classes(self, entries: _Entries, columns: Columns) -> Classes:
         """The class of each entry.
 
-        If some entries have a class, all entries without a class become failures.
+        If any entry has a label, entries without a valid label fail, unless all numbers are -1.
 
         Raises:
             SourceNotFound, SourceError: the names of the classes cannot be read, or do not fit.
@@ -345,7 +353,14 @@ class ParquetSource(FilesSource):
         label_space: LabelSpace | None,
         reasons: dict[int, str],
     ) -> Classes:
-        """The classes if labels are numbers. Entries without a class are added to ``reasons``."""
+        """The classes if labels are numbers.
+
+        Args:
+            entries: all entries.
+            columns: the columns of the files.
+            label_space: the classes in the file ``class_names``; None without this file.
+            reasons: why entries are not samples. Entries without a class are added.
+        """
         names_from = "class_names"
         if label_space is None and columns.class_names:
             title = f"{self.uri}: the schema's names of {columns.label!r}"
@@ -363,7 +378,7 @@ class ParquetSource(FilesSource):
     def _classes_by_name(
         self, entries: _Entries, label_space: LabelSpace | None, reasons: dict[int, str]
     ) -> Classes:
-        """The classes if labels are texts. Entries without a class are added to ``reasons``."""
+        """The classes if labels are texts. The arguments are those of ``_classes_by_number``."""
         names = []
         for row, label in enumerate(entries.labels):
             name = label.strip() if isinstance(label, str) else ""
@@ -371,6 +386,7 @@ class ParquetSource(FilesSource):
             if problem:
                 reasons.setdefault(row, problem)
             names.append("" if row in reasons else name)
+        # ``classes_from_names`` would replace reasons that are there already.
         without_class: dict[int, str] = {}
         classes = classes_from_names(names, label_space, without_class, self.uri)
         for row, reason in without_class.items():
@@ -378,7 +394,7 @@ class ParquetSource(FilesSource):
         return classes
 
     def _image_chunk(self, container: str) -> ColumnChunk:
-        """The column of images in the row group with the name ``container``.
+        """The column of images in a row group, which is given by the name of its container.
 
         Raises:
             SourceChanged: the file or its row group was removed since it was listed.
@@ -396,7 +412,7 @@ class ParquetSource(FilesSource):
 
 
 def _runs(items: Sequence[Located]) -> list[list[Located]]:
-    """Cut items into runs. A run is neighbours in one row group, in ascending order of rows."""
+    """Cut items into runs: successive items of one row group, in ascending order of their rows."""
     runs: list[list[Located]] = []
     for _, neighbours in groupby(items, key=lambda item: item.container):
         run: list[Located] = []
@@ -413,7 +429,12 @@ def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, A
     """The values of a column, by the number of the row group; None for a damaged row group.
 
     All row groups are read together. If that fails, each group is read separately, to find the
-    damaged groups.
+    damaged groups. The result is empty if there is no column or no group.
+
+    Args:
+        file: the Parquet file.
+        groups: the numbers of the row groups.
+        column: the path of the column in the schema; empty if there is no column.
     """
     if not column or not groups:
         return {}
@@ -437,7 +458,10 @@ def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, A
 
 
 def _is_file_name(path: str) -> bool:
-    """Whether a path can be the name of a sample: it is relative, without ``..``, and no number."""
+    """Whether a path can be the name of a sample: it is relative, without ``..``, and no number.
+
+    A number could be the name of a row without a path.
+    """
     parts = path.split("/")
     is_relative = not {"", ".", ".."} & {*parts}
     return is_relative and "\0" not in path and not path.isdecimal()

@@ -19,6 +19,7 @@ from dataprep.message_text import listed
 from dataprep.name_encoding import escape
 from dataprep.sources.options import ParquetOptions
 
+# The names that hubs of data sets usually give to the columns of images and of classes.
 IMAGE_COLUMNS = (
     *("image", "images", "img", "jpg", "jpeg", "png", "webp", "picture", "photo"),
     *("image_bytes", "encoded"),
@@ -39,7 +40,7 @@ class Columns:
         image: the column of encoded images.
         path: the column of the file names of the images; empty if there is none.
         label: the column of classes; empty if there is none.
-        has_numbers: whether the classes are numbers.
+        has_numbers: whether the classes are numbers or booleans.
         class_names: the names of the classes in the schema, by number; empty if it has none.
         advice: how to choose a column of classes, if no column was recognised.
     """
@@ -163,8 +164,15 @@ def _label_column(
 ) -> str:
     """The column of classes that the user has named, or that is recognised; empty if there is none.
 
+    Args:
+        types: the type of each column, except the column of images.
+        features: the descriptions of all columns by Hugging Face's library.
+        column: the column that the user has named; None if the user has named none.
+        title: the file, as errors call it.
+
     Raises:
-        SourceError: the column cannot contain classes, or several columns are recognised.
+        SourceError: the column does not exist or cannot contain classes, or several columns are
+            recognised.
     """
     if column is not None:
         _require(types, column, title, "parquet.label")
@@ -205,16 +213,23 @@ def _single_candidate(
 ) -> str | None:
     """Choose one of several candidates. None if the choice is not clear.
 
-    It is the only candidate, else the only candidate with the feature type, else the only candidate
-    with a usual name.
+    The choice is the only candidate, else the only candidate with the feature type, else the only
+    one with a usual name. If several candidates have the feature type, only their names are
+    compared.
+
+    Args:
+        candidates: the names of columns.
+        features: the descriptions of all columns by Hugging Face's library.
+        feature_type: the type in the description of the wanted column.
+        usual_names: the usual names of the wanted column, in lower case.
     """
     with_feature = [
         name for name in candidates if _feature(features, name).get("_type") == feature_type
     ]
     with_name = [name for name in with_feature or candidates if _last_name(name) in usual_names]
-    for group in (candidates, with_feature, with_name):
-        if len(group) == 1:
-            return group[0]
+    for names in (candidates, with_feature, with_name):
+        if len(names) == 1:
+            return names[0]
     return None
 
 
@@ -237,6 +252,7 @@ def _can_be_classes(data_type: pa.DataType) -> bool:
 
 
 def _is_binary(data_type: pa.DataType | None) -> bool:
+    """Whether values of this type are bytes. False for None, which means no column."""
     if data_type is None:
         return False
     value = _value_type(data_type)
@@ -245,6 +261,7 @@ def _is_binary(data_type: pa.DataType | None) -> bool:
 
 
 def _is_text(data_type: pa.DataType | None) -> bool:
+    """Whether values of this type are texts. False for None, which means no column."""
     if data_type is None:
         return False
     value = _value_type(data_type)
@@ -269,6 +286,7 @@ def _features(schema: pa.Schema) -> Mapping[str, Any]:
 
 def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The description of one column by Hugging Face's library; empty if there is none."""
+    # The name of a column can contain dots itself. Otherwise, dots separate the names of structs.
     feature: Any = features.get(name)
     if feature is None:
         feature = features

@@ -1,8 +1,8 @@
 """Read the values of one column in a row group of a Parquet file, in order and a few at a time.
 
-The values of one column in one row group are a column chunk. A chunk has no index of its values, so
-that a value can be read only after all values before it. Therefore a run of samples of one row
-group is read once, from the beginning of the chunk to the last sample of the run.
+The values of one column in one row group are a column chunk. A chunk has no index of its values.
+Therefore a value can be read only after all values before it, and a run of samples of one row group
+is read at once, from the beginning of the chunk to the last sample of the run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from dataprep.sources.stored_file import StoredFile, StoredFileReader
 from dataprep.stores.local import LocalStore
 
 MAX_CHUNK_BYTES_AT_ONCE = 256_000_000
-"""The maximum size of a column chunk that is read by one request. Larger chunks are streamed."""
+"""The maximum size of a column chunk that is read by one request.
+
+Larger chunks are streamed, to limit the memory of a worker.
+"""
 
 NO_BYTES = "no bytes in the table: its value is null, as for an image that has only a path"
 
-_BATCH_ROWS = 16
+_BATCH_ROWS = 16  # the number of images that are decoded into memory at a time
 _LOCAL_BUFFER_BYTES = 2**20
 _REMOTE_BUFFER_BYTES = 2**23
 _MAX_FOOTERS = 64
@@ -33,9 +36,10 @@ _container_pattern = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
 
 
 def container_of(file: StoredFile, group: int) -> str:
-    """Return the container of a row group: the file's key, the group's number, the file's size.
+    """Return the name of the container of a row group.
 
-    It contains the size, so that a job is not resumed with a file of another size.
+    The name consists of the key of the file, the number of the group and the size of the file. With
+    the size, a job is not resumed with a file of another size.
     """
     return f"{file.key}!rows@{group}+{file.size}"
 
@@ -53,7 +57,7 @@ def file_and_group(container: str) -> tuple[str, int]:
 
 
 def footer(file: StoredFile) -> pq.FileMetaData:
-    """Return the metadata of a file. They are cached in memory if the file has a version.
+    """Return the metadata of a file. They are cached in memory if the version of the file is known.
 
     Raises:
         ValueError, OSError, pyarrow.ArrowException: the file is not Parquet, or is damaged.
@@ -73,7 +77,13 @@ class ParquetReader(StoredFileReader):
     """A file object for pyarrow. One range of the file may already be in memory."""
 
     def __init__(self, file: StoredFile, start: int = 0, content: bytes = b"") -> None:
-        """Open a file. ``content`` is the range of the file that begins at byte ``start``."""
+        """Open a file.
+
+        Args:
+            file: the file.
+            start: the first byte of the range that is in memory.
+            content: that range; empty if nothing is in memory.
+        """
         super().__init__(file, file.size)
         self._start, self._content = start, content
 
@@ -100,16 +110,23 @@ class ParquetReader(StoredFileReader):
 
 
 class ColumnChunk:
-    """One column of one row group: a chunk of bytes in a Parquet file.
+    """One column of one row group: a range of bytes in a Parquet file.
 
     Attributes:
-        rows: the number of rows.
+        rows: the number of rows in the row group.
         chunk_bytes: the size of the column chunk in the file.
         value_bytes: the size of the column chunk without compression.
         all_null: whether no row has a value, according to the metadata.
     """
 
     def __init__(self, file: StoredFile, group: int, column: str) -> None:
+        """Find the range in the metadata of a file.
+
+        Args:
+            file: the Parquet file.
+            group: the number of the row group.
+            column: the path of the column in the schema.
+        """
         self._file, self._group, self._column = file, group, column
         self._metadata = footer(file)
         group_metadata = self._metadata.row_group(group)
@@ -131,7 +148,10 @@ class ColumnChunk:
     def is_read_at_once(self, rows: Sequence[int]) -> bool:
         """Whether to fetch the whole chunk by one request, to read these rows from a remote store.
 
-        This is faster than streaming if the last row is in the second half of the chunk.
+        One request is faster than streaming if the last row is in the second half of the chunk.
+
+        Args:
+            rows: ascending numbers of rows, from 0 within the group.
         """
         return self.chunk_bytes <= MAX_CHUNK_BYTES_AT_ONCE and 2 * rows[-1] + 2 > self.rows
 
@@ -142,13 +162,13 @@ class ColumnChunk:
     def values(self, rows: Sequence[int], chunk: bytes = b"") -> Iterator[bytes | UnreadableImage]:
         """Yield the values of some rows, with few values in memory at a time.
 
-        Rows are read in batches from the first row of the group. Therefore damage has the same
-        effect whichever rows are read: rows before the damaged batch can be read, and all other
-        rows cannot.
+        Rows are read in batches from the first row of the group. Therefore the effect of damage
+        does not depend on the requested rows: rows before the damaged batch can be read, and all
+        other rows cannot.
 
         Args:
             rows: ascending numbers of rows, from 0 within the group.
-            chunk: the bytes of the chunk, if they have been fetched.
+            chunk: the bytes of the chunk; empty to stream them.
 
         Raises:
             SourceChanged, StoreError: as ``StoredFile.read``.
@@ -173,7 +193,12 @@ class ColumnChunk:
                 yield value
 
     def _batches(self, chunk: bytes, *, with_buffer: bool) -> Iterator[pa.Array]:
-        """Yield the column, a few rows at a time."""
+        """Yield the values of the column, ``_BATCH_ROWS`` at a time.
+
+        Args:
+            chunk: the bytes of the chunk; empty to stream them.
+            with_buffer: whether to read ahead from the store.
+        """
         is_local = isinstance(self._file.store, LocalStore)
         buffer_bytes = _LOCAL_BUFFER_BYTES if is_local else _REMOTE_BUFFER_BYTES
         parquet_file = open_file(
@@ -189,7 +214,13 @@ class ColumnChunk:
 
 
 def open_file(file: StoredFile, content: ParquetReader, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file with its cached footer."""
+    """Open a Parquet file with the metadata of ``footer``.
+
+    Args:
+        file: the file.
+        content: the same file as a file object.
+        **options: further arguments of ``pyarrow.parquet.ParquetFile``.
+    """
     return pq.ParquetFile(content, metadata=footer(file), pre_buffer=False, **options)
 
 

@@ -39,7 +39,11 @@ class Problem(NamedTuple):
 
 
 Problems = dict[int, Problem]
-"""The entries that are not samples, by their row in the listing."""
+"""Why entries are not samples, by the row of the entry.
+
+In a listing, a row is the index in its sorted columns. While a source is read, it is the index in
+the columns that are not sorted yet.
+"""
 
 
 class Located(NamedTuple):
@@ -47,9 +51,11 @@ class Located(NamedTuple):
 
     Attributes:
         name: the name of the entry in the listing.
-        bytes: the number of bytes.
-        container: the key of the file that contains the entry; empty if the entry is itself a file.
-        offset: the first byte within the container.
+        bytes: the number of bytes; an estimate in a source that is ``ReadsRuns``.
+        container: the key of the file, or the name of the part of a file, that contains the entry;
+            empty if the entry is itself a file.
+        offset: the first byte within the container. In a source that is ``ReadsRuns``, it is the
+            row within the container.
     """
 
     name: str
@@ -67,27 +73,29 @@ class Listing:
 
     Attributes:
         names: the path of each entry relative to the source, decoded by ``os.fsdecode``.
-        sizes: the size of each entry in bytes (int64).
+        sizes: the size of each entry in bytes (int64), as in ``Located``.
         classes: the class of each entry; empty if it has none.
         problems: why entries are not samples, by their row. All other entries are samples.
-        containers: the key of the file that contains each entry; empty if entries are files.
-        offsets: the first byte of each entry within its container (int64); empty if entries are
-            files.
-        values: all labels of samples with several labels (float32, rows x labels). The first is the
-            number of the class. None if samples have one label.
+        containers: the container of each entry, as in ``Located``; an empty sequence if all entries
+            are files.
+        offsets: the offset of each entry, as in ``Located`` (int64); an empty array if all entries
+            are files.
+        values: all labels of each entry (float32, rows x labels). The first label is the number of
+            the class. None if samples have one label.
         order: the rows in the order of the source, which a job without shuffling keeps (int64).
-            None if that is the order of the names.
+            None if the order of the source is the order of the names.
         in_runs: whether entries of one container are read together (``ReadsRuns``). Calibration and
             a validation split then use whole containers.
-        label_space: the classes as the source numbers them; None to number them by their names.
+        label_space: the classes as the source numbers them; None to sort them by name.
         notes: messages for the user about how the source was read.
         form: the form of the source in words, such as ``class folders``; empty for the name of its
             kind.
-        unread: folders that the job leaves out, and that cannot be read either.
+        unread: folders that cannot be read, which is no error because the job leaves them out.
         left_out: files that ``exclude`` leaves out and that are not in the listing.
-        file_versions: for entries in containers, the version of each file by its key. It is the
-            ETag, or the modification time and size. A resumed job compares the versions, because a
-            replaced file can have the same size and entries of the same sizes.
+        file_versions: for entries in containers, the version of each file by its key. A version is
+            the ETag, the modification time and size, or the SHA-256 in a manifest. A resumed job
+            compares the versions, because a replaced file can have the same size and entries of the
+            same sizes.
         label_order: how ``label_space`` orders the classes, in words.
     """
 
@@ -130,14 +138,15 @@ class Listing:
             names: the name of each entry.
             sizes: the size of each entry in bytes.
             classes: the class of each entry.
-            problems: why entries are not samples, by their index in these columns. The class of
-                such an entry is ignored.
-            containers: the container of each entry; none if entries are files.
-            offsets: the first byte of each entry within its container; none if entries are files.
+            problems: why entries are not samples, by their index in these columns. The class of an
+                entry with a problem is ignored.
+            containers: the container of each entry; an empty sequence if all entries are files.
+            offsets: the offset of each entry; an empty sequence if all entries are files.
             values: all labels of each entry; None if samples have one label.
             **attributes: further attributes of the listing, which are not columns.
         """
         order = sorted(range(len(names)), key=lambda index: to_bytes(names[index]))
+        # Sorting a permutation gives its inverse.
         row_by_index = np.argsort(np.array(order, dtype=np.int64), kind="stable").astype(np.int64)
         sorted_problems = {}
         for index in sorted(problems):
@@ -168,13 +177,14 @@ class Listing:
         return Located(name, size_bytes, self.containers[row], int(self.offsets[row]))
 
     def digest(self) -> str:
-        """Return the SHA-256 of names, sizes, classes, locations and labels.
+        """Return the SHA-256 of names, sizes, classes, containers, offsets and ``values``.
 
         A resumed job compares it with the digest of the planned job.
         """
         digest = hashlib.sha256()
-        for name, size, group in zip(self.names, self.sizes.tolist(), self.classes, strict=True):
-            digest.update(b"%s\0%d\0%s\0" % (name.encode(*CODEC), size, group.encode(*CODEC)))
+        columns = zip(self.names, self.sizes.tolist(), self.classes, strict=True)
+        for name, size, class_name in columns:
+            digest.update(b"%s\0%d\0%s\0" % (name.encode(*CODEC), size, class_name.encode(*CODEC)))
         for key, offset in zip(self.containers, self.offsets.tolist(), strict=True):
             digest.update(b"%s\0%d\0" % (key.encode(*CODEC), offset))
         if self.values is not None:
@@ -204,8 +214,8 @@ class Source(Protocol):
         """List all entries, sorted, so that every machine gets the same listing.
 
         Raises:
-            SourceNotFound: the source does not exist, or is empty.
-            SourceError: it cannot be listed.
+            SourceNotFound: the source does not exist, or has no entries.
+            SourceError: the source cannot be listed, or can be understood in two ways.
         """
         ...
 
@@ -215,7 +225,7 @@ class Source(Protocol):
         Raises:
             UnreadableImage: this entry may not be read.
             SourceChanged: the entry was removed or replaced since it was listed.
-            StoreError: it could not be read this time.
+            StoreError: the store failed. Reading the entry again may succeed.
         """
         ...
 
@@ -224,18 +234,18 @@ class Source(Protocol):
 class ReadsRuns(Protocol):
     """Optional: a source that reads neighbouring entries together.
 
-    A run is a sequence of neighbouring entries in one container. Such a source can read an entry
-    only by reading all entries before it in the container. Therefore a job keeps the order of the
-    source (``Listing.order``), and divides its work at the ends of runs. The sizes in the listing
-    are estimates: each is the mean size of all entries of the container.
+    A run is a sequence of neighbouring entries in one container. The source can read an entry only
+    by reading all entries before it in the container. Therefore a job keeps the order of the source
+    (``Listing.order``), and divides its work at the ends of runs. The sizes in the listing are
+    estimates: each is the mean size of all entries of the container.
     """
 
     def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
-        """Yield the bytes of the entries in order, or why an entry cannot be read.
+        """Yield, in the order of ``items``, the bytes of each entry, or why it cannot be read.
 
         Raises:
             SourceChanged: a container was removed or replaced since it was listed.
-            StoreError: it could not be read this time.
+            StoreError: the store failed. Reading the entries again may succeed.
         """
         ...
 
@@ -260,7 +270,7 @@ class LeavingOut(Protocol):
 
 @runtime_checkable
 class HavingFolders(Protocol):
-    """Optional: a source that refuses folders with names of splits, unless told otherwise."""
+    """Optional: a source that refuses folders with names of splits by default."""
 
     def read_splits_as_classes(self) -> None:
         """Let ``list`` read folders with names of splits as classes."""

@@ -1,9 +1,9 @@
 """Kind ``records``: existing shards, made by this program or by others.
 
 The container of an entry is the shard, and its offset is the first byte of its record. Its size is
-that of the image without the rest of the record. To read an entry, one request fetches the size of
-the image and some more bytes. If the record is larger, another request follows. The checksums of
-records are verified.
+the size of the image, without the rest of the record. To read an entry, one request fetches
+``_EXTRA_BYTES`` more than this size. If the record is larger, more requests follow. The checksums
+of records are verified.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class RecordsSource:
         return disk_paths(self._store)
 
     def leave_out(self, globs: tuple[str, ...]) -> None:
-        """Let ``list`` skip shards, and folders of shards, that these globs match."""
+        """Let ``list`` skip shards of other programs that these globs match, by file or folder."""
         self._exclusion = Exclusion(globs)
 
     def read(self, item: Located) -> bytes:
@@ -135,8 +135,9 @@ class RecordsSource:
 
         Raises:
             CorruptImage: the record is damaged.
+            UnreadableImage: the shard is on a disk and may not be read.
             SourceChanged: the shard was removed, or its output was made again, since it was listed.
-            StoreError: it could not be read this time.
+            StoreError: the store failed. Reading the record again may succeed.
         """
         try:
             return self._read_image(item)
@@ -178,7 +179,12 @@ class RecordsSource:
         return content_of(payload, record_format, self._fields).image
 
     def _format_of(self, head: Buffer, container: str) -> str:
-        """The format of a shard, which the first bytes of one of its records show.
+        """The format of a shard. It is remembered for later records.
+
+        Args:
+            head: the first bytes of one of its records, which show the format. If several formats
+                fit, the setting ``records.format`` decides.
+            container: the key of the shard.
 
         Raises:
             CorruptRecord: no format has records that begin with these bytes.
@@ -192,16 +198,24 @@ class RecordsSource:
         return self._formats[container]
 
     def list(self) -> Listing:
-        """List every record. Outputs of this program are listed by their tables.
+        """List every record.
 
-        Shards of other programs are read completely.
+        The records of an output of this program are in its table of samples. Shards of other
+        programs are read completely.
+
+        Raises:
+            SourceNotFound: there are no shards.
+            SourceError: it is not clear which shards to read, or they cannot be read.
         """
         tree = list_files(self._store, self._prefix, self._exclusion.reason)
         listing = self._list_files({info.key: info for info in tree.files})
         return replace(listing, notes=(*listing.notes, *tree.notes()), unread=tuple(tree.unread))
 
     def _list_files(self, files: Mapping[str, ObjectInfo]) -> Listing:
-        """List all records of the shards among these files. The files are given by their keys.
+        """List all records of the shards among these files.
+
+        Args:
+            files: all files at the address, by their keys.
 
         Raises:
             SourceNotFound: there are no shards.
@@ -297,10 +311,14 @@ class RecordsSource:
         return listing
 
     def _shards(self, files: Mapping[str, ObjectInfo], split: str) -> Sequence[ObjectInfo]:
-        """Choose the shards to read by their names. All of them have one format.
+        """Choose the shards to read by their names. Empty files are left out.
+
+        Args:
+            files: all files that are not excluded, by their keys.
+            split: the split to read, if there are several sets of shards.
 
         Raises:
-            SourceNotFound: no file has the name of a shard.
+            SourceNotFound: no file has the name of a shard and is not empty.
             SourceError: as ``shards_of``.
         """
         format_name = self._section.format
@@ -382,7 +400,12 @@ class RecordsSource:
     def _label_offset(
         self, records: Sequence[ScannedRecord], numbers: Mapping[int, int]
     ) -> tuple[int, Sequence[str]]:
-        """The number that is subtracted from labels in records, and notes about it."""
+        """The number to subtract from the labels in records, and notes about it.
+
+        Args:
+            records: the records.
+            numbers: the class number of each record that has one, as in the record.
+        """
         setting = self._section.label_offset
         if setting is not None:
             return setting, []
@@ -409,12 +432,13 @@ class RecordsSource:
 
         Args:
             records: the records.
-            numbers: the class number of each record that has one, without the offset.
-            problems: records that are not samples, with the reason.
+            numbers: the class number of each record that has one, after subtracting the offset.
+            problems: why records are not samples, by their row.
             has_values: whether records have several labels, the first of which is the number.
 
         Raises:
-            SourceNotFound, SourceError: the names of the classes cannot be read.
+            SourceNotFound, SourceError: the names of the classes cannot be read, or the first of
+                several labels is too high.
         """
         if self._section.class_names:
             label_space = read_class_names(self._section.class_names, self._options)

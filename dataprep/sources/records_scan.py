@@ -30,6 +30,7 @@ from dataprep.stores import ObjectInfo, Store
 TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
 """The total number of shards in the name of a shard, as in ``train-00000-of-00128``."""
 
+# The number of a shard within its set, as 00003 in "train-00003-of-00128" and "train_00003.rec".
 _SHARD_NUMBER = re.compile(
     r"(?<=[-_.])\d+(?=-of-\d{5,}(?:$|\.)|(?:\.(?:tfrecords?|tfrec|rec))?(?:\.gz)?$)"
 )
@@ -37,15 +38,17 @@ _NUMBER_OF_TOTAL = re.compile(r"[-_.]\d{5,}-of-\d{5,}$")
 _EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|[-_.]\d{5,}-of-\d{5,}$|\.gz$)")
 _OTHER_EXTENSIONS = (".idx", ".lst", ".json", ".txt", ".index", ".parquet", ".tsv", ".csv")
 _SPELLINGS = ({"train", "training"}, {"validation", "val", "valid", "eval"})
+"""Words that mean the same split in the names of shards."""
+
 _MAX_SETS_SHOWN = 8
 _MAX_KEYS_SHOWN = 12
 
 Fields = Mapping[str, str]
-"""The name of the feature in an Example for each field of a sample (docs/layouts.md)."""
+"""The name of the feature in a record, by the field of a sample (docs/layouts.md)."""
 
 
 def fields_of(layout: str | Mapping[str, str]) -> Fields:
-    """Return the feature for each field of a layout.
+    """Return the name of the feature for each field of a layout.
 
     Raises:
         ConfigError: there is no such layout.
@@ -55,15 +58,15 @@ def fields_of(layout: str | Mapping[str, str]) -> Fields:
 
 _IMAGENET = fields_of("imagenet")
 _PLAIN = {**fields_of("tfds"), "synset": "synset", "bbox/xmin": "bbox/xmin"}
-"""The features of TFDS, which formats without a layout have too."""
+"""The features of TFDS. Formats without a layout have the same names."""
 
 
 class ScannedRecord(NamedTuple):
-    """A record of a shard. If it has a problem, only its location is filled in.
+    """A record of a shard. With a problem, only ``shard``, ``name`` and ``offset`` are also set.
 
     Attributes:
         image: the encoded image; empty in the result of ``scan``.
-        labels: the labels in the record, including their offset.
+        labels: the labels as they are in the record, including a label offset.
         synset: the synset of the class; empty if it has none.
         text: the class in words; empty if it has none.
         filename: the file name of the image; empty if it has none.
@@ -75,7 +78,7 @@ class ScannedRecord(NamedTuple):
         shard: the key of the shard.
         name: the shard and the number of the record in it.
         offset: the first byte of the record in the shard.
-        bytes: the size of the image.
+        bytes: the size of the image in bytes.
         problem: why the record cannot be read; empty if it can be read.
     """
 
@@ -123,7 +126,8 @@ def may_have_format(key: str, format_name: str) -> bool:
 def shards_of(names: Iterable[str], split: str, uri: str, *, incomplete: bool) -> list[str]:
     """Choose one set of shards. The names of the shards in a set differ only in a number.
 
-    If there are several sets, the set with the split in its name is chosen.
+    If there are several sets, the set with the split in its name is chosen. The shards are sorted
+    by name.
 
     Args:
         names: the names of all shards, including empty ones.
@@ -163,9 +167,9 @@ def shards_of(names: Iterable[str], split: str, uri: str, *, incomplete: bool) -
 def _split_pattern(split: str) -> re.Pattern[str]:
     """A pattern that finds the split as a word in a name, in all usual spellings."""
     spellings = {split}
-    for group in _SPELLINGS:
-        if split in group:
-            spellings = group
+    for same_split in _SPELLINGS:
+        if split in same_split:
+            spellings = same_split
     alternatives = "|".join(re.escape(spelling) for spelling in spellings)
     return re.compile(rf"(?:^|[-_.])(?:{alternatives})(?:[-_.]|$)", re.IGNORECASE)
 
@@ -179,7 +183,7 @@ def scan(
         store: the store that contains the shard.
         info: the shard.
         fields: the features of the records; None to decide by the names of the features.
-        format_name: the format, if several formats begin with the same bytes.
+        format_name: the format to choose if several formats fit the first bytes of the shard.
 
     Raises:
         SourceError: the shard is damaged or truncated, or the object is not a shard.
@@ -213,7 +217,10 @@ def scan(
 def _without_image(
     payload: Buffer, offset: int, record_format: RecordFormat, fields: Fields | None
 ) -> ScannedRecord:
-    """Decode a record, and replace the image by its size. If that fails, return the problem."""
+    """Decode a record, and replace the image by its size.
+
+    If decoding fails, the result has only the problem, in which ``offset`` locates the record.
+    """
     try:
         record = content_of(payload, record_format, fields)
     except RecordError as error:
@@ -245,6 +252,7 @@ def content_of(
             "the keys with records.layout, as in {my/image: encoded, my/label: label}"
         )
     labels = _values(features, fields.get("values"), FloatList)
+    # Values that are not several labels are left out: the label has its own feature.
     if len(labels) < 2:
         labels = _values(features, fields.get("label"), Int64List | FloatList)
     is_empty = not memoryview(images[0]).nbytes
@@ -274,17 +282,22 @@ def _text(features: Mapping[str, Feature], key: str | None) -> str:
 
 
 def sample_names(records: Sequence[ScannedRecord], classes: Sequence[str]) -> list[str]:
-    """Name each record ``CLASS/FILE``, or ``SHARD/NUMBER`` if file names are missing or repeated.
+    """Name each record ``CLASS/FILE``; or all ``SHARD/NUMBER``, if any name is missing or repeated.
 
-    A file name that contains folders is used without the class. Records without an image are always
-    named ``SHARD/NUMBER``.
+    A file name that contains folders is used without the class. A record that has a problem and no
+    file name is named ``SHARD/NUMBER``.
+
+    Args:
+        records: the records.
+        classes: the class of each record; empty if it has none.
     """
     numbered = [record.name for record in records]
     names = list(numbered)
     for row, record in enumerate(records):
-        filename, group = record.filename, classes[row]
+        filename, class_name = record.filename, classes[row]
         if filename:
-            names[row] = filename if "/" in filename or not group else f"{group}/{filename}"
+            is_complete = "/" in filename or not class_name
+            names[row] = filename if is_complete else f"{class_name}/{filename}"
         elif not record.problem:
             return numbered
     return names if len(set(names)) == len(names) else numbered

@@ -20,8 +20,8 @@ def refuse_file_splits(
     Args:
         uri: the address of the source.
         kind: the kind of the source.
-        noun: the kind of the files, in the plural.
-        ending: a pattern of the file extension.
+        noun: the name of the files in the message, in the plural, such as ``tars``.
+        ending: the pattern of the end of a key, which is not part of the names.
         keys: the keys of the files. The folders in a key count, too.
 
     Raises:
@@ -59,6 +59,8 @@ def _files_by_split(ending: re.Pattern[str], keys: Sequence[str]) -> dict[str, l
 
 def _exclusions(split: str, files_by_split: Mapping[str, Sequence[str]]) -> Sequence[str]:
     """Globs that match the files of all other splits, and no file of this split.
+
+    Files whose names show no split, or several, are not among the files of other splits.
 
     Numbers are replaced by stars, so that one glob matches many files. If a glob with stars would
     match a file of this split, the globs are the names of the files.

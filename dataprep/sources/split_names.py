@@ -40,7 +40,7 @@ _FILE_KINDS = frozenset(
         *("groundtruth", "gt", "bboxes", "boundingboxes"),
     }
 )
-"""Names of folders that describe the files, not what the images show. They have only letters."""
+"""Names of folders that describe the files, not what the images show, as lower-case letters."""
 
 _is_revision = re.compile(r"[0-9a-f]{40}").fullmatch
 """Whether a folder is named by the revision of a repository, as in a download cache."""
@@ -49,7 +49,7 @@ _is_revision = re.compile(r"[0-9a-f]{40}").fullmatch
 def split_of(name: str) -> str:
     """Return the split that a name looks like, with the name for ``--split``; empty if none.
 
-    A name looks like a split if it, or a word of it, is for instance ``train``, ``Validation`` or
+    The first word of the name that means a split decides, such as ``train``, ``Validation`` or
     ``test2017``.
     """
     for word in _split_into_words(name):
@@ -66,14 +66,17 @@ def is_one_split_word(name: str) -> bool:
 
 def names_of_splits(names: Collection[str]) -> list[str]:
     """Return the names that look like splits."""
-    # There may be a million names. One search can show that no name contains the word for a split.
+    # There may be a million names. One search often shows that no name contains a word for a split.
     if not _split_word.search("\n".join(names)):
         return []
     return [name for name in names if split_of(name)]
 
 
 def is_named_after_files(name: str) -> bool:
-    """Whether a folder is named after the kind of its files, such as ``images``, ``JPEGImages``."""
+    """Whether a folder is named after the kind of its files, such as ``images``, ``JPEGImages``.
+
+    The name of a revision counts, too, because it says nothing about the images.
+    """
     letters = re.sub("[^a-z]+", "", name.lower())
     return letters in _FILE_KINDS or bool(_is_revision(name))
 

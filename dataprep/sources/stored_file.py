@@ -23,7 +23,10 @@ _REMOTE_BUFFER_BYTES = 2**21
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file or object in the version in which it was listed. Copies in other tasks are equal.
+    """A file or object in the version in which it was listed.
+
+    Two objects for the same version of a file are equal, also in different processes, so that they
+    can be keys of a cache.
 
     Attributes:
         uri: the address for messages.
@@ -52,7 +55,7 @@ class StoredFile:
         uri = address = location(store, key)
         version = store.version(key) if isinstance(store, GetVersioned) else ""
         if isinstance(store, LocalStore):
-            # Machines that share a disk may see different inode numbers.
+            # Leave out the inode number, which machines that share a disk may see differently.
             version = version.partition("-")[2]
             address = os.path.abspath(uri)  # noqa: PTH100
         return cls(uri, store, address, key, store.head(key).bytes, version)
@@ -62,19 +65,20 @@ class StoredFile:
 
         Raises:
             SourceChanged: the file was replaced or removed since it was listed.
-            StoreError: it could not be read this time.
+            StoreError: the store failed. Reading again may succeed.
         """
         with contextlib.suppress(FileNotFoundError):
             if not self.version:
                 return self.store.get_range(self.key, offset, length)
             store: Any = self.store  # The store is a GetVersioned, because there is a version.
             data, version = store.get_versioned(self.key, offset, length)
+            # The version of a file on a disk begins with the inode number, which ``now`` left out.
             if version == self.version or version.endswith(f"-{self.version}"):
                 return bytes(data)
         raise changed_since_listed(self.uri)
 
     def open(self, end: int) -> BinaryIO:
-        """Open the bytes up to ``end`` as a buffered file."""
+        """Open the bytes before byte ``end`` as a buffered file."""
         is_local = isinstance(self.store, LocalStore)
         buffer_bytes = _LOCAL_BUFFER_BYTES if is_local else _REMOTE_BUFFER_BYTES
         return io.BufferedReader(StoredFileReader(self, end), buffer_bytes)

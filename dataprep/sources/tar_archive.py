@@ -1,7 +1,8 @@
 """Tar archives that are read in ranges, plain or compressed with gzip, and their cache folder.
 
-The content of a gzip file can be read only from certain points. indexed_gzip finds these points in
-one pass over the file. The cache folder stores them, because every worker needs them.
+Decompression of a gzip file can begin only at certain *points*: at its start, or where the state of
+the decompressor has been saved. indexed_gzip saves points in one pass over the file. The cache
+folder stores them, because every worker needs them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ _CACHE_SCHEMA = 6
 
 _GZIP_BUFFER_BYTES = 2**16
 _MIN_SPACING_BYTES = 2**20
-_MAX_POINTS = 8192
-"""The maximum number of points of one file. A point takes 32 KiB, so that all take 256 MiB."""
+_TARGET_POINTS = 8192
+"""The approximate number of points of a large archive whose content hardly compresses.
+
+A point takes 32 KiB, so that 8,192 points take 256 MiB. A content that is several times larger than
+the archive has several times more points.
+"""
 
 _OPEN_GZIP_FILES = 16
 
@@ -49,6 +54,12 @@ class Archive(StoredFile):
     def of(cls, store: Store, key: str, cache: str, cache_key: str = "ilsvrc.cache") -> Archive:
         """Return the archive at ``key`` in its current version.
 
+        Args:
+            store: the store that contains the archive.
+            key: the key of the archive.
+            cache: the cache folder.
+            cache_key: the key in a config that names the cache folder, for messages.
+
         Raises:
             ObjectNotFound: there is no such file.
             StoreError: the store does not answer.
@@ -68,6 +79,9 @@ class Archive(StoredFile):
     def read_cache(self, *subject: object) -> bytes:
         """Return the data that ``write_cache`` stored for this version of the archive.
 
+        Args:
+            *subject: the values that were given to ``write_cache``.
+
         Raises:
             ObjectNotFound: there are no such data.
             StoreError: the cache folder cannot be read.
@@ -75,7 +89,11 @@ class Archive(StoredFile):
         return LocalStore(self.cache).get(self._cache_name(subject))
 
     def write_cache(self, data: Buffer, *subject: object) -> None:
-        """Store ``data`` in the cache folder, under a name for this archive and the subject.
+        """Store data in the cache folder, for this version of the archive.
+
+        Args:
+            data: the data.
+            *subject: values that distinguish these data from other data about the archive.
 
         Raises:
             StoreError: the cache folder cannot be written.
@@ -83,6 +101,7 @@ class Archive(StoredFile):
         LocalStore(self.cache).put(self._cache_name(subject), data)
 
     def _cache_name(self, subject: tuple[object, ...]) -> str:
+        """The name of a file in the cache folder: a hash of the archive and of the subject."""
         identity = repr((_CACHE_SCHEMA, self.address, self.size, self.version, subject))
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
 
@@ -101,10 +120,10 @@ class GzipContent:
     @property
     def spacing_bytes(self) -> int:
         """The distance between two points, in bytes of the content."""
-        return max(_MIN_SPACING_BYTES, self.archive.size // _MAX_POINTS)
+        return max(_MIN_SPACING_BYTES, self.archive.size // _TARGET_POINTS)
 
     def open(self) -> IndexedGzipFile:
-        """Open the content as a file that is read from the beginning."""
+        """Open the content as a file without saved points, which are saved as the file is read."""
         return IndexedGzipFile(
             fileobj=self.archive.open(self.archive.size),
             spacing=self.spacing_bytes,
@@ -113,7 +132,10 @@ class GzipContent:
         )
 
     def finish(self, file: IndexedGzipFile) -> None:
-        """Read ``file`` to its end, verify its checksum, and store its points.
+        """Read the content to its end, verify its checksum, and store its points.
+
+        Args:
+            file: the result of ``open``.
 
         Raises:
             ConfigError: the points cannot be stored.
@@ -145,8 +167,8 @@ class GzipContent:
 def _open_with_points(content: GzipContent) -> IndexedGzipFile:
     """Open the content with its points.
 
-    The points are read from the cache folder. If they are missing or damaged, the file is read once
-    to find them.
+    The points are read from the cache folder. If they are missing or damaged, the archive is read
+    once to find them. The file stays open for later reads of this process.
     """
     file = content.open()
     try:
@@ -176,6 +198,7 @@ def decompressing(uri: str) -> Iterator[None]:
     except DataprepError:
         raise
     except OSError as error:
+        # An error of the store reaches this point as the cause of an error of indexed_gzip.
         if isinstance(error.__cause__, DataprepError):
             raise error.__cause__ from None
         raise CorruptArchive(

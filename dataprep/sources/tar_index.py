@@ -1,8 +1,9 @@
-"""The index of a tar archive has the location of each member. It is stored between runs.
+"""Make the index of a tar archive: a table with the location of each member.
 
-The content of a file decides whether it is a tar, and whether it is compressed. Tars inside a tar
-are indexed, too, one level deep, which ILSVRC2012's tar of tars needs. Members that must not be
-opened, such as links and paths out of the archive, are in the index with a reason.
+An index is kept in a cache folder for later runs. The content of a file decides whether it is a
+tar, and whether it is compressed. Only for a tar without members, the name decides too. Tars inside
+a tar are indexed, too, one level deep, which ILSVRC2012's tar of tars needs. Members that must not
+be opened, such as links and paths out of the archive, are in the index with a reason.
 """
 
 from __future__ import annotations
@@ -43,15 +44,17 @@ INDEX = pa.schema(
 """The columns of an index.
 
 - name: the path of the member, as if each tar were unpacked into a folder.
-- tar: the tar that contains the member. Its name may be the class. Empty for the outer archive.
+- tar: the tar that contains the member and whose name may be the class: an inner tar, or one of
+  several archives. Empty for the other members of an archive that is the whole source.
 - container: the file, or its decompressed content, to which the offset refers.
 - offset, bytes: the location of the member's content.
-- status, problem: for a member that is not a sample, ``failed`` or ``skipped``, and the reason.
+- status, problem: for a member that is not a sample, ``failed`` or ``skipped``, and the reason;
+  null for other members.
 - content: the content of a small member that may give the class of a sample (``is_sidecar``).
 """
 
 MAX_CONTENT_BYTES = 4096
-"""An index contains the content of members that are smaller than this."""
+"""An index contains the content of sidecars (``is_sidecar``) that are smaller than this."""
 
 EMPTY = "a tar that holds no files"
 """The reason why a tar without members is not a sample."""
@@ -61,14 +64,22 @@ is_sidecar = re.compile(r"[^/]\.(?:cls|json)\Z", re.IGNORECASE).search
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _PROBE_BYTES = 4096 - _BLOCK_BYTES
-"""The number of bytes of a member that are read together with its header."""
+"""The number of bytes of a file or member that are read to recognise a tar.
+
+Together with the header of a member, they are 4 KiB.
+"""
 
 _PADDING_BYTES = 2**20
+"""The number of bytes from an end marker on that must be zeros.
+
+Tar programs fill the last block of an archive with zeros. A tar without members is not larger.
+"""
+
 _END_OF_FILE = 2**63
 """The end of a tar in gzip data, whose size is not known."""
 
 _THREADS = 16
-_MIN_NOTE_BYTES = 10**9
+_MIN_NOTE_BYTES = 10**9  # the headers of smaller archives are read in a short time
 _TYPES_WITHOUT_CONTENT = {
     b"V",  # volume label
     b"A",  # access list
@@ -93,7 +104,7 @@ _OTHER_COMPRESSIONS = {
 
 
 class _MemberRow(NamedTuple):
-    """A member of a tar, as it is stored in an index."""
+    """A member of a tar, with columns of ``INDEX``. ``size`` is the column ``bytes``."""
 
     name: str
     offset: int
@@ -106,20 +117,21 @@ class _MemberRow(NamedTuple):
 def members(
     file: BinaryIO, title: str, start: int, end: int, note: Callable[[str], None]
 ) -> Iterator[tarfile.TarInfo]:
-    """Yield every member of a tar except folders, with a normalised name.
+    """Yield the members of a tar with normalised names, except folders and members without content.
 
     Args:
         file: the file that contains the tar. The caller may seek in it between two members.
         title: the tar, as messages call it.
         start: the first byte of the tar.
-        end: the first byte after the tar; ``_END_OF_FILE`` if the tar ends with the file.
+        end: the first byte after the tar; ``_END_OF_FILE`` if the tar ends with the file and the
+            size of the file is not known.
         note: called with a message if the tar has no end marker.
 
     Raises:
         TruncatedArchive: the tar ends inside a member.
         CorruptArchive: a header is damaged, or there are data after the end marker.
     """
-    # A TarFile that is opened for writing does not read anything by itself.
+    # Opened for writing, a TarFile reads nothing before ``fromtarfile`` is called.
     tar = tarfile.TarFile(fileobj=io.BytesIO(), mode="w", encoding=CODEC[0], errors=CODEC[1])
     tar.fileobj = file
     position = start
@@ -145,6 +157,7 @@ def members(
                 f"{title}: no tar header at byte {position:,}, where one should be ({error}): the "
                 "archive is damaged; compare its MD5 and fetch it again"
             ) from None
+        # ``fromtarfile`` sets ``tar.offset`` to the first byte after the member.
         is_complete = position < tar.offset <= end and member.size >= 0
         if is_complete and end == _END_OF_FILE:
             file.seek(tar.offset - 1)
@@ -165,18 +178,20 @@ def members(
 def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
     """Return the index of an archive.
 
-    It is read from the cache folder if this version of the archive was indexed before.
+    The index is read from the cache folder if this version of the archive was indexed before.
+    Otherwise it is made, and stored there if the folder can be written.
 
     Args:
         archive: the archive.
-        tar: the key of the archive, if its name may be a class; else empty.
+        tar: the key of the archive if its name may be a class; else empty.
         note: called with a message before each step that takes long, and for unusual archives.
 
     Raises:
         NotAnArchive: the file is not a tar, or is compressed in another way than by gzip.
         CorruptArchive: the archive is damaged or truncated.
         SourceError: a tar of tars is one of several archives in a folder.
-        StoreError: the archive could not be read this time.
+        ConfigError: the archive is compressed, and the cache folder cannot be written.
+        StoreError: the store failed. Indexing the archive again may succeed.
     """
     with contextlib.suppress(OSError, pa.ArrowException):
         return pq.read_table(readable(archive.read_cache(tar)), page_checksum_verification=True)
@@ -190,7 +205,7 @@ def index_tar(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Tab
 
 
 def _read_index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
-    """Build the index by one pass over the headers. The arguments are those of ``index_tar``."""
+    """Make the index by one pass over the headers. The arguments are those of ``index_tar``."""
     head = archive.read(0, _PROBE_BYTES) if archive.size else b""
     if _is_empty_tar(archive.key, archive.size, head):
         return _table(tar, archive.key, [])
@@ -218,7 +233,7 @@ def _read_index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.T
 
 
 def _read_compressed(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
-    """Build the index of a gzip archive, and store its points.
+    """Make the index of a gzip archive, and store its points (``tar_archive``).
 
     The arguments are those of ``index_tar``.
     """
@@ -276,7 +291,13 @@ def _index_inner_tar(
 def _inner_tars(
     outer_members: Iterator[tarfile.TarInfo], file: BinaryIO, rows: list[_MemberRow]
 ) -> Iterator[tarfile.TarInfo]:
-    """Yield the members that are tars. All other members are added to ``rows``."""
+    """Yield the members that are tars. While iterating, add all other members to ``rows``.
+
+    Args:
+        outer_members: the members of the outer archive.
+        file: a file with the content of the outer archive.
+        rows: the rows of the index for the outer archive.
+    """
     for member in outer_members:
         problem, head = _refusal_reason(member), b""
         if not problem:
@@ -293,13 +314,14 @@ def _inner_tars(
 
 
 def _member_row(member: tarfile.TarInfo, problem: str | None, content: bytes | None) -> _MemberRow:
+    """The row of a member, which fails if it has a problem."""
     if problem:
         return _MemberRow(member.name, member.offset_data, 0, "failed", problem, content)
     return _MemberRow(member.name, member.offset_data, member.size, content=content)
 
 
 def _sidecar_content(file: BinaryIO, member: tarfile.TarInfo) -> bytes | None:
-    """The content of a small sidecar, which then needs no request later; None for other members."""
+    """The content of a small sidecar, so that no later request reads it; None for other members."""
     if not is_sidecar(member.name) or member.size >= MAX_CONTENT_BYTES or _refusal_reason(member):
         return None
     file.seek(member.offset_data)
@@ -307,7 +329,10 @@ def _sidecar_content(file: BinaryIO, member: tarfile.TarInfo) -> bytes | None:
 
 
 def _table(tar: str, container: str, rows: Sequence[_MemberRow]) -> pa.Table:
-    """Build the index of one tar. If the tar has no members, the only row is the tar itself."""
+    """Make the index of one tar.
+
+    If the tar has no members, the only row is the tar itself; without ``tar``, there is no row.
+    """
     if not rows:
         return index_without_members(tar, "skipped", EMPTY) if tar else INDEX.empty_table()
     names = paths_in_folder(tar, [row.name for row in rows])
@@ -325,7 +350,7 @@ def _table(tar: str, container: str, rows: Sequence[_MemberRow]) -> pa.Table:
 
 
 def index_without_members(name: str, status: str, problem: str) -> pa.Table:
-    """Build the index of a file that has no members. The only row is the file itself."""
+    """Make the index of a file that has no members. The only row is the file itself."""
     return _table("", "", [_MemberRow(name, 0, 0, status, problem)])
 
 
@@ -346,8 +371,8 @@ def paths_in_folder(tar: str, names: Sequence[str]) -> list[str]:
 def tar_compression(head: bytes) -> str:
     """The compression of a tar: ``none`` or ``gzip``. Empty if the file is not a tar.
 
-    The first bytes of the file decide. A file with a damaged header counts as a tar if the header
-    contains the magic bytes of POSIX and GNU.
+    Args:
+        head: the first bytes of the file, which decide.
     """
     if _begins_tar(head):
         return "none"
@@ -361,14 +386,18 @@ def tar_compression(head: bytes) -> str:
 def _is_empty_tar(name: str, size_bytes: int, head: bytes) -> bool:
     """Whether a file has the name of a tar and contains only zeros, as far as it was read.
 
-    A tar without members consists of an end marker, which is zeros. A larger file of zeros is a
-    download that has reserved its space but is not complete.
+    A tar without members consists of an end marker, which is two blocks of zeros, and of padding. A
+    larger file of zeros is a download that has reserved its space but is not complete.
     """
     is_small = 2 * _BLOCK_BYTES <= size_bytes <= _PADDING_BYTES
     return is_small and not any(head) and TAR_ENDING.search(name) is not None
 
 
 def _begins_tar(head: bytes) -> bool:
+    """Whether the first bytes of a file are the header of a member.
+
+    A damaged header counts too if it contains the magic bytes ``ustar`` of POSIX and GNU.
+    """
     with contextlib.suppress(tarfile.HeaderError):
         return bool(tarfile.TarInfo.frombuf(head[:_BLOCK_BYTES], *CODEC))
     return head[257:262] == b"ustar"

@@ -33,7 +33,10 @@ Result = TypeVar("Result")
 
 
 class TarSource(FilesSource):
-    """The members of tar archives. Only headers and requested members are read.
+    """The members of tar archives.
+
+    ``list`` reads headers, the first bytes of members, and small sidecars. ``read`` reads one
+    member.
 
     ``uri`` is one archive, or a folder of archives. A member of ``n01440764.tar`` in a folder is
     called ``n01440764/NAME``, as if the tar had been unpacked into a folder.
@@ -53,25 +56,31 @@ class TarSource(FilesSource):
         self._note: Callable[[str], None] | None = None
 
     def announce_to(self, note: Callable[[str], None]) -> None:
-        """Let the next ``list`` call ``note`` with a message before each step that takes long."""
+        """Let the next ``list`` call ``note`` before each step that takes long."""
         self._note = note
 
     def read(self, item: Located) -> bytes:
-        """Return the bytes of one member. The source must have been listed before."""
+        """Return the bytes of one member. The source must have been listed before.
+
+        Raises:
+            CorruptArchive: the gzip data are damaged.
+            SourceChanged, StoreError: as ``StoredFile.read``.
+        """
         return self._containers[item.container].read(item.offset, item.bytes)
 
     def _indexed(self, tree: Tree, process: Callable[[pa.Table], Result]) -> list[Result]:
-        """Call ``process`` with the index of each archive, in the order of the archives' names.
+        """Return the result of ``process`` for each file, in the order of the files' names.
 
-        The index of a file that is not an archive has a single row. Afterwards, ``_versions`` has
-        the version of each archive by its key.
+        Afterwards, ``_versions`` has the version of each archive by its key.
 
         Args:
             tree: the listing of the folder is added to it.
-            process: computes a result from an index.
+            process: computes a result from the index of a file. The index of a file that is not an
+                archive has a single row.
 
         Raises:
             SourceNotFound: no archive has a member.
+            SourceError, StoreError: as ``_files_at`` and ``index_tar``.
         """
         # With ``cache``, a repeated message is shown only once.
         note = cache(self._note or _discard)
@@ -84,7 +93,7 @@ class TarSource(FilesSource):
 
         self._containers, self._versions = {}, {}
         results = []
-        # A source on a disk has a concurrency of 1, so that only this thread reads it.
+        # A source on a disk has a concurrency of 1. Then there are no threads besides this one.
         for archive, table in in_order(index, files_at.files, self.concurrency - 1):
             if archive is not None:
                 self._versions[archive.key] = archive.version
@@ -101,11 +110,12 @@ class TarSource(FilesSource):
     def _index(
         self, store: Store, file: ObjectInfo, *, in_folder: bool, note: Callable[[str], None]
     ) -> tuple[Archive | None, pa.Table]:
-        """Return an archive and its index; for any other file, None and a single row.
+        """Return an archive and its index; for any other file, None and an index of a single row.
 
         The content decides whether a file in a folder is an archive, whatever its name is.
 
         Raises:
+            NotAnArchive: the source is a single file, which is not an archive.
             SourceError: the file may not be read, or is a damaged archive.
         """
         problem = self._problem_of(file, in_folder=in_folder)
@@ -128,5 +138,5 @@ def _discard(message: str) -> None:
 
 
 def interned_texts(table: pa.Table, column: str) -> list[str]:
-    """Return a column of names as texts. Equal texts share their memory (``sys.intern``)."""
+    """Return a column of names as texts. Equal texts share their memory, because many are equal."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]

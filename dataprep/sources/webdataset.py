@@ -46,7 +46,7 @@ class _Entries(LabelledEntries[str]):
     """The entries of WebDataset tars. The label of a sample without a class is empty.
 
     Attributes:
-        tars: the tars that have samples.
+        tars: the tars that have members.
     """
 
     tars: list[str] = field(default_factory=list)
@@ -56,8 +56,8 @@ class WebDataset(TarSource):
     """Images in WebDataset tars. The class of an image is in another member of its sample.
 
     ``uri`` is one tar, or a folder of tars. The image ``0001.jpg`` in ``train-000.tar`` of a folder
-    is called ``train-000/0001.jpg``. Images are read like members of other archives. The index of a
-    tar contains the content of the small members that give the classes.
+    is called ``train-000/0001.jpg``. The index of a tar contains the content of the small members
+    that give the classes.
     """
 
     kind = "webdataset"
@@ -72,7 +72,15 @@ class WebDataset(TarSource):
         super().__init__(uri, options, self._section.cache)
 
     def list(self) -> Listing:
-        """List the image of each sample, and members that belong to no sample with an image."""
+        """List the image of each sample, and a member with a problem for each other sample.
+
+        Files and members that belong to no sample are listed, too.
+
+        Raises:
+            SourceNotFound: no tar has a member.
+            SourceError: a tar cannot be read, tars belong to different splits or have equal names
+                of samples, or the classes are not clear.
+        """
         tree = Tree()
         reader = SampleReader(self._section.label or "", self._exclusion)
         entries = _Entries()
@@ -101,6 +109,7 @@ class WebDataset(TarSource):
         tars_and_members = zip(tars, _members_of(index), strict=True)
         for tar, group in groupby(tars_and_members, key=lambda tar_and_member: tar_and_member[0]):
             members: Sequence[Member] = [member for _, member in group]
+            # A file that is not a tar is one member without a container.
             if not members[0].entry.container:
                 (file,) = members
                 self._refuse_broken(file)
@@ -128,7 +137,10 @@ class WebDataset(TarSource):
         )
 
     def _with_large_json(self, members: Sequence[Member]) -> Sequence[Member]:
-        """Read the ``.json`` members of a tar that are too large for its index."""
+        """Return the members of a tar, with the content of ``.json`` members from 4 KiB to 1 MiB.
+
+        They are too large for the index, and are read from the tar.
+        """
         complete = [*members]
         large: dict[int, Located] = {}
         for row, member in enumerate(members):
@@ -166,7 +178,8 @@ class WebDataset(TarSource):
         If some samples have a class, all samples without a class become failures.
 
         Raises:
-            SourceError: some samples have numbers as classes, and others have names.
+            SourceNotFound, SourceError: some samples have numbers as classes, and others have
+                names; or the names of the classes cannot be read, or do not fit.
         """
         names, problems = entries.names, entries.problems
         labels = [*entries.labels]
@@ -240,7 +253,7 @@ def _notes_of(reader: SampleReader, entries: _Entries) -> Iterator[str]:
 
 
 def _advice(reader: SampleReader) -> tuple[str, ...]:
-    """Advice where the classes may be. It is needed if no sample has a class."""
+    """One note that says where the classes may be, for tars without a class."""
     if reader.json_keys:
         return (
             f"no sample has a .cls; their .json have the keys {listed(reader.json_keys)}: --set "

@@ -78,10 +78,11 @@ class SampleReader:
     Attributes:
         label_key: the key of the class in ``.json`` members; empty if ``.cls`` members have the
             class.
-        exclusion: the globs of the entries that the job leaves out.
+        exclusion: the globs of the members that the job leaves out.
         ignored: the number of unused members, by their extension.
         left_out: members that the job leaves out and that do not have names of images.
-        json_keys: the keys of the first ``.json`` that was not used, if it could be read.
+        json_keys: if ``.cls`` members have the class: the keys of the first ``.json`` member that
+            could be read and has keys. They are candidates for ``label_key``.
     """
 
     label_key: str = ""
@@ -91,7 +92,11 @@ class SampleReader:
     json_keys: tuple[str, ...] = ()
 
     def rows(self, members: Sequence[Member]) -> Iterator[SampleRow]:
-        """Yield the samples of one tar, and the members that belong to no sample."""
+        """Yield the samples of one tar, and the members that belong to no sample.
+
+        Members that the job leaves out are yielded if they have names of images. Other members that
+        it leaves out are added to ``left_out``.
+        """
         samples: list[dict[str, Member]] = []
         keys: list[str] = []
         for member in members:
@@ -157,7 +162,10 @@ class SampleReader:
             self.json_keys = tuple(content or ())
 
     def _label_of(self, sample: dict[str, Member]) -> tuple[str, str]:
-        """The class of a sample; or an empty text, and the reason why it has no valid class."""
+        """The class of a sample and an empty text; or an empty class and the reason.
+
+        Both are empty if the sample has no member for the class.
+        """
         if not self.label_key:
             return _text_of(sample["cls"]) if "cls" in sample else ("", "")
         if "json" not in sample:
@@ -183,7 +191,7 @@ def key_and_extension(name: str) -> tuple[str, str]:
 
 
 def _text_of(member: Member) -> tuple[str, str]:
-    """The class in a ``.cls`` member; or an empty text and the reason."""
+    """The class in a ``.cls`` member and an empty text; or an empty class and the reason."""
     if member.content is None:
         return "", _reason_of_no_content(member, ".cls", MAX_CONTENT_BYTES)
     try:
@@ -193,7 +201,7 @@ def _text_of(member: Member) -> tuple[str, str]:
 
 
 def _json_of(member: Member) -> tuple[dict[str, object] | None, str]:
-    """The object in a ``.json`` member; or None and the reason."""
+    """The object in a ``.json`` member and an empty text; or None and the reason."""
     if member.content is None:
         return None, _reason_of_no_content(member, ".json", MAX_JSON_BYTES)
     try:
@@ -206,14 +214,20 @@ def _json_of(member: Member) -> tuple[dict[str, object] | None, str]:
 
 
 def _reason_of_no_content(member: Member, title: str, max_bytes: int) -> str:
-    """Why the content of a member was not read."""
+    """Why the content of a member was not read.
+
+    Args:
+        member: the member.
+        title: the member, as the reason calls it.
+        max_bytes: the size from which members are not read.
+    """
     if member.problem is not None:
         return f"its {title}: {member.problem.reason}"
     return f"its {title} has {max_bytes / 1024:,.0f} KiB or more"
 
 
 def _class_in(text: str, title: str) -> tuple[str, str]:
-    """``text`` without blanks at its ends; or an empty text and the reason why it is no class."""
+    """The class in a text, without blanks at its ends; or an empty class and the reason."""
     text = text.strip()
     if not text:
         return "", f"{title} is empty"
