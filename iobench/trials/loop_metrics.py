@@ -26,6 +26,7 @@ from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window_rules import FixedSteps
 
 _CALIBRATION_STEPS, _CALIBRATION_ROUNDS = 1_000, 5
+"""``step_cost_s`` takes the median of this many rounds, each with this many steps."""
 _MAX_EPOCH_RECORDS = 100
 """A result has records of at most this many epochs, from the first epoch on."""
 
@@ -102,7 +103,7 @@ def loop_metrics(
 
     Args:
         timings: the timings of the steps that count.
-        data: the data that were read; None if nothing was read.
+        data: the size of the data that were read; None if nothing was read.
         rule: the rate rule, ``steady``, ``epochs`` or ``bounds`` (``iobench.trials.window_rules``).
         bounds: the lower and the upper bound of the rate if they do not agree. In this case there
             is no single rate.
@@ -181,9 +182,9 @@ def loop_outcome(
         rule: the rate rule.
         bounds: the lower and the upper bound of the rate if they do not agree. In this case there
             is no single rate.
-        data: the data that were read; None if nothing was read.
-        cold: the verdict on the page cache.
-        spans: spans for a trace.
+        data: the size of the data that were read; None if nothing was read.
+        cold: the verdict on the page cache; None if nothing was read.
+        spans: the spans for a trace.
     """
     timings = combine_epochs(epochs)
     later_steps_s = timings.step_s[timings.later_steps]
