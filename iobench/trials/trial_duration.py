@@ -251,7 +251,8 @@ def _max_loop_s(need: _SampleNeed, rates: _RateRange, configured_s: float) -> fl
 def _max_preloading_s(spec: TrialSpec, data: DataSummary | None) -> float:
     """The longest time to read all samples before the loop, into memory or to a local folder.
 
-    0 if the trial does not read its samples before the loop.
+    The rate is assumed to be ``SLOWEST_SAMPLES_PER_S``. The time is 0 if the trial does not read
+    its samples before the loop.
     """
     into_memory = spec.params.get("input") in PRELOADED_RUNGS
     to_folder = spec.params.get("access") == "file"

@@ -18,7 +18,8 @@ three *rate rules*:
   most ``MAX_IMBALANCE``.
 - **epochs**: at least ``MIN_EPOCHS`` whole epochs count, with their starts. A whole epoch needs no
   window, because no sample of it is in flight before it begins or after it ends. This rule is used
-  if the config requests whole epochs, or if an epoch is too short for another rule.
+  if the config or the access to the data requires whole epochs, or if an epoch is too short for
+  another rule.
 - **bounds**: this rule is for a loader that does not count its reads. The rate of all samples since
   the request for the epoch is a lower bound of the steady rate, because it includes the time until
   the first batch. The rate of a later window is an upper bound, because samples that arrived before
@@ -243,7 +244,7 @@ class SteadyWindow:
         self.check_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
         self._earlier_epochs = ReadTotals()
-        self._reader_window_samples = 0
+        self._read_window_samples = 0
         self._round_samples = flow.round_samples
         self._start: Mark | None = None
         self._accepted: Window | None = None
@@ -268,7 +269,7 @@ class SteadyWindow:
             arrived: what the loader has read so far, also in earlier epochs.
         """
         self.check_at_samples = arrived.since(self._earlier_epochs).samples
-        self._reader_window_samples = arrived.window_samples
+        self._read_window_samples = arrived.window_samples
         self._round_samples = self._flow.round_samples_at(arrived.window_samples)
         self._start = None
 
@@ -277,9 +278,10 @@ class SteadyWindow:
         arrived = self._read_totals()
         mark = Mark(steps, samples, now_s, arrived)
         is_late = now_s >= self._give_up_s
-        if self._accepted is None and arrived.window_samples > self._reader_window_samples:
+        if self._accepted is None and arrived.window_samples > self._read_window_samples:
             # The read windows have grown, and with them the number of samples in flight. While
-            # this number grows, more samples arrive than the loop consumes.
+            # this number grows, more samples arrive than the loop consumes. A window that was
+            # accepted already is balanced, so it stays valid.
             self._begin_after(arrived)
             if is_late:
                 self._require_known_rate(samples, now_s)
@@ -346,7 +348,7 @@ class SteadyWindow:
         spent_s = now_s - self._requested_s
         round_samples = self._round_samples
         missing_samples = max(0, self.check_at_samples - samples)
-        if 0 < self._reader_window_samples < self._flow.window_samples:
+        if 0 < self._read_window_samples < self._flow.window_samples:
             # The read windows have not reached their full size, so that the begin of the window may
             # be postponed until all samples in flight have been consumed.
             round_samples = self._flow.round_samples
