@@ -195,10 +195,10 @@ class EpochCache:
 
         If only the first epoch is prepared, the cache is only observed before later epochs.
 
-        Returns True if ``evicts`` is true and more than ``MAX_RESIDENT_SHARE`` of the pages are
-        still in the cache, or if the residency is unknown. Files that a process has mapped cannot
-        be evicted, so the caller then ends the workers, if there are any, and calls this method
-        again.
+        Returns whether the eviction may have failed. This is only possible if ``evicts`` is true.
+        It has failed if more than ``MAX_RESIDENT_SHARE`` of the pages are still in the cache, and
+        it may have failed if the residency is unknown. Files that a process has mapped cannot be
+        evicted, so the caller then ends the workers, if there are any, and calls this method again.
         """
         if self._data is None or not self._is_local:
             return False

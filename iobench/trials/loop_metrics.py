@@ -48,7 +48,8 @@ class _RateMetrics(TypedDict):
         epoch_start_s: the mean start of all epochs after the first one, in seconds.
         fetched_samples, fetched_bytes: what arrived from storage, if the loader counts its reads.
         balance: arrived samples / consumed samples, if the loader counts its reads.
-        dropped_samples: samples of batches that are smaller than a full batch, if there are any.
+        dropped_samples: samples that were read but not consumed (``LoopTimings``), if there are
+            any.
         mb_per_s: the rate in MB/s of stored bytes.
         objects: the number of files or shards of the data.
         mean_object_bytes: the mean size of a file or shard.
