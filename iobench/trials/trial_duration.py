@@ -117,8 +117,8 @@ class _SampleNeed:
     Attributes:
         rule: the rate rule with which the trial begins.
         rule_samples: the smallest number of samples that the rate rule itself needs.
-        min_samples: the smallest number of samples that the trial needs. The minimum steps of the
-            config are included.
+        min_samples: the smallest number of samples that the trial needs. Except with the rule
+            ``bounds``, it includes the minimum steps of the config.
         max_samples: the largest number of samples that the trial can need.
         overrun_samples: the largest number of samples that a trial reads after its ``seconds``.
         description: what ``rule_samples`` are, for a message.
@@ -450,7 +450,7 @@ def _need_of_process(
     rule_samples, min_samples = epochs * epoch_samples, max_samples
     if rule == "bounds":
         # The trial may end within the first epoch. If both bounds do not agree by its end, whole
-        # epochs count.
+        # epochs count. The minimum leaves out the steps of the config, so it may be too low.
         rule_samples, min_samples = 0, min(MIN_ROUNDS * flow.round_samples, max_samples)
     return _SampleNeed(
         rule,
