@@ -62,10 +62,11 @@ def run_epoch(
         rule: decides which steps count, and when the loop may stop.
         read_totals: returns what the loader has read so far; None if it does not count its reads.
         full_batch: samples of a full batch. Smaller batches are dropped. None takes all batches.
-        progress: is called after each step with the number of samples so far.
+        progress: is called with the number of samples so far after each step, except the step at
+            which the rule stops the loop.
 
     Raises:
-        TrialFailed: no batch came, or the rule cannot give a rate in time.
+        TrialFailed: no full batch came, or the rule cannot give a rate in time.
     """
     earlier_steps = len(consumer.compute_s())
     requested_s = clock.now_s()
@@ -124,6 +125,7 @@ def run_epoch(
 
 
 def _no_batch_reason(dropped_samples: int, full_batch: int | None) -> str:
+    """The reason why an epoch had no step: no batches, or only batches that were too small."""
     if dropped_samples:
         return (
             f"the loader gave no full batch of {full_batch:,}, only {dropped_samples:,} samples "

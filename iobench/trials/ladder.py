@@ -82,8 +82,9 @@ class Rung:
         skipped: the rungs between ``above`` and this rung that were not measured. The cost of this
             rung includes their costs.
         cost: the seconds per sample that this rung adds to ``above``. It is negative if this loop
-            was faster.
-        share: the cost as a share of the time of the farthest rung.
+            was faster. None for the first rung, or if no repeat has both rungs.
+        share: the cost as a share of the time of the farthest rung; None in the same cases, or if
+            the farthest rung has none of these repeats.
     """
 
     rung: str
@@ -108,9 +109,10 @@ class Ladder:
         rungs: the measured rungs in order.
         path: the rungs from the first to the farthest. Each rung is the ``above`` of the next rung.
             Their costs add up to ``stall`` in every repeat.
-        stall: the seconds per sample that the farthest rung takes longer than the first rung; None
-            if either was not measured.
-        stall_share: the stall as a share of the time of the farthest rung.
+        stall: the seconds per sample that the farthest rung takes longer than the rung
+            ``synthetic``; None if ``synthetic`` was not measured, is the only rung, or has no
+            repeat with the farthest rung.
+        stall_share: the stall as a share of the time of the farthest rung; None in the same cases.
     """
 
     rungs: tuple[Rung, ...]
@@ -160,8 +162,8 @@ def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
     measured = [rung for rung in _ORDER if seconds.get(rung)]
     if not measured:
         return Ladder((), ())
-    reading = [rung for rung in _FARTHEST_FIRST if rung in measured]
-    farthest = reading[0] if reading else measured[-1]
+    storage_rungs = [rung for rung in _FARTHEST_FIRST if rung in measured]
+    farthest = storage_rungs[0] if storage_rungs else measured[-1]
     path = [farthest]
     upper = rung_above(farthest, measured)
     while upper is not None:
@@ -200,6 +202,14 @@ def rungs_between(rung: str, upper: str) -> tuple[str, ...]:
 def _rung(
     rung: str, seconds: Mapping[str, Seconds], measured: Sequence[str], farthest: str
 ) -> Rung:
+    """Estimate the time and the cost of one rung.
+
+    Args:
+        rung: the rung.
+        seconds: seconds per sample, by rung and repeat.
+        measured: the measured rungs in order.
+        farthest: the rung whose time the cost is divided by.
+    """
     upper = rung_above(rung, measured)
     rung_seconds = estimate(list(seconds[rung].values()))
     if upper is None:
@@ -220,6 +230,8 @@ def _difference(
     seconds: Mapping[str, Seconds], upper: str, lower: str, *, share_of: str | None = None
 ) -> Estimate | None:
     """Estimate the difference of two rungs, over the repeats that both rungs have.
+
+    None if there is no such repeat.
 
     Args:
         seconds: seconds per sample, by rung and repeat.

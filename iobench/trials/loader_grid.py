@@ -160,8 +160,11 @@ class LoaderTrial(LoopTrial):
 _KEYS_IN_EVERY_ID = ("batch_size", "workers", "prefetch")
 """Keys that the id of a trial has even if they have their default values."""
 _COLOUR_KEYS = ("colour_jitter", "pca_noise")
+"""Keys that have an effect only if images are augmented."""
 _DECODING_KEYS = ("augment", *_COLOUR_KEYS, "normalise", "image_size")
+"""Keys that have an effect only if images are decoded."""
 _ACCESS_KEYS = ("connections", "shuffle_buffer")
+"""Keys that have an effect only with one access each (``SETTINGS``)."""
 # The keys of a trial's id have this order, as in the results of earlier versions.
 _LOADER_KEYS = (
     "batch_size",

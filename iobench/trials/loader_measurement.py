@@ -46,13 +46,13 @@ def measure_loader(
     data: DataSummary | None,
     cache: EpochCache,
 ) -> LoaderMeasurement:
-    """Measure the loop ``measure``, and close its loader afterwards.
+    """Run the loop ``measure``, judge its page cache, and close its loader.
 
     Args:
         reopened: the loader of the loop.
         measure: runs the loop, and returns its rate.
         params: the parameters of the trial.
-        location: where the data are; None if the loop reads nothing.
+        location: the location of the data; None if the loop reads nothing.
         data: the size of the data; None if the loop reads nothing.
         cache: the page cache, which is prepared already.
     """

@@ -184,6 +184,10 @@ class ReopenedLoader:
         Files that a process has mapped cannot be evicted from the page cache. If such files remain
         in the cache, the loader is closed, so that its workers end. The next ``request`` creates it
         again.
+
+        Args:
+            cache: judges and prepares the page cache.
+            timings: the timings of the epoch that has ended.
         """
         cache.judge_epoch(timings.all_steps.samples)
         must_close = cache.prepare()

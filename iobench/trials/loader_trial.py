@@ -50,10 +50,11 @@ class _RankReport:
     """The measurements of one of several loading processes. The process sends them as JSON values.
 
     Attributes:
-        epochs: the timings of its epochs that count.
+        epochs: the timings of the counted steps of each counted epoch.
         rule: its rate rule.
-        cache: its report about the page cache in each epoch.
-        read_samples: the samples that it read in each of these epochs.
+        cache: its report about the page cache in each epoch. If the cache is not prepared between
+            epochs, all epochs have one report together.
+        read_samples: for each report in ``cache``, the number of samples that the process read.
         notes: the notes of its loader.
         batches: the last batches that its workers made.
     """
@@ -291,8 +292,8 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     """Run a trial of kind ``loading-rank``: one of several processes that load at the same time.
 
     Its parameters are the parameters of the whole trial, and in addition ``rank``, ``world_size``
-    and ``meeting``. Its metrics are its timings, which ``iobench.trials.rank_timings`` combines
-    with the timings of the other processes.
+    and ``meeting``, the path of a file by which the processes wait for each other. Its metrics are
+    its report, which ``run`` combines with the reports of the other processes.
     """
     trial = LoaderTrial.model_validate(spec.params)
     location = context.locations[trial.data] if trial.data else None
@@ -301,9 +302,9 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     reopened = ReopenedLoader(loader, lambda: create_loader(trial, location, context))
     cache = EpochCache(trial, trial.cache, location, data, before_every_epoch=True)
     barrier = RankBarrier(spec.params["meeting"], trial.world_size)
-    shared = SharedCache(cache, barrier, trial.rank, context.begin)
+    shared_cache = SharedCache(cache, barrier, trial.rank, context.begin)
     read_samples: list[int] = []
-    shared.prepare()
+    shared_cache.prepare()
     minimum = _minimum(trial)
     if cache.evicts:
         # The processes wait for each other between epochs, while the cache is prepared. So all of
@@ -313,8 +314,8 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     def between_epochs(timings: EpochTimings) -> None:
         if cache.evicts:
             read_samples.append(timings.all_steps.samples)
-            shared.end_epoch()
-            shared.prepare()
+            shared_cache.end_epoch()
+            shared_cache.prepare()
 
     try:
         measurement = _measure(
@@ -322,14 +323,14 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         )
         all_samples = sum(epoch.all_steps.samples for epoch in measurement.epochs)
         read_samples.append(all_samples - sum(read_samples))
-        shared.end_epoch()
+        shared_cache.end_epoch()
         batches = last_batches(reopened.worker_batches(), trial.world_size)
     finally:
         reopened.loader.close()
     report = _RankReport(
         epochs=measurement.counted_timings(),
         rule=measurement.rule,
-        cache=shared.epochs,
+        cache=shared_cache.epochs,
         read_samples=read_samples,
         notes=reopened.notes,
         batches=list(batches),

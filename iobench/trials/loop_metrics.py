@@ -26,6 +26,7 @@ from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window_rules import FixedSteps
 
 _CALIBRATION_STEPS, _CALIBRATION_ROUNDS = 1_000, 5
+"""``step_cost_s`` takes the median of this many rounds, each with this many steps."""
 _MAX_EPOCH_RECORDS = 100
 """A result has records of at most this many epochs, from the first epoch on."""
 
@@ -47,7 +48,8 @@ class _RateMetrics(TypedDict):
         epoch_start_s: the mean start of all epochs after the first one, in seconds.
         fetched_samples, fetched_bytes: what arrived from storage, if the loader counts its reads.
         balance: arrived samples / consumed samples, if the loader counts its reads.
-        dropped_samples: samples of batches that are smaller than a full batch, if there are any.
+        dropped_samples: samples that were read but not consumed (``LoopTimings``), if there are
+            any.
         mb_per_s: the rate in MB/s of stored bytes.
         objects: the number of files or shards of the data.
         mean_object_bytes: the mean size of a file or shard.
@@ -102,7 +104,7 @@ def loop_metrics(
 
     Args:
         timings: the timings of the steps that count.
-        data: the data that were read; None if nothing was read.
+        data: the size of the data that were read; None if nothing was read.
         rule: the rate rule, ``steady``, ``epochs`` or ``bounds`` (``iobench.trials.window_rules``).
         bounds: the lower and the upper bound of the rate if they do not agree. In this case there
             is no single rate.
@@ -181,9 +183,9 @@ def loop_outcome(
         rule: the rate rule.
         bounds: the lower and the upper bound of the rate if they do not agree. In this case there
             is no single rate.
-        data: the data that were read; None if nothing was read.
-        cold: the verdict on the page cache.
-        spans: spans for a trace.
+        data: the size of the data that were read; None if nothing was read.
+        cold: the verdict on the page cache; None if nothing was read.
+        spans: the spans for a trace.
     """
     timings = combine_epochs(epochs)
     later_steps_s = timings.step_s[timings.later_steps]

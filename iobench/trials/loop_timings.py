@@ -34,13 +34,15 @@ class LoopTimings:
         step_s: the time from the end of the previous step to the end of the step, for each counted
             step. It includes the wait. float64 (steps,).
         compute_s: the computing time of the device in each counted step; float64 (steps,).
-        dropped_samples: samples of batches that are smaller than a full batch. A training loop does
-            not take them.
+        dropped_samples: samples that were read but not consumed. They are in batches that are
+            smaller than a full batch, which a training loop does not take. For a rank whose whole
+            epochs count, they also include the samples after its last step.
         left_out_steps: the number of steps before the steps that count, in the first epoch that
             counts.
         epoch_first_steps: the numbers of the counted steps with which an epoch begins. The wait of
             such a step is the start of the epoch. Empty if counting began within an epoch.
-        running_s: from the end of the first step of each epoch to the end of its last step.
+        running_s: the seconds from the end of the first step of each epoch to the end of its last
+            counted step. They include steps that do not count.
         computing_s: computing time of the device in ``running_s``.
         arrived_samples: samples that arrived from storage in ``seconds``; None if the loader does
             not count its reads.
@@ -84,7 +86,10 @@ class LoopTimings:
 
     @property
     def epoch_starts_s(self) -> Seconds:
-        """The start times of all epochs that begin within ``seconds``."""
+        """The duration of each epoch's start, for the epochs that begin within ``seconds``.
+
+        The start of an epoch is the wait of its first step.
+        """
         return self.wait_s[list(self.epoch_first_steps)]
 
     @property

@@ -1,9 +1,10 @@
 """Training on several devices, with one process (a *rank*) for each device.
 
-The devices are GPUs, processors, or emulated accelerators (``training.accelerators``). In each step
-all ranks wait for each other, because they average gradients. The timings of all ranks are combined
-into the timings of one loop. The process of the trial itself does not train. It starts the ranks
-(``iobench.trials.training_rank``) and combines their reports.
+The devices are GPUs, shares of the processors of this machine, or emulated accelerators
+(``training.accelerators``). All ranks wait for each other in each step, because they average
+gradients. Emulated accelerators compute no gradients, but they wait in the same way. The process of
+the trial itself does not train. It starts the ranks (``iobench.trials.training_rank``), and
+combines their timings into the timings of one loop.
 """
 
 from __future__ import annotations
@@ -46,18 +47,20 @@ from iobench.trials.training_rank import RankReport
 from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window import MAX_IMBALANCE
 
-# Ranks communicate over the loopback device. The networks and names of the host have no effect.
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
+"""Ranks communicate over the loopback device, so that the networks and names of the host have no
+effect. The environment of the trial can set another device."""
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+"""The variables that limit the threads of OpenMP, which torch uses, and of TensorFlow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Processes that train together, each on a device of the same kind.
+    """The number of processes that train together, and the kind of their devices.
 
     Attributes:
-        count: the number of ranks.
+        count: the number of ranks, each with one device.
         device_kind: the kind of their devices. ``paced`` is an emulated accelerator.
     """
 
@@ -68,7 +71,7 @@ class Ranks:
         """The devices of all ranks, such as ``8 x NVIDIA H100`` or ``2 x CPU (AMD EPYC each)``.
 
         Args:
-            devices: the name of the device of each rank.
+            devices: the name of the device of each rank. Ranks on processors have the same name.
         """
         if self.device_kind == "cpu":
             return f"{self.count} x CPU ({devices[0]} each)"
@@ -76,10 +79,13 @@ class Ranks:
 
 
 def ranks_of(trial: TrainingTrial) -> Ranks | None:
-    """The ranks of a trial; None if one process trains.
+    """The ranks of a trial; None if the trial has one real device and needs no ranks.
+
+    ``devices: all`` means all GPUs; without a GPU it means one process on the processor.
 
     Raises:
-        Unavailable: the trial requires more GPUs than torch finds.
+        Unavailable: torch is not installed, or the trial requires a GPU, or more GPUs, than torch
+            finds.
     """
     if trial.accelerators is not None:
         return Ranks(trial.accelerators, "paced")
@@ -109,21 +115,26 @@ def thread_limits(
 ) -> dict[str, str]:
     """Environment variables that limit the threads of a framework. Set them before its import.
 
-    By default a training loop on the processor leaves one processor to each worker of its loader.
-    Otherwise threads and workers would compete for processors. Steps would take many times as long,
-    and the delay would look like a wait for data.
+    By default a process that trains on processors leaves one processor to each worker of its
+    loader. Otherwise threads and workers would compete for processors. Steps would take many times
+    as long, and the delay would look like a wait for data.
+
+    The default is no limit (an empty dictionary) if the environment has a limit already, or if the
+    process computes on a GPU.
 
     Args:
-        threads: the number of threads of a process; None for the default.
-        workers: the number of workers of a loader.
-        environment: the environment of the process. Variables that are set there are kept.
-        on_cpu: whether the loop computes on the processor.
-        ranks: the number of loops that share the processors evenly.
+        threads: the number of threads of a process, also if the environment has another number;
+            None for the default.
+        workers: the number of workers of each loader.
+        environment: the environment of the process.
+        on_cpu: whether the process computes on processors in any case. If False, it computes on a
+            GPU if the machine has one.
+        ranks: the number of processes that train and share the processors evenly.
     """
     if threads is None:
-        is_set = any(name in environment for name in _THREAD_VARIABLES)
+        has_limit = any(name in environment for name in _THREAD_VARIABLES)
         computes_on_gpu = not on_cpu and bool(gpus())
-        if is_set or computes_on_gpu:
+        if has_limit or computes_on_gpu:
             return {}
         threads = max(1, usable_processors() // ranks - workers)
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
@@ -134,9 +145,10 @@ class _Plan:
     """The data of a loop, and the steps of every rank.
 
     Attributes:
-        data: the data; None if nothing is read.
-        full_batches: the number of full batches of each rank; empty if nothing is read.
-        steps: the steps of every rank.
+        data: the size and the files of the data for which the loader is created, also if the input
+            is ``synthetic`` and they are not read; None if the loader reads no data.
+        full_batches: the number of full batches of each rank in an epoch; empty if nothing is read.
+        steps: the steps that every rank takes.
     """
 
     data: DataSummary | None
@@ -155,14 +167,15 @@ def run(
 
     Args:
         spec: the trial.
-        trial: its parameters.
-        context: its context.
-        ranks: the ranks.
-        environment: the environment variables of their processes, without limits of threads.
+        trial: the parameters of the trial.
+        context: the context of the trial.
+        ranks: the number and the device kind of the ranks.
+        environment: the environment variables of the ranks. The limits of threads are added here.
 
     Raises:
-        Unavailable: the loader does not suit such a loop, or something is missing.
-        TrialFailed: a rank failed, or the loop was not in a steady state.
+        Unavailable: the loader or the data do not suit a loop on several devices, or something that
+            the loop needs is missing.
+        TrialFailed: a rank failed or has no full batch, or the loop was not in a steady state.
     """
     download_s = None
     if trial.data and trial.access == "file":
@@ -173,9 +186,11 @@ def run(
     plan = _plan(trial, context, location, ranks)
     reports = _run_rank_processes(spec, trial, context, ranks, plan, environment)
     epochs_of_ranks = [report.epochs for report in reports]
-    ranks_of_epochs = zip(*epochs_of_ranks, strict=True)
-    epochs = [combine_ranks(ranks_of_epoch) for ranks_of_epoch in ranks_of_epochs]
+    # The timings of all ranks in epoch 0, then in epoch 1, and so on.
+    timings_by_epoch = zip(*epochs_of_ranks, strict=True)
+    epochs = [combine_ranks(timings_of_ranks) for timings_of_ranks in timings_by_epoch]
     loop = combine_epochs(epochs)
+    # If no step is left out, whole epochs count.
     rule = "epochs" if loop.epoch_first_steps else "steady"
     _check_balance(loop, rule)
     cache = EpochCache(trial, trial.input, location, plan.data, before_every_epoch=True)
@@ -209,14 +224,18 @@ def run(
 
 
 def _with_downloaded_data(trial: TrainingTrial, context: Context) -> Context:
-    """Download the data once, before any rank begins, and return a context with the local copy."""
+    """Download the data once, before any rank begins, and return a context with the local copy.
+
+    Raises:
+        Unavailable: there is no folder for the download, or too little space.
+    """
     if context.scratch is None:
         raise Unavailable("access file needs a folder to download to")
     location = context.locations[trial.data]
     folder = context.scratch / "download"
     folder.mkdir(parents=True)
     reads = create_loader(trial, location, context).reads
-    if reads is None:
+    if reads is None:  # As in ``DownloadedLoader``, files are copied if the loader names no form.
         reads = "files"
     local = downloaded(location, reads, folder, trial.connections)
     return replace(context, locations={**context.locations, trial.data: local})
@@ -225,12 +244,20 @@ def _with_downloaded_data(trial: TrainingTrial, context: Context) -> Context:
 def _plan(trial: TrainingTrial, context: Context, location: Location | None, ranks: Ranks) -> _Plan:
     """Count the full batches of each rank, and choose the steps. No sample is read.
 
+    Args:
+        trial: the parameters of the trial.
+        context: the context of the trial.
+        location: the location of the data that the trial reads; None if it reads nothing.
+        ranks: the number and the device kind of the ranks.
+
     Raises:
-        Unavailable: the loader does not suit such a loop.
+        Unavailable: the loader gives all samples to every rank, its batches are not batches of
+            torch, or something that it needs is missing.
         TrialFailed: a rank would have no full batch.
     """
     if location is None and trial.over:
-        # The trial reads no data, but it takes as many samples as the trials of the other inputs.
+        # The trial reads no data, but its loader and its network are created for the data of the
+        # trials of the other inputs.
         location = context.locations[trial.over]
     is_synthetic = trial.input == "synthetic"
     data: DataSummary | None = None
@@ -249,8 +276,9 @@ def _plan(trial: TrainingTrial, context: Context, location: Location | None, ran
         if data is not None:
             full_batches.append(count_full_batches(loader, rank_trial, data.samples))
         loader.close()
-    assert flow is not None  # noqa: S101  there are several ranks
+    assert flow is not None  # noqa: S101  there is at least one rank
     if is_synthetic:
+        # No samples are in flight. Only the first step, which may take longer, does not count.
         return _Plan(data, [], RankSteps(epochs=1, left_out=1, steps=trial.steps))
     check_full_batches(trial, data, full_batches)
     return _Plan(data, full_batches, plan_rank_steps(trial, flow, full_batches))
@@ -264,7 +292,12 @@ def _run_rank_processes(
     plan: _Plan,
     environment: Mapping[str, str],
 ) -> list[RankReport]:
-    """Run all ranks, and return the report of each."""
+    """Run all ranks, and return the report of each.
+
+    Raises:
+        Unavailable: something that a rank needs is missing.
+        TrialFailed: a rank failed or could not be started.
+    """
     on_cpu = ranks.device_kind != "gpu"
     params = {
         **spec.params,
@@ -283,7 +316,13 @@ def _run_rank_processes(
 
 
 def _check_balance(loop: LoopTimings, rule: str) -> None:
-    """Refuse a rate if many of its samples were fetched before the time that counts, or after it.
+    """Refuse a steady rate if arrived and consumed samples are not balanced.
+
+    Whole epochs are not refused, and neither are loaders that do not count their reads.
+
+    Args:
+        loop: the timings of the counted steps of all ranks.
+        rule: the rate rule, ``steady`` or ``epochs``.
 
     Raises:
         TrialFailed: arrived and consumed samples differ by more than ``MAX_IMBALANCE``.
@@ -297,7 +336,12 @@ def _check_balance(loop: LoopTimings, rule: str) -> None:
 
 
 def _epoch_records(epochs: Sequence[LoopTimings], verdicts: Sequence[Cold]) -> list[EpochContent]:
-    """The saved records of the epochs whose page cache was judged, as JSON values."""
+    """The saved records of the epochs whose page cache was judged, as JSON values.
+
+    Args:
+        epochs: the timings of all ranks together, for each epoch.
+        verdicts: the verdict on the page cache in each epoch; empty if no data were read.
+    """
     records = []
     for number, (epoch, verdict) in enumerate(zip(epochs, verdicts, strict=False)):
         seconds = epoch.ended_s - epoch.requested_s
@@ -319,7 +363,10 @@ def _request_metrics(
 
 
 def _ranks_agree(ranks: Ranks, reports: Sequence[RankReport]) -> bool | None:
-    """Whether all ranks have the same parameters at the end; None if they are emulated."""
+    """Whether the networks of all ranks have the same parameters at the end.
+
+    None for emulated accelerators, which have no network.
+    """
     if ranks.device_kind == "paced":
         return None
     return len({report.fingerprint for report in reports}) == 1
@@ -344,7 +391,11 @@ def _device_metrics(ranks: Ranks, reports: Sequence[RankReport], plan: _Plan) ->
 
 
 def _uneven_batches_notes(full_batches: Sequence[int]) -> list[str]:
-    """A note if ranks have different numbers of full batches."""
+    """A note if ranks have different numbers of full batches; otherwise no note.
+
+    Args:
+        full_batches: the number of full batches of each rank; empty if nothing is read.
+    """
     if not full_batches or min(full_batches) == max(full_batches):
         return []
     return [

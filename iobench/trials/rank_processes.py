@@ -128,8 +128,9 @@ def _last_messages(ranks: Sequence[ChildProcess], context: Context) -> dict[int,
 
     After a rank has failed, the other ranks get ``_GRACE_S`` to send their last messages. The cause
     may only be in one of these: when a process dies, the system closes its connections first, so
-    that the messages of ranks that lost the connection can arrive before the process is gone. Ranks
-    without a message in this time have no entry.
+    that the messages of ranks that lost the connection can arrive before the process is gone. A
+    rank that ended without a last message has an empty message. A rank that neither ended nor sent
+    a last message in this time has no entry.
     """
     messages: dict[int, Message] = {}
     progress_of_ranks = [0.0] * len(ranks)

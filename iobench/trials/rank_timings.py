@@ -96,6 +96,7 @@ def combine_ranks(ranks: Sequence[LoopTimings]) -> LoopTimings:
         left_out_steps=ranks[0].left_out_steps,
         epoch_first_steps=ranks[0].epoch_first_steps,
         running_s=running_s,
+        # ``au_mlperf`` of the result is then the mean over ranks.
         computing_s=running_s * utilisation,
         arrived_samples=sum_if_all_known([rank.arrived_samples for rank in ranks]),
         arrived_bytes=sum_if_all_known([rank.arrived_bytes for rank in ranks]),
@@ -206,7 +207,7 @@ def combine_processes(
         all_samples=sum(loop.all_samples for loop in loops),
         wait_s=np.concatenate([steps.wait_s for steps in common_steps]),
         step_s=np.concatenate([steps.step_s for steps in common_steps]),
-        compute_s=np.empty(0),
+        compute_s=np.empty(0),  # Loading processes drop their batches and compute nothing.
         left_out_steps=max(loop.left_out_steps for loop in loops),
     )
     return _with_arrivals(combined, loops), rates

@@ -59,8 +59,9 @@ def plan_rate(
         data: the data that the loader reads; None if it reads nothing.
         minimum: the minimum length of the steps that count.
         epoch_samples: the samples of an epoch of this process; None if epochs have no end.
-        by_epochs: whether the config requests whole epochs.
-        give_up_s: the moment after which the trial ends by itself.
+        by_epochs: whether whole epochs must count. Access ``file`` requires them in any case. It
+            has no effect on a loader that reads no data.
+        give_up_s: the moment on the loop's clock after which the trial ends by itself.
     """
     flow = loader_flow(loader, trial, data)
     # Loaders that read nothing have epochs without an end.
@@ -157,6 +158,8 @@ def plan_rank_steps(
     if not full_batches:
         return RankSteps(1, left_out, steps)
     steps_of_epoch = min(full_batches)
+    # The last ``left_out`` steps of an epoch do not count either: they consume the samples in
+    # flight, while no more samples arrive.
     if trial.epochs is None and left_out + steps + left_out <= steps_of_epoch:
         return RankSteps(1, left_out, steps)
     later_steps = max(1, steps_of_epoch - 1)  # Quantiles leave out the first step of an epoch.

@@ -76,6 +76,7 @@ def rank_spans(epochs_of_ranks: Sequence[Sequence[LoopTimings]], origin_s: float
 def _batch_spans(
     batches: Sequence[WorkerBatch], track_prefix: str, origin_s: float, max_spans: int
 ) -> list[Span]:
+    """A span for each of the last ``max_spans`` batches, on a track for each worker."""
     spans = []
     for batch in batches[-max_spans:]:
         track = f"{track_prefix} {batch.worker}"

@@ -33,17 +33,20 @@ from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window_rules import FixedSteps
 
 _BARRIER_LOOK_S = 0.0002
-"""How often an emulated accelerator checks whether all others have ended their step."""
+"""Seconds between two checks of an emulated accelerator whether all others have ended their step.
+
+They must be short compared with a step, because they delay each step.
+"""
 
 
 class RankGroup(Protocol):
-    """The ranks of a loop, which wait for each other."""
+    """The membership of one rank in the group of all ranks of a loop, which wait for each other."""
 
     def wait(self) -> None:
-        """Wait until all ranks have called this."""
+        """Wait until all ranks have called this method as often as this rank has."""
 
     def leave(self) -> None:
-        """Leave the group when all ranks are done."""
+        """Wait until all ranks have called this method, and leave the group."""
 
 
 class PacedRank(PacedConsumer):
@@ -54,7 +57,10 @@ class PacedRank(PacedConsumer):
         self._group = group
 
     def step(self, batch: Batch) -> None:
-        """Compute, then wait for the other ranks as if gradients were averaged."""
+        """Pause for the computation. Then wait for the other ranks as if gradients were averaged.
+
+        ``compute_s`` contains only the pause.
+        """
         super().step(batch)
         self._group.wait()
 
@@ -64,15 +70,17 @@ class RankReport:
     """The measurements of one rank. Its process sends them as JSON values.
 
     Attributes:
-        epochs: the timings of its epochs.
-        requests: its requests to a store; None if its data are not on a store.
+        epochs: the timings of the counted steps of each epoch.
+        requests: the sums over its requests to a store; None if its data are not on a store.
         cache: its report about the page cache in each epoch.
-        fingerprint: a checksum of the network's parameters; empty if the device is emulated.
+        fingerprint: a checksum of the network's parameters after the last step; empty if the device
+            is emulated.
         device: the name of its device.
         precision: the precision of its computations.
         consumer_notes: the notes of its consumer.
-        loader_notes: the notes of its loader.
-        batches: the last batches that its workers made.
+        loader_notes: the notes of its loader; empty if the loader gave no batches.
+        batches: the last batches that its workers made, at most its share of ``MAX_SPANS``; empty
+            if the loader does not record them.
     """
 
     epochs: list[LoopTimings]
@@ -86,7 +94,7 @@ class RankReport:
     batches: list[WorkerBatch]
 
     def as_metrics(self) -> Metrics:
-        """JSON values, from which ``from_metrics`` makes the same report."""
+        """The report as JSON values, for ``from_metrics``."""
         return {
             "times": [timings.as_json() for timings in self.epochs],
             "fetched": self.requests,
@@ -101,7 +109,7 @@ class RankReport:
 
     @classmethod
     def from_metrics(cls, metrics: Metrics) -> RankReport:
-        """The report whose ``as_metrics`` has passed through JSON."""
+        """Restore a report from the values of ``as_metrics``, after they were sent as JSON."""
         requests = None
         if metrics["fetched"] is not None:
             requests = RequestTotals(*metrics["fetched"])
@@ -121,36 +129,47 @@ class RankReport:
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     """Run a trial of kind ``rank``: the training loop of one rank, in its own process.
 
-    Its parameters are the parameters of the whole trial, and in addition ``rank``, ``world_size``,
-    ``meeting``, ``left_out`` and ``classes``. ``device`` is ``cpu`` or ``gpu``. Every rank runs
-    ``epochs`` epochs. In each epoch, the first ``left_out`` steps do not count, and the next
-    ``steps`` steps count.
+    Its parameters are the parameters of the whole trial, but some have other values or are added:
+
+    - ``rank``: the number of this rank, from 0.
+    - ``world_size``: the number of ranks.
+    - ``meeting``: the path of a file by which the ranks find each other.
+    - ``device``: ``gpu``; ``cpu`` also for an emulated accelerator.
+    - ``classes``: the number of classes of the network's last layer.
+    - ``epochs``: the number of epochs that every rank runs.
+    - ``left_out``: the number of steps at the start of each epoch that do not count.
+    - ``steps``: the number of steps that follow and count. The epoch then ends.
 
     Its metrics are its report. ``iobench.trials.multi_device_training`` combines it with the
     reports of the other ranks.
+
+    Raises:
+        Unavailable: something that the loader or the consumer needs is missing.
+        TrialFailed: the loader gave too few batches, or it is broken.
     """
     params = spec.params
     trial = TrainingTrial.model_validate(params)
-    name = trial.data or trial.over
-    location = context.locations[name] if name else None
+    # If the rank reads no data, its loader is created for the data of the other inputs.
+    data_name = trial.data or trial.over
+    location = context.locations[data_name] if data_name else None
     loader = create_loader(trial, location, context)
     data = summarize_loader_data(location, loader) if trial.data else None
     group, consumer = _join_group(trial, params["meeting"], context)
     consumer.warm_up()
     reopened = ReopenedLoader(loader, lambda: create_loader(trial, location, context))
     cache = EpochCache(trial, trial.input, location, data, before_every_epoch=True)
-    shared = SharedCache(cache, group, trial.rank, context.begin)
+    shared_cache = SharedCache(cache, group, trial.rank, context.begin)
     is_synthetic = trial.input == "synthetic"
     epochs: list[LoopTimings] = []
     is_remote = location is not None and location.is_remote
     try:
         with counting_requests() if is_remote else nullcontext() as request_counter:
-            for number in range(trial.epochs or 1):
-                shared.prepare()
+            for epoch_number in range(trial.epochs or 1):
+                shared_cache.prepare()
                 timings = _run_rank_epoch(
-                    trial, params["left_out"], number, context, consumer, reopened
+                    trial, params["left_out"], epoch_number, context, consumer, reopened
                 )
-                shared.end_epoch()
+                shared_cache.end_epoch()
                 epochs.append(_with_dropped_samples(timings, trial, data))
             requests = request_counter.totals() if request_counter is not None else None
         batches = last_batches(reopened.worker_batches(), trial.world_size)
@@ -160,7 +179,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     report = RankReport(
         epochs=epochs,
         requests=requests,
-        cache=shared.epochs,
+        cache=shared_cache.epochs,
         fingerprint=fingerprint,
         device=consumer.device,
         precision=consumer.precision,
@@ -175,23 +194,32 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
 def _run_rank_epoch(
     trial: TrainingTrial,
     left_out: int,
-    number: int,
+    epoch_number: int,
     context: Context,
     consumer: Consumer,
     reopened: ReopenedLoader,
 ) -> LoopTimings:
-    """Run one epoch of a rank.
+    """Run one epoch of a rank, and return the timings of its counted steps.
+
+    Args:
+        trial: the parameters of the rank.
+        left_out: the number of steps at the start of the epoch that do not count.
+        epoch_number: the number of the epoch, from 0.
+        context: the context of the trial.
+        consumer: takes the batches.
+        reopened: gives the batches, unless the input is ``synthetic``.
 
     Raises:
-        TrialFailed: the loader gave fewer full batches than were counted before the loop. If the
-            rank went on, the other ranks would wait for its missing steps without end.
+        TrialFailed: the loader gave fewer full batches than were counted before the loop. The other
+            ranks would wait without end for the missing steps of this rank, but the failure of one
+            rank ends all ranks.
     """
     is_synthetic = trial.input == "synthetic"
 
     def request() -> Iterator[Batch]:
         if is_synthetic:
             return repeat(consumer.synthetic())
-        return reopened.request(number)
+        return reopened.request(epoch_number)
 
     read_totals = None if is_synthetic else reopened.read_totals
     epoch = run_epoch(
@@ -214,10 +242,11 @@ def _run_rank_epoch(
 def _with_dropped_samples(
     timings: LoopTimings, trial: TrainingTrial, data: DataSummary | None
 ) -> LoopTimings:
-    """Add the samples that were read but not consumed to the timings, if whole epochs count.
+    """Count the samples that a rank read but did not consume as dropped, if whole epochs count.
 
     A rank stops after the number of steps that all ranks can take. By then its loader may have read
-    the rest of its share of the epoch in advance.
+    the rest of its share of the epoch in advance. If more samples arrived than its share has, the
+    excess has another cause. It is not counted as dropped, so that the balance shows it.
     """
     if not timings.epoch_first_steps or data is None or timings.arrived_samples is None:
         return timings
@@ -227,7 +256,16 @@ def _with_dropped_samples(
 
 
 def _join_group(trial: TrainingTrial, meeting: str, context: Context) -> tuple[RankGroup, Consumer]:
-    """Join the group of ranks. Returns the group, and the consumer of this rank."""
+    """Join the group of all ranks, and create the consumer of this rank.
+
+    Args:
+        trial: the parameters of the rank.
+        meeting: the path of the file by which the ranks find each other.
+        context: the context of the trial.
+
+    Returns:
+        The group, and the consumer.
+    """
     if trial.accelerators is not None:
         barrier = RankBarrier(meeting, trial.world_size, _BARRIER_LOOK_S)
         return barrier, PacedRank(trial, context.clock, barrier)

@@ -29,6 +29,7 @@ from iobench.trials.loader_grid import LoaderName, LoopTrial
 
 Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
 Evict = Literal["every-epoch", "first-epoch"]
+# The parameters of a trial that always have these settings of a training loop.
 _CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
 _LOADER_KEYS = (
     "workers",
@@ -49,7 +50,11 @@ ConsumerName = Annotated[
 
 
 def _check_data_form(name: str) -> str:
-    """Check a name of data without ``@disk`` or ``@s3``."""
+    """Check a name of data without ``@disk`` or ``@s3``, and return it.
+
+    Raises:
+        ValueError: no data can have this name.
+    """
     check_name(f"{name}@disk")
     return name
 
@@ -216,6 +221,7 @@ class Training(BaseModel):
         return self
 
     def _consumer_problems(self) -> Iterator[str]:
+        """Yield the problems of the consumer, its model and its emulated rate."""
         is_paced = self.consumer == "paced"
         known_presets = ", ".join(RATES)
         preset = RATES.get(self.preset or "")
@@ -235,6 +241,7 @@ class Training(BaseModel):
             yield f"model retinanet is only emulated: use consumer paced, not {self.consumer}"
 
     def _device_problems(self) -> Iterator[str]:
+        """Yield the problems of several devices and of emulated accelerators."""
         if self.devices != 1 and self.consumer != "torch":
             yield (
                 f"consumer {self.consumer} trains on one device: several devices (devices: "
@@ -249,6 +256,7 @@ class Training(BaseModel):
             )
 
     def _loader_problems(self) -> Iterator[str]:
+        """Yield the problems of the loader, its access to the data, and its epochs."""
         if self.normalise_on == "device" and capabilities_of(self.loader).gives_only_float32:
             yield f"loader {self.loader} cannot hand over uint8: use normalise_on: host"
         if self.evict != "every-epoch" and self.epochs == 1:
@@ -260,7 +268,7 @@ class Training(BaseModel):
             yield f"access {self.access} is for loader {loaders}, not for {self.loader}"
 
     def _memory_input_problems(self) -> Iterator[str]:
-        """Problems of the inputs whose samples come from host memory."""
+        """Yield the problems of the inputs whose samples come from host memory."""
         memory_inputs = [source for source in HOST_RUNGS if source in self.inputs]
         if not memory_inputs:
             return
@@ -337,9 +345,11 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
         over: the name of the data whose number of samples limits the trials of all inputs.
         consumer: the name of the consumer.
         steps: the minimum number of steps that count.
-        devices: the number of devices, or ``all``.
-        accelerators: the number of emulated accelerators; None if they are not emulated.
-        evict: before which epochs the page cache is prepared.
+        devices: the number of real devices, or ``all``.
+        accelerators: the number of ranks with an emulated accelerator each; None if there are no
+            emulated ranks.
+        evict: before which epochs the page cache is prepared. A loop with ranks prepares it before
+            every epoch.
         threads: the threads of a process that computes on a CPU; None for the default.
     """
 

@@ -96,7 +96,18 @@ def _run_on_one_device(spec: TrialSpec, trial: TrainingTrial, context: Context) 
 
 
 def _hold_samples(trial: TrainingTrial, loader: Loader, epoch_samples: int | None) -> None:
-    """Let the loader read samples into memory before the loop begins."""
+    """Let the loader read samples into memory before the loop begins.
+
+    Args:
+        trial: the parameters of the trial.
+        loader: the loader.
+        epoch_samples: the number of samples to hold; None if epochs have no end. As many samples as
+            the minimum steps need are held in this case.
+
+    Raises:
+        Unavailable: the loader cannot take samples from memory.
+        TrialFailed: not even one sample fits.
+    """
     if not isinstance(loader, HoldsSamples):
         raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
     samples = epoch_samples or trial.steps * trial.batch_size
@@ -105,6 +116,7 @@ def _hold_samples(trial: TrainingTrial, loader: Loader, epoch_samples: int | Non
 
 
 def _create_consumer(trial: TrainingTrial, context: Context, data: DataSummary | None) -> Consumer:
+    """Create the consumer. Its network has enough classes for ``data``."""
     consumer_class = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": network_classes(data)})
     new_consumer = partial(consumer_class, settings, context.clock)
@@ -115,7 +127,10 @@ def _create_consumer(trial: TrainingTrial, context: Context, data: DataSummary |
 def _train_on_one_batch(
     trial: TrainingTrial, context: Context, consumer: Consumer, data: DataSummary | None
 ) -> Outcome:
-    """Train on the same batch in every step. The batch is on the device, or in host memory."""
+    """Train on the same batch in every step. The batch is on the device, or in host memory.
+
+    Only the first step, which may take longer, does not count.
+    """
     notes = []
     if trial.input == "copy":
         batch = host_batch(trial, network_classes(data))
@@ -147,7 +162,22 @@ def _train_on_epochs(
     epoch_samples: int | None,
     opening_s: float,
 ) -> Outcome:
-    """Train on epochs of a loader. The page cache is prepared and judged between them."""
+    """Train on epochs of a loader. The page cache is prepared and judged between them.
+
+    Args:
+        spec: the trial.
+        trial: the parameters of the trial.
+        context: the context of the trial.
+        loader: the loader, which holds the samples already if they come from memory.
+        consumer: the consumer, which is warmed up.
+        data: the size of the data for which the loader was created; None if it reads no data.
+        epoch_samples: the number of samples in the full batches of an epoch; None if epochs have no
+            end.
+        opening_s: the seconds that creating the loader took.
+
+    Raises:
+        TrialFailed: no rate can be given in time.
+    """
     location = context.locations[trial.data] if trial.data else None
     read_data = None if trial.input in PRELOADED_RUNGS else data
     cache = EpochCache(

@@ -35,7 +35,7 @@ REQUEST_SIZE_BYTES = 8
 """A request begins with a little-endian number of this many bytes: the size of the rest."""
 
 LOOK_EVERY_S = 0.5
-"""How often to check whether a process has ended.
+"""Seconds between two checks whether a process has ended.
 
 The end of its pipe does not show this, since its workers may keep the pipe open.
 """
@@ -196,6 +196,7 @@ def _program_arguments(message_descriptor: int) -> list[str]:
 
 
 def _describe_exit_code(code: int | None) -> str:
+    """How a process ended, in words. A negative exit code is the number of a signal."""
     if code is None or code >= 0:
         return f"ended with exit code {code}"
     number = -code

@@ -45,7 +45,9 @@ TRIAL_FUNCTIONS = {
 """The function that runs a trial, by the kind of the trial."""
 
 _PROGRESS_EVERY_S = 0.25
+"""The least time between two messages about progress, in seconds."""
 _MAX_REASON_CHARACTERS = 400
+"""The text of an error that is not an error of this package is cut to this many characters."""
 
 
 class MessageWriter:

@@ -108,6 +108,10 @@ def _run(
     sampling: SamplingSettings | None,
     begin: Callable[[], None] | None,
 ) -> TrialEnd:
+    """Run a trial in its process, and end all processes of its group.
+
+    See ``run_with_timeout`` for the arguments.
+    """
     begun_s = time.perf_counter()
     grace_s = 0.0
     try:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from dataprep.reading.read_counter import ReadTotals
 
 MIN_ROUNDS = 20
-"""The smallest number of rounds of a steady rate. A partial round changes it by at most 5 %."""
+"""The smallest number of rounds of a steady rate. A partial round changes the rate by at most 1/20,
+which is 5 %."""
 ENOUGH_STEPS = 1_000_000
 """After this many steps a loop may end before its minimum time, to limit the memory for timings.
 
@@ -45,7 +46,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of an epoch that counts, from one mark to another."""
+    """The part of an epoch that counts, from one mark to another of the same epoch."""
 
     start: Mark
     end: Mark

@@ -3,19 +3,31 @@
 A loop has buffers: batches that workers prepared in advance, windows that readers requested, and
 shuffle buffers. Samples in the buffers were fetched and decoded before time began to count. The
 rate of the first steps is therefore the rate of taking samples from memory, not the rate of the
-loader. There are three rules:
+loader.
 
-- **steady**: counting begins when the loop has consumed all samples that had arrived before the
-  first batch. If the windows of the reader have grown meanwhile, the loop first consumes all
-  samples that have arrived by then, until the number of samples in flight no longer grows. The
-  counted steps cover whole rounds, at least ``MIN_ROUNDS``. In these steps, the numbers of arrived
-  and of consumed samples differ by at most ``MAX_IMBALANCE``.
-- **epochs**: at least ``MIN_EPOCHS`` whole epochs count, with their starts. No sample is in flight
-  before an epoch or after it. This rule is for data that are too short for the other rules, or if
-  the config requests whole epochs.
-- **bounds**: this rule is for a loader that does not count its reads, and whose epoch is long. The
-  rate of all samples since the request is a lower bound of the steady rate. The rate of a later
-  window is an upper bound.
+The *window* of an epoch consists of the steps that count. A *read window* is the part of a shard
+that a reader requests with one call. A *round* consists of the samples that all workers together
+hand over, or request, at the same time (``iobench.trials.samples_in_flight``). A trial has one of
+three *rate rules*:
+
+- **steady**: the window begins when the loop has consumed all samples that had arrived before the
+  first batch. If the read windows have grown by then, more samples are in flight than before, and
+  the loop first consumes all samples that have arrived in the meantime. This is repeated until the
+  read windows no longer grow. The window has at least ``MIN_ROUNDS`` rounds, and ends with the step
+  that completes a round. In the window, the numbers of arrived and of consumed samples differ by at
+  most ``MAX_IMBALANCE``.
+- **epochs**: at least ``MIN_EPOCHS`` whole epochs count, with their starts. A whole epoch needs no
+  window, because no sample of it is in flight before it begins or after it ends. This rule is used
+  if the config or the access to the data requires whole epochs, or if an epoch is too short for
+  another rule.
+- **bounds**: this rule is for a loader that does not count its reads. The rate of all samples since
+  the request for the epoch is a lower bound of the steady rate, because it includes the time until
+  the first batch. The rate of a later window is an upper bound, because samples that arrived before
+  this window may be consumed in it.
+
+A *window rule* chooses the window of one epoch. Each rate rule has a window rule: ``SteadyWindow``,
+``WholeEpoch`` and ``BoundedWindow``. ``FixedSteps`` is for loops whose steps are chosen before they
+begin.
 """
 
 from __future__ import annotations
@@ -40,21 +52,28 @@ from iobench.trials.window import (
 )
 
 RateRule = Literal["steady", "epochs", "bounds"]
+"""How the rate of a trial is found, see the top of this module."""
 
 _CHECKS_PER_WINDOW = 50
-"""The bounds are computed again when the later window has grown by 1/50 of its length."""
+"""The bounds are computed again when the later window has grown by 1/50 of its length, or by a
+round, if a round is longer. Each check waits for the device and takes time. With more frequent
+checks, this time would not be negligible in a loop whose steps take almost no time."""
 
 
 def choose_rule(
     flow: SampleFlow, *, counts_reads: bool, epoch_samples: int | None, by_epochs: bool
 ) -> RateRule:
-    """The rule with which a trial begins.
+    """The rate rule with which a trial begins.
+
+    The trial changes to ``epochs`` if its first epoch ends before ``steady`` has a window, or
+    before the bounds agree.
 
     Args:
         flow: how samples flow through the loader.
         counts_reads: whether the loader counts what arrives from storage.
-        epoch_samples: the samples of an epoch of one process; None if epochs have no end.
-        by_epochs: whether the config requests whole epochs.
+        epoch_samples: the number of samples in an epoch of one process; None if epochs have no end.
+        by_epochs: whether whole epochs must count, because the config requests them, or because of
+            the way in which the loader gets access to the data.
     """
     if by_epochs:
         return "epochs"
@@ -65,14 +84,16 @@ def choose_rule(
 
 
 class WindowRule(Protocol):
-    """Decides, while an epoch runs, which of its steps count.
+    """Chooses the window of one epoch while the epoch runs.
 
-    The loop calls ``check`` after the steps that ``check_at_samples`` and ``check_at_s`` determine.
-    Before each call it waits until the device is done.
+    The loop calls ``check`` at the end of a step if it has consumed ``check_at_samples`` or more
+    samples, or if it is ``check_at_s`` or later. Before each call the loop waits until the device
+    has done all steps. All moments are in seconds on the loop's clock.
 
     Attributes:
-        check_at_samples: the number of consumed samples at which the loop calls ``check``.
-        check_at_s: the moment at which the loop also calls ``check``.
+        check_at_samples: the number of samples from which on the loop calls ``check``. It counts
+            samples that were consumed since the request for the epoch. ``check`` may change it.
+        check_at_s: the moment from which on the loop calls ``check``.
     """
 
     check_at_samples: float
@@ -85,7 +106,12 @@ class WindowRule(Protocol):
         """Note that the first batch of the epoch has arrived. It is not consumed yet."""
 
     def check(self, steps: int, samples: int, now_s: float) -> bool:
-        """Decide what to do after this many steps and samples. Returns whether the loop must stop.
+        """Begin or end the window, or choose the next check. Returns whether the loop must stop.
+
+        Args:
+            steps: the number of steps since the request for the epoch.
+            samples: the number of samples that were consumed in these steps.
+            now_s: the moment at which the device has done the last of these steps.
 
         Raises:
             TrialFailed: the time limit is near, and no rate can be given.
@@ -93,17 +119,17 @@ class WindowRule(Protocol):
 
     @property
     def window(self) -> Window | None:
-        """The steps that count; None if the rule has accepted none."""
+        """The steps that count; None if the rule has accepted no steps."""
 
 
 class WholeEpoch:
-    """Every step counts, if the epoch is read to its end.
+    """Let every step count, if the epoch is read to its end.
 
     Args:
         give_up_s: the moment when the loop must end.
-        failure: makes the reason of the failure if the loop must end. Its arguments are the samples
-            of this epoch, and the moment. If it is None, the loop stops without a failure, and the
-            epoch does not count.
+        failure: returns the reason of the failure if the loop must end before the epoch does. Its
+            arguments are the number of samples that were consumed in this epoch, and the moment.
+            If it is None, the loop stops without a failure, and the epoch does not count.
     """
 
     def __init__(
@@ -120,24 +146,27 @@ class WholeEpoch:
         """Do nothing: the window is the whole epoch."""
 
     def check(self, steps: int, samples: int, now_s: float) -> bool:
-        """Stop the loop, or fail. This is only called when the time limit is near."""
+        """Stop the loop, or fail. The loop calls this only from ``give_up_s`` on."""
         if self._failure is not None:
             raise TrialFailed(self._failure(samples, now_s))
         return True
 
     @property
     def window(self) -> Window | None:
-        """Always None, since the loop itself knows the first and the last step of the epoch."""
+        """Always None: ``EpochTimings.all_steps`` is the window of a whole epoch."""
         return None
 
 
 class FixedSteps:
-    """Count a fixed number of steps. This rule is for data on the device, and for ranks.
+    """Count a fixed number of steps.
+
+    This rule is for a batch that is repeated without end, and for ranks, which must all take the
+    same number of steps.
 
     Args:
         left_out: the number of steps before the first step that counts.
         steps: the number of steps that count.
-        batch_size: the samples of a step.
+        batch_size: the number of samples in each step.
         read_totals: returns what the loader has read so far; None if it does not count its reads.
     """
 
@@ -156,7 +185,7 @@ class FixedSteps:
         self._end: Mark | None = None
 
     def begin(self, now_s: float) -> None:
-        """Begin to count at the request if no step is left out."""
+        """Begin the window at the request for the epoch if no step is left out."""
         if self.check_at_samples <= 0:
             self._start = self._mark(0, 0, now_s)
             self.check_at_samples = self._last_samples
@@ -165,7 +194,7 @@ class FixedSteps:
         """Do nothing: the steps that count are fixed."""
 
     def check(self, steps: int, samples: int, now_s: float) -> bool:
-        """Begin to count, or stop the loop."""
+        """Begin the window. If it has begun already, end it and stop the loop."""
         mark = self._mark(steps, samples, now_s)
         if self._start is None:
             self._start = mark
@@ -180,22 +209,24 @@ class FixedSteps:
 
     @property
     def window(self) -> Window | None:
-        """The steps that count; None if the epoch ended before the last of them."""
+        """The steps that count; None while the loop has not taken the last of them."""
         if self._start is None or self._end is None:
             return None
         return Window(self._start, self._end)
 
 
 class SteadyWindow:
-    """Count whole rounds, after the loop has consumed all samples that had arrived before.
+    """Count rounds, after the loop has consumed all samples that had arrived before.
+
+    At ``give_up_s`` the loop stops. It fails if no window has been accepted by then, neither in
+    this epoch nor in an earlier one.
 
     Args:
-        read_totals: returns what the loader has read so far.
+        read_totals: returns what the loader has read so far, also in earlier epochs.
         flow: how samples flow through the loader.
-        minimum: the minimum length of the window.
+        minimum: the steps and seconds that the window must have at least.
         give_up_s: the moment when the loop must end.
-        is_rate_known: whether earlier epochs have given a rate. The loop then stops at
-            ``give_up_s``; otherwise it fails.
+        is_rate_known: whether an earlier epoch has given a window.
     """
 
     def __init__(
@@ -213,40 +244,45 @@ class SteadyWindow:
         self.check_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
         self._earlier_epochs = ReadTotals()
-        self._reader_window_samples = 0
+        self._read_window_samples = 0
         self._round_samples = flow.round_samples
         self._start: Mark | None = None
         self._accepted: Window | None = None
         self._rounds_at_minimum: int | None = None
 
     def begin(self, now_s: float) -> None:
-        """Note how much has arrived in earlier epochs."""
+        """Note the request, and how much has arrived in earlier epochs."""
         self._requested_s = now_s
         self._earlier_epochs = self._read_totals()
 
     def first_batch(self) -> None:
-        """Begin to count when the loop has consumed all samples that have arrived by now."""
-        self._wait_until_consumed(self._read_totals())
+        """Choose the first check, at which the window can begin."""
+        self._begin_after(self._read_totals())
 
-    def _wait_until_consumed(self, arrived: ReadTotals) -> None:
-        """Check again when the loop has consumed all samples that have arrived by now.
+    def _begin_after(self, arrived: ReadTotals) -> None:
+        """Let the window begin when the loop has consumed the samples that have arrived by now.
 
-        Counting begins at that moment if the windows of the reader have not grown by then.
+        If the window has begun already, its begin is discarded. ``check`` calls this function again
+        if the read windows have grown when these samples are consumed.
+
+        Args:
+            arrived: what the loader has read so far, also in earlier epochs.
         """
         self.check_at_samples = arrived.since(self._earlier_epochs).samples
-        self._reader_window_samples = arrived.window_samples
+        self._read_window_samples = arrived.window_samples
         self._round_samples = self._flow.round_samples_at(arrived.window_samples)
         self._start = None
 
     def check(self, steps: int, samples: int, now_s: float) -> bool:
-        """Begin to count, accept the rounds so far, or continue for one more round."""
+        """Begin the window or postpone its begin; accept the rounds so far or add a round."""
         arrived = self._read_totals()
         mark = Mark(steps, samples, now_s, arrived)
         is_late = now_s >= self._give_up_s
-        if self._accepted is None and arrived.window_samples > self._reader_window_samples:
-            # The windows have grown. While the number of samples in flight grows, the loop consumes
-            # fewer samples than the reader fetches.
-            self._wait_until_consumed(arrived)
+        if self._accepted is None and arrived.window_samples > self._read_window_samples:
+            # The read windows have grown, and with them the number of samples in flight. While
+            # this number grows, more samples arrive than the loop consumes. A window that was
+            # accepted already is balanced, so it stays valid.
+            self._begin_after(arrived)
             if is_late:
                 self._require_known_rate(samples, now_s)
             return is_late
@@ -270,20 +306,25 @@ class SteadyWindow:
         return False
 
     def _require_known_rate(self, samples: int, now_s: float) -> None:
-        """Fail unless earlier epochs have given a rate."""
+        """Fail unless an earlier epoch has given a window."""
         if not self._is_rate_known:
             raise TrialFailed(self._failure(samples, now_s))
 
     def _is_done_after(self, rounds: int, window: Window) -> bool:
-        """Whether the loop can stop after this number of whole rounds.
+        """Accept ``window`` if it is balanced, and return whether the loop can stop.
 
-        ``window`` is accepted if its imbalance is small enough. Rounds are added until the accepted
-        window is long enough and well balanced, or until ``MAX_EXTRA_ROUNDS`` were added.
+        Rounds are added until the accepted window has its minimum length. From then on at most
+        ``MAX_EXTRA_ROUNDS`` are added, until its imbalance is at most ``GOOD_IMBALANCE``.
+
+        Args:
+            rounds: the number of complete rounds in ``window``.
+            window: the steps from the begin of the window until now.
         """
         best_imbalance = MAX_IMBALANCE
         if self._accepted is not None:
             best_imbalance = self._accepted.imbalance
-        # If two windows are both well balanced, the longer one is better.
+        # Of two windows with at most ``GOOD_IMBALANCE``, the longer one is better, also if its
+        # imbalance is larger.
         if window.imbalance <= max(best_imbalance, GOOD_IMBALANCE):
             self._accepted = window
         if self._accepted is None or not self._minimum.is_reached([self._accepted]):
@@ -295,21 +336,26 @@ class SteadyWindow:
 
     @property
     def window(self) -> Window | None:
-        """The whole rounds that were accepted last."""
+        """The rounds that were accepted last; None if none were accepted."""
         return self._accepted
 
     def _failure(self, samples: int, now_s: float) -> str:
-        """The reason of the failure, with the time limit that would be long enough."""
+        """The reason of the failure, with the time limit that would be long enough.
+
+        The limit is computed for the largest number of samples that the rule can still need, at the
+        rate so far.
+        """
         spent_s = now_s - self._requested_s
         round_samples = self._round_samples
         missing_samples = max(0, self.check_at_samples - samples)
-        if 0 < self._reader_window_samples < self._flow.window_samples:
-            # Windows may still grow. Counting begins when they no longer grow.
+        if 0 < self._read_window_samples < self._flow.window_samples:
+            # The read windows have not reached their full size, so that the begin of the window may
+            # be postponed until all samples in flight have been consumed.
             round_samples = self._flow.round_samples
             missing_samples = self._flow.max_in_flight + MIN_ROUNDS * round_samples
         elif self._start is None:
             missing_samples += MIN_ROUNDS * round_samples
-        # Rounds are added while arrivals and consumption are not balanced.
+        # This many rounds are added if arrived and consumed samples are not well balanced.
         missing_samples += MAX_EXTRA_ROUNDS * round_samples
         needed_samples = samples + missing_samples
         needed_s = spent_s * needed_samples / max(samples, 1)
@@ -326,12 +372,17 @@ class BoundedWindow:
     """Stop when a lower and an upper bound agree. For loaders that do not count their reads.
 
     The lower bound is the rate since the epoch was requested. The upper bound is the rate of the
-    *later window*. This window begins after all batches that may have been ready when the first
-    batch arrived.
+    *later window*. This window begins when the loop has consumed as many samples as can have been
+    in flight when the first batch arrived. If the rate of the later window is the lower one, the
+    bounds change places.
+
+    The loop also stops if the later window has ``ENOUGH_STEPS`` steps, and at ``give_up_s``. The
+    bounds may differ in these cases. The loop fails if the later window has fewer than
+    ``MIN_ROUNDS`` rounds at ``give_up_s``.
 
     Args:
         flow: how samples flow through the loader.
-        minimum: the minimum length of the later window.
+        minimum: the steps and seconds that the later window must have at least.
         give_up_s: the moment when the loop must end.
     """
 
@@ -343,7 +394,10 @@ class BoundedWindow:
         self._start: Mark | None = None
         self._later_window: Window | None = None
         self.bounds: tuple[float, float] | None = None
-        """The lower and the upper bound of the rate in samples/s, at the last check."""
+        """The lower and the upper bound of the rate in samples/s, at the last check.
+
+        None until the later window has ``MIN_ROUNDS`` rounds, and if no time passed in it.
+        """
 
     def begin(self, now_s: float) -> None:
         """Note the moment of the request."""
@@ -353,7 +407,7 @@ class BoundedWindow:
         """Do nothing: the loader does not count what has arrived."""
 
     def check(self, steps: int, samples: int, now_s: float) -> bool:
-        """Begin the later window, or compare both bounds."""
+        """Begin the later window. If it has begun already, compute both bounds and compare them."""
         mark = Mark(steps, samples, now_s)
         is_late = now_s >= self._give_up_s
         if self._start is None:
@@ -377,20 +431,21 @@ class BoundedWindow:
                 min(since_request_per_s, later_per_s),
                 max(since_request_per_s, later_per_s),
             )
-        # A check takes time, which must be negligible also in a loop whose steps take no time.
-        pause_samples = max(self._flow.round_samples, later_window.samples // _CHECKS_PER_WINDOW)
-        self.check_at_samples = samples + pause_samples
-        # Without the second condition, a loop in which no time passes would not end.
-        is_known = self.agree or later_window.steps >= ENOUGH_STEPS
-        return is_late or (is_known and self._minimum.is_reached([later_window]))
+        samples_to_next_check = max(
+            self._flow.round_samples, later_window.samples // _CHECKS_PER_WINDOW
+        )
+        self.check_at_samples = samples + samples_to_next_check
+        # If no time passes in a loop, it has no bounds and would not end without ``ENOUGH_STEPS``.
+        are_bounds_final = self.agree or later_window.steps >= ENOUGH_STEPS
+        return is_late or (are_bounds_final and self._minimum.is_reached([later_window]))
 
     @property
     def _min_samples(self) -> int:
-        """The smallest number of samples in the later window."""
+        """The smallest number of samples that the later window must have."""
         return MIN_ROUNDS * self._flow.round_samples
 
     def _failure(self, samples: int, now_s: float) -> str:
-        """The reason of the failure, with the time limit that would be long enough."""
+        """The reason of the failure, with the time limit that is long enough at the rate so far."""
         assert self._requested is not None  # noqa: S101  begin is called first
         spent_s = now_s - self._requested.time_s
         needed_samples = self._flow.max_in_flight + self._min_samples
@@ -405,7 +460,10 @@ class BoundedWindow:
 
     @property
     def agree(self) -> bool:
-        """Whether the upper bound is at most ``MAX_IMBALANCE`` above the lower bound."""
+        """Whether the upper bound is at most (1 + ``MAX_IMBALANCE``) times the lower bound.
+
+        False if there are no bounds.
+        """
         if self.bounds is None:
             return False
         low, high = self.bounds
@@ -413,5 +471,5 @@ class BoundedWindow:
 
     @property
     def window(self) -> Window | None:
-        """The later window at the last check."""
+        """The later window at the last check; None until it has ``MIN_ROUNDS`` rounds."""
         return self._later_window

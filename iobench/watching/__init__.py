@@ -58,7 +58,10 @@ _sessions: dict[Path, Session] = {}
 _servers: dict[int, MetricsServer] = {}
 """The servers of this process, by port."""
 _NO_LOG = StepLog(lambda records: -1)
-"""Discards all records. It is used if the companion could not be started."""
+"""A log without a file, for a loader whose companion could not be started.
+
+Its write fails, which closes the log, so that all records are discarded.
+"""
 
 
 def _forget_in_forked_process() -> None:
@@ -123,7 +126,10 @@ def watch(
             ``dataprep.Dataset.count_reads()``. Its figures are served at ``metrics_port``.
 
     Returns:
-        A proxy with the length, the attributes and the batches of ``loader``.
+        A proxy with the length, the attributes and the batches of ``loader``. It is ``loader``
+        without a proxy in a worker process that imports the script again. It is also ``loader`` if
+        the companion process cannot be started, unless a replay is requested in a job of several
+        processes.
 
     Raises:
         ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, the folder
@@ -224,7 +230,10 @@ def finish() -> Finished:
 
 
 def _device_idle(number: int, session: Session | None) -> DeviceIdle | None:
-    """The measurement of the GPU's idle time; None, with a message, if torch sees no GPU."""
+    """The measurement of the GPU's idle time for the loader with this number.
+
+    None without a run. None, with a message, if torch is not imported or sees no GPU.
+    """
     torch = sys.modules.get("torch")
     if session is None:
         return None
@@ -241,7 +250,10 @@ def _device_idle(number: int, session: Session | None) -> DeviceIdle | None:
 def _replay_of(
     settings: ReplaySettings, number: int, session: Session | None, live: LiveFigures | None
 ) -> Replay | None:
-    """The replay of a loader; None if no batch is to be repeated."""
+    """The replay of the loader with this number; None if no batch is to be repeated.
+
+    Without a run (``session`` is None), the replay takes place, but nothing is recorded.
+    """
     if not settings.batches:
         return None
     rank, _, _ = job_rank(os.environ)
@@ -273,6 +285,9 @@ def _session_for(
 
     The run is started if needed. Without a folder, it is the run that was started last, or else a
     new run below ``reports``.
+
+    Raises:
+        ConfigError: the folder of a new run cannot be created or written.
     """
     if folder is None and _sessions:
         return next(reversed(_sessions.values()))
@@ -312,10 +327,10 @@ def _session_for(
 
 
 def _check_loader(loader: Any, batch_size: Any, per_s: float) -> None:
-    """Refuse an object that is no loader, and wrong numbers.
+    """Refuse an object that cannot be iterated over, and numbers that are out of bounds.
 
     Raises:
-        ConfigError: an argument is out of bounds.
+        ConfigError: an argument is refused.
     """
     loader_class = type(loader)
     if not (hasattr(loader_class, "__iter__") or hasattr(loader_class, "__getitem__")):

@@ -25,8 +25,10 @@ def samples_in(batch: Any) -> int | None:
     - ``(images, labels)`` or ``{"image": ..., "label": ...}``;
     - DALI's list of one mapping;
     - MXNet's ``DataBatch``, whose padding is not counted;
-    - a list of images or of samples;
+    - a list of samples that are no arrays, such as encoded images;
     - for detection, a tuple of images and a tuple of targets.
+
+    A list of arrays is read like ``(images, labels)``.
     """
     try:
         return _size(batch, 0)
@@ -35,6 +37,12 @@ def samples_in(batch: Any) -> int | None:
 
 
 def _size(value: Any, depth: int) -> int | None:
+    """The number of samples in a batch or in a part of it; None if it is unknown.
+
+    Args:
+        value: the batch or the part.
+        depth: the number of containers around it, 0 for the batch itself.
+    """
     size = _first_dimension(value)
     if size is not None or depth > _MAX_DEPTH:
         return size
@@ -44,6 +52,8 @@ def _size(value: Any, depth: int) -> int | None:
     elif isinstance(value, (list, tuple)):
         arrays = [item for item in value if _first_dimension(item) is not None]
         is_nested = not arrays and isinstance(next(iter(value), None), (Mapping, list, tuple))
+        # A tuple of containers, and a list of one container, have the parts of the batch. A longer
+        # list of containers has a container for each sample.
         if is_nested and (isinstance(value, tuple) or len(value) == 1):
             fields = value
         elif arrays and depth == 0:
@@ -115,7 +125,8 @@ def content_marks(batch: Any) -> list[int | None]:
     """Return a mark for each array of a batch. It changes when the array is changed in place.
 
     The mark of a tensor of torch is torch's own count of changes. The mark of another array on the
-    host is a checksum. An array without count and checksum has the mark None.
+    host is a checksum. An array without count and checksum has the mark None, and its changes are
+    not noticed.
     """
     return [_content_mark(leaf) for leaf in leaves(batch)]
 

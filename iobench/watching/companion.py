@@ -26,11 +26,11 @@ from iobench.watching.session import END, WatchedLoader, WatchSettings, print_li
 
 _READ_BYTES = 1 << 16
 _LOOK_EVERY_S = 0.5
-"""How often to check whether the script has ended without an announcement."""
+"""Seconds between two checks whether the script has ended without an announcement."""
 
 
 def listen(messages: int, parent: int) -> bytes:
-    """Receive the messages of the script until it has ended.
+    """Wait until the script has announced its end or has ended, and return all of its messages.
 
     Args:
         messages: the descriptor of the pipe through which the script sends them.
@@ -51,7 +51,10 @@ def listen(messages: int, parent: int) -> bytes:
 
 
 def main() -> int:
-    """Sample the machine until the script has ended, then write its report."""
+    """Sample the machine until the script has ended, then write its report.
+
+    Returns the exit code: 1 if the report could not be written.
+    """
     parent, steps_descriptor = int(sys.argv[1]), sys.argv[2]
     settings = typed(WatchSettings, json.loads(sys.argv[3]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -31,6 +31,7 @@ from iobench.watching.session import (
 MAX_STEPS = 200_000
 """Series and quantiles have at most this many steps, the last steps. Sums are over all steps."""
 
+# The notes of every watched loop.
 NOTES = (
     "waiting for data is the time that the loop spent in next() on the host, with the start of "
     "each epoch; a GPU may have computed queued work meanwhile",
@@ -121,10 +122,10 @@ def outcome(
 
 @dataclass(frozen=True, slots=True)
 class _LoopRows:
-    """The steps and ends of epochs of a loop over one loader, without those of a replay.
+    """The steps and ends of epochs of a loop over one loader, without the steps of a replay.
 
     Attributes:
-        without_replay: the rows, and what the replay has measured.
+        without_replay: all rows, and the results of the replay.
         first: the first step. It counts in no share.
         later: the rows after the first step.
         steps: the steps among ``later``.
@@ -146,7 +147,7 @@ class _LoopRows:
 
     @property
     def has_samples(self) -> bool:
-        """Whether the number of samples in every step is known."""
+        """Whether the number of samples is known for every step but the first."""
         return bool((self.steps.samples != UNKNOWN_SAMPLES).all())
 
     def share_of_time(self, seconds: float) -> float:
@@ -327,7 +328,11 @@ def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
 
 
 def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """The mean load of CPUs and disks. Readings in pauses are left out."""
+    """The mean load of CPUs and disks. Readings in pauses are left out.
+
+    A metric is left out if the machine was not sampled for it. ``loop_cpu_share`` is a share of all
+    processors.
+    """
     if readings.empty:
         return {}
     for begin_s, end_s in pauses:

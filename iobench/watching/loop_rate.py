@@ -53,14 +53,17 @@ MIN_EPOCHS = 3
 _NEXT_STEPS = 10
 """The number of steps over which ``first_waiting_batch`` takes the mean of the next waits."""
 MAX_READY_BATCHES = 1_000
-"""The assumed largest number of batches in a queue before the first request."""
+"""The largest number of batches that are assumed to be ready before the first request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The two rates between which the steady rate lies, in samples/s.
+    """The two rates between which the steady rate lies.
 
-    ``rule`` says whether they come from whole epochs (``epochs``) or from steps (``bounds``).
+    Attributes:
+        low: the lower bound in samples/s. It can be above ``high``.
+        high: the upper bound in samples/s.
+        rule: whether the bounds come from whole epochs (``epochs``) or from steps (``bounds``).
     """
 
     low: float
@@ -69,7 +72,7 @@ class Bounds:
 
     @property
     def agree(self) -> bool:
-        """Whether the bounds are close enough to count as one rate."""
+        """Whether the bounds are positive and close enough to count as one rate."""
         return self.low > 0 and max(self.low, self.high) <= MAX_QUOTIENT * min(self.low, self.high)
 
 
@@ -89,7 +92,8 @@ class LoopRate:
     def ends(self) -> tuple[float, float] | None:
         """The ends of the range of the rate; None if the rate is unknown.
 
-        If the bounds agree, both ends are the same rate.
+        If the bounds agree, both ends are the upper bound. If they do not agree, and batches may
+        have been ready before the first request, the rate is unknown.
         """
         bounds = self.bounds
         if bounds.agree:
@@ -129,7 +133,7 @@ class LoopRate:
 
 
 def loop_rate(rows: pd.DataFrame, before_replay: int | None = None) -> LoopRate | None:
-    """The rate of the loop over one loader; None if the steps took no time.
+    """The rate of the loop over one loader; None if its steps have no samples or took no time.
 
     Args:
         rows: steps and ends of epochs in order, from the first batch on, without repeated steps.
@@ -182,7 +186,11 @@ class _Steps:
     """The rows of a loop as arrays. The end of an epoch is a row without samples."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        """Take the rows as ``loop_rate`` gets them."""
+        """Compute the arrays.
+
+        Args:
+            rows: the argument of ``loop_rate``.
+        """
         self.epoch = rows.epoch.to_numpy()
         self.is_batch = rows.samples.to_numpy() != END_OF_EPOCH
         self.samples = np.where(self.is_batch, rows.samples.to_numpy(), 0.0)
@@ -223,7 +231,7 @@ class _Steps:
         return float(samples / seconds) if seconds > 0 else 0.0
 
     def high(self, is_chosen: Array) -> float:
-        """The upper bound over the chosen rows: all samples, divided by the time of the steps."""
+        """The upper bound over the chosen rows: their samples, divided by the time of the steps."""
         seconds = self.step_s[is_chosen].sum()
         return float(self.samples[is_chosen].sum() / seconds) if seconds > 0 else 0.0
 

@@ -118,7 +118,14 @@ class LiveFigures:
     ) -> None:
         """Add a batch and the wait for it.
 
-        A repeated batch (``is_repeated``) did not come from the loader, and is counted separately.
+        A repeated batch did not come from the loader. It is counted separately, and the wait for it
+        is not counted.
+
+        Args:
+            batch: the batch.
+            samples: the number of samples in it; None if it is unknown, which counts as 0.
+            now_s: the moment at which the batch arrived.
+            is_repeated: whether the batch is a repeated batch of a replay.
         """
         self._is_repeated = is_repeated
         if is_repeated:
@@ -189,7 +196,10 @@ class LiveFigures:
 
 
 class MetricsServer:
-    """Serves the figures of watched loops of this process as text for Prometheus."""
+    """Serves the figures of watched loops of this process as text for Prometheus.
+
+    A thread of the server answers the requests, until ``close`` is called.
+    """
 
     def __init__(self, port: int) -> None:
         """Listen on a port of all addresses of this machine.
@@ -219,7 +229,13 @@ class MetricsServer:
             ) from None
 
     def add(self, loader: str, rank: int, reads: Reads | None = None) -> LiveFigures:
-        """Serve the figures of one more loop. If its name is in use, a number is appended."""
+        """Serve the figures of one more loop, and return the object to which the loop adds them.
+
+        Args:
+            loader: the name of the loader. If it is in use, a number is appended.
+            rank: the rank of this process in its job.
+            reads: counts what the loader reads from storage; None if the reads are not counted.
+        """
         used_names = [figures.labels[0] for figures in self._loops]
         name, number = loader, 1
         while name in used_names:

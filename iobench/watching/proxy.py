@@ -1,4 +1,8 @@
-"""A proxy of a loader that behaves like it and times every step of the loop over it."""
+"""A proxy of a loader that behaves like it and times every step of the loop over it.
+
+A *pass* begins each time the loop calls ``iter`` on the loader. The log and the report call it an
+epoch.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +43,9 @@ TimeEpoch: TypeAlias = Callable[[Callable[[], Iterator[Any]]], Any]
 Its argument is a function that begins the pass. It returns an iterator over the batches.
 """
 
-_MAX_PENDING_EVENTS = 1 << 16
-"""The largest number of events that are kept. Otherwise they would fill the memory if the device
-hangs."""
+_MAX_PENDING_BATCHES = 1 << 16
+"""The largest number of batches whose events are kept. The events of the oldest batch are dropped.
+Without this limit they would fill the memory if the device hangs."""
 
 
 class Watched:
@@ -149,15 +153,22 @@ class DeviceIdle:
     """Measures how long a GPU was idle because its batch had not arrived.
 
     When the loop requests a batch, an event is appended to the queue of the GPU. When the batch has
-    arrived, another event is appended. The GPU is idle from the first event to the second. The loop
+    arrived, another event is appended. The first event passes when the GPU has done all work that
+    was queued before the request. Then the GPU is idle until the second event passes. The loop
     never waits for the GPU, since events are read after they have passed.
     """
 
     def __init__(self, cuda: Any, loader: int, log: StepLog) -> None:
-        """Use the current stream of ``cuda`` (torch's module), in the thread that iterates."""
+        """Measure in the current stream of the thread that iterates.
+
+        Args:
+            cuda: the module ``torch.cuda``.
+            loader: the number of the loader.
+            log: receives a record for each batch.
+        """
         self._cuda, self._loader, self._log = cuda, loader, log
         # For each batch: the time of its request, and the events of its request and arrival.
-        self._pending: deque[tuple[float, Any, Any]] = deque(maxlen=_MAX_PENDING_EVENTS)
+        self._pending: deque[tuple[float, Any, Any]] = deque(maxlen=_MAX_PENDING_BATCHES)
 
     def mark(self) -> Any:
         """Record an event now."""
@@ -176,14 +187,15 @@ class DeviceIdle:
         self.settle()
 
     def settle(self) -> None:
-        """Record the idle time of all batches whose events have passed."""
+        """Record the idle time of the batches whose events have passed, in their order."""
         while self._pending:
             called_s, requested, arrived = self._pending[0]
             if not arrived.query():
                 return
             idle_s = requested.elapsed_time(arrived) / 1e3  # from milliseconds
             self._log.add((self._loader, 0, called_s, idle_s, 0, DEVICE_IDLE), called_s)
-            # This comes last: after Ctrl-C the batch is recorded again.
+            # The batch is removed last. If Ctrl-C comes before, the batch is recorded twice, and
+            # the reader drops the duplicate.
             self._pending.popleft()
 
 
@@ -195,10 +207,10 @@ class TimedEpoch:
     end, and is not counted.
 
     Args:
-        make_iterator: begins a pass over the loader.
+        make_iterator: begins a pass over the loader, and returns its iterator.
         loader: the number of the loader.
         number: the number of the epoch, from 0.
-        log: receives a record for each step.
+        log: receives a record for each step, and for the end of the epoch.
         batch_size: samples in a batch; None to read them from each batch.
         idle: measures the idle time of a GPU; None to measure none.
         replay: the replay of the loader; None if no batch is repeated.
@@ -282,5 +294,6 @@ class TimedEpoch:
         self._has_ended = True
 
     def _add(self, called_s: float, got_s: float, ended_s: float, samples: float) -> None:
+        """Add a record to the log. ``STEP_FIELDS`` describes the arguments."""
         record = (self._loader, self._number, called_s, got_s, ended_s, samples)
         self._log.add(record, ended_s)

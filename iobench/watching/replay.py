@@ -26,6 +26,7 @@ from iobench.watching.prometheus import LiveFigures
 from iobench.watching.session import REPLAY_MARK, StepLog
 
 DEFAULT_STEPS = 100
+"""The number of steps of a replay if the script requests no other number."""
 MIN_STEPS = 40
 """The smallest number of steps of a replay. Each of the two measured parts then has 10 steps."""
 WARM_UP_STEPS = 100
@@ -106,7 +107,7 @@ class Replay:
         # changes arrays in place.
         self._warm_up_arrays: tuple[list[Any], list[int | None]] | None = None
         self._must_copy = False
-        # The loader's iterator of the pass in which the replay takes place.
+        # The loader's iterator of the pass in which the replay takes place; None before it begins.
         self._replayed_pass: Iterator[Any] | None = None
         self._repeated_steps = 0
         self._is_over = self._is_in_current_epoch = False
@@ -180,7 +181,11 @@ class Replay:
         return batch
 
     def _keep(self, batch: Any) -> None:
-        """Keep a batch for the replay if the warm-up is over. Then the loop gets the batch."""
+        """Keep a batch for the replay if the warm-up is over and more batches are needed.
+
+        This is called before the loop gets the batch, so that the loop has not changed it yet. For
+        the last batch of the warm-up, the content marks of its arrays are noted instead.
+        """
         number = self._taken_batches
         self._taken_batches = number + 1
         settings = self.settings
@@ -204,6 +209,7 @@ class Replay:
         return copy.deepcopy(batch) if self._must_copy else in_new_containers(batch)
 
     def _begin(self, source: Iterator[Any]) -> None:
+        """Announce the replay, and begin it in the pass of ``source``."""
         first = self._taken_batches - self._taken_in_earlier_epochs + 1
         last = first + self.settings.steps - 1
         copied = "copies of " if self._must_copy else ""
@@ -244,6 +250,7 @@ class Replay:
             self._announce(line)
 
     def _stop(self) -> None:
+        """End the replay, or prevent it, and free the kept batches."""
         self._is_over = True
         self._kept_batches.clear()
         self._warm_up_arrays = None

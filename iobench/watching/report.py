@@ -20,8 +20,10 @@ from iobench.watching.proxy import TimedEpoch
 from iobench.watching.session import StepLog, WatchedLoader, WatchSettings
 
 KILLED = "the script ended without notice: steps of its last second may be missing"
+"""The note of a report whose script has not announced its end."""
 
 _CALIBRATION_STEPS = 2_000
+"""The number of steps of each pass that ``step_cost_s`` measures."""
 
 
 def write(

@@ -54,7 +54,12 @@ _RUN_FILES = (
     *(CLAIM, "config.yaml", "result.json", "report.html"),
     *("trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"),
 )
+"""A folder that has one of these files holds a run already."""
 _FLUSH_EVERY_S = 1.0
+"""Records are written at most this often, in seconds, so that a step rarely waits for a write.
+
+If the script is killed, the records of this time are lost.
+"""
 # Variables for rank, world size and local rank: of torchrun, Open MPI (Horovod) and Slurm's srun.
 _LAUNCHER_VARIABLES = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
@@ -70,10 +75,12 @@ def print_line(line: str) -> None:
 
 
 def job_rank(environment: Mapping[str, str]) -> tuple[int, int, int]:
-    """The rank, the world size and the rank on this machine; (0, 1, 0) without a job.
+    """The rank, the world size and the rank on this machine.
 
-    They come from the environment variables of a launcher. If several launchers have set variables,
-    the first launcher in ``_LAUNCHER_VARIABLES`` counts.
+    They are (0, 1, 0) for a process that belongs to no job of several processes. Otherwise they
+    come from the environment variables of a launcher. If several launchers have set variables, the
+    first launcher in ``_LAUNCHER_VARIABLES`` with a world size above 1 counts. If it has not set
+    the rank on this machine, the rank in the job is used instead.
     """
     for names in _LAUNCHER_VARIABLES:
         rank, world_size, local = (environment.get(name, "") for name in names)
@@ -87,6 +94,11 @@ def claim_folder(requested: Path, rank: int, world_size: int) -> Path:
 
     The folder may contain other files. If it holds a run already, a number is appended to its name:
     ``-2`` and so on. If a job has several processes, each process gets the folder ``rank-N`` in it.
+
+    Args:
+        requested: the folder that the script requested.
+        rank: the rank of this process in its job.
+        world_size: the number of processes of the job; 1 without a job.
 
     Raises:
         ConfigError: the folder cannot be created or written.
@@ -120,8 +132,13 @@ def release_folder(folder: Path) -> None:
 class StepLog:
     """A log of records of steps. Records are kept in memory, and written about once a second.
 
+    If a write fails or is incomplete, the log is closed and discards all later records.
+
     Ctrl-C may interrupt this class at any instruction. Records are removed from memory after they
     are written. If Ctrl-C comes between, records are written twice. The reader drops duplicates.
+
+    Args:
+        write: writes bytes, and returns how many of them it has written.
     """
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
@@ -133,7 +150,12 @@ class StepLog:
         self.closed = False
 
     def add(self, record: Iterable[float], now_s: float) -> None:
-        """Add a record. If the last write was a second ago, write all records."""
+        """Add a record. If the last write was a second or more ago, write all records.
+
+        Args:
+            record: the values of ``STEP_FIELDS``.
+            now_s: the present moment, in seconds on the clock of the records.
+        """
         self._unsent.extend(record)
         if now_s - self._flushed_s >= _FLUSH_EVERY_S:
             self._flushed_s = now_s
@@ -192,13 +214,15 @@ class WatchedLoader:
 
 
 class Session:
-    """A companion process, which samples the machine and writes the report of this process.
+    """A watched run, as the script sees it: the log of steps, and the pipe to the companion.
+
+    Creating it starts the companion process, which samples the machine and writes the report.
 
     Args:
         settings: the settings of the run.
 
     Raises:
-        OSError: the process cannot be started.
+        OSError: the companion cannot be started.
     """
 
     def __init__(self, settings: WatchSettings) -> None:
@@ -219,7 +243,10 @@ class Session:
     ) -> tuple[int, str]:
         """Announce a loader to the companion. Returns its number and its name in the report.
 
-        If the name is in use, a number is appended.
+        Args:
+            name: the name of the loader. If it is in use, a number is appended.
+            batch_size: the number of samples in a batch; None if it is read from each batch.
+            replay_batches: the number of batches that are repeated; 0 for no replay.
         """
         earlier = self._names.count(name)
         self._names.append(name)
@@ -229,7 +256,10 @@ class Session:
         return len(self._names) - 1, report_name
 
     def finish(self, wait_s: float) -> bool:
-        """Send the rest of the log and wait for the report. Returns whether it was written."""
+        """Send the rest of the log, and wait for the report at most ``wait_s`` seconds.
+
+        Returns whether the report was written in this time.
+        """
         for function in self.before_close:
             function()
         self.log.flush()
@@ -247,18 +277,18 @@ class Session:
             self._pipe.write(line)
 
 
-def _start_companion(settings: WatchSettings, steps: int) -> subprocess.Popen[bytes]:
+def _start_companion(settings: WatchSettings, log_descriptor: int) -> subprocess.Popen[bytes]:
     """Start the companion, with a pipe to its stdin.
 
     Args:
         settings: the settings of the run.
-        steps: the file descriptor of the log of steps, which the companion inherits.
+        log_descriptor: the file descriptor of the log of steps, which the companion inherits.
 
     Raises:
         OSError: the process cannot be started.
     """
     python = [sys.executable, "-P", "-m", "iobench.watching.companion"]
-    arguments = [str(os.getpid()), str(steps), json.dumps(asdict(settings))]
+    arguments = [str(os.getpid()), str(log_descriptor), json.dumps(asdict(settings))]
     import_paths = [str(Path(iobench.__file__).parents[1])]
     if os.environ.get("PYTHONPATH"):
         import_paths.append(os.environ["PYTHONPATH"])
@@ -269,7 +299,7 @@ def _start_companion(settings: WatchSettings, steps: int) -> subprocess.Popen[by
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        pass_fds=[steps],
+        pass_fds=[log_descriptor],
         env={**os.environ, **variables},
         start_new_session=True,  # Ctrl-C must only reach the script.
     )
