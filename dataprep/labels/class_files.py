@@ -250,7 +250,10 @@ def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[st
 def _kaggle_truth(rows: Sequence[Row]) -> dict[str, str]:
     """The class of each sample in ``LOC_val_solution.csv``, without its header."""
     synset_rows = []
-    for location, (image, prediction) in rows:
+    for location, cells in rows:
+        if len(cells) != 2:
+            raise ConfigError(f"{location}: {_excerpt(cells)}: {_TRUTH_FORM}")
+        image, prediction = cells
         synset = str(prediction).partition(" ")[0]
         synset_rows.append(Row(location, (image, _require_synset(synset, location))))
     return column_mapping(synset_rows)

@@ -347,9 +347,9 @@ class _TruthLookup:
         """The paths in the ground truth that are more than a base name, by their base names."""
         paths: dict[str, list[str]] = {}
         for key in self._truth:
-            *folders, base = _parts(key)
-            if folders or key != base:
-                paths.setdefault(base, []).append(key)
+            parts = _parts(key)  # none of "." and of an empty name
+            if parts and key != parts[-1]:
+                paths.setdefault(parts[-1], []).append(key)
         return paths
 
 

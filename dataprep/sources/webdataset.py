@@ -109,11 +109,11 @@ class WebDataset(TarSource):
         tars_and_members = zip(tars, _members_of(index), strict=True)
         for tar, group in groupby(tars_and_members, key=lambda tar_and_member: tar_and_member[0]):
             members: Sequence[Member] = [member for _, member in group]
-            # A file that is not a tar is one member without a container.
+            # A file that is not a tar, and a tar within a tar, are members without a container.
             if not members[0].entry.container:
-                (file,) = members
-                self._refuse_broken(file)
-                entries.add(file.entry, "", file.problem)
+                for file in members:
+                    self._refuse_broken(file)
+                    entries.add(file.entry, "", file.problem)
                 continue
             if self._section.label:
                 members = self._with_large_json(members)
