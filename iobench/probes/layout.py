@@ -183,10 +183,10 @@ def _record_items(location: Location, max_items: int, generator: np.random.Gener
 def open_reader(location: Location, first: Item) -> Iterator[Callable[[Item], int]]:
     """Yield a function that reads an item, drops the data, and returns the number of bytes.
 
-    For each item, the file is opened again and read in pieces of 1 MiB, since a program that reads
-    thousands of shards in random order cannot keep all of them open either. Objects are read
-    through dataprep's store, which compares whole objects with their checksums. The connection to
-    the store is opened before the first item.
+    For each item, the file is opened again and read in pieces of 1 MiB. A program that reads
+    thousands of shards in random order also opens files again and again. Objects are read through
+    dataprep's store, which compares whole objects with their checksums. The connection to the store
+    is opened before the first item.
 
     Args:
         location: the location of the data.

@@ -102,7 +102,7 @@ def run_in_processes(
             item of a share.
         shares: the items of each process. They need not be pickled, since processes are forked.
             They must not need a thread, since threads do not exist in a forked process.
-        clock: the clock of all times. All processes must be able to share it.
+        clock: the clock of all times, which all processes share.
         seconds: the time after which a process stops, if it has not reached the end of its share.
         progress: is called with the bytes of all processes that have ended, when a process ends.
 

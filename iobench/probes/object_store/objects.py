@@ -88,8 +88,7 @@ def ranged_objects(length: int, pool_bytes: int) -> Objects:
 def range_offset(number: int, object_bytes: int, length: int) -> int:
     """Return the offset of the range that request ``number`` reads, in bytes.
 
-    The offsets are distributed evenly over the object. They are not in ascending order, so that the
-    store cannot read ahead.
+    The offsets are distributed evenly over the object. They are not in ascending order.
     """
     # Multiples of the golden ratio, modulo 1, fill an interval evenly (Weyl).
     return int((number * 0.6180339887498949) % 1 * (object_bytes - length + 1))
