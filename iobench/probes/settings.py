@@ -242,7 +242,17 @@ class FileTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskTrial(FileTrial):
-    """Parameters of a trial of kind ``disk``; ``cache`` is ``buffered`` for a buffered write."""
+    """Parameters of a trial of kind ``disk``.
+
+    Attributes:
+        target: the label of the disk.
+        operation: whether blocks are read or written.
+        pattern: the order of the blocks.
+        block_bytes: the size of a block.
+        cache: the page cache of reads; ``direct`` or ``buffered`` for writes.
+        file_bytes: the size of the test file.
+        engine: the program that reads and writes.
+    """
 
     target: str
     operation: DiskOperation
@@ -255,7 +265,13 @@ class DiskTrial(FileTrial):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutTrial(FileTrial):
-    """Parameters of a trial of kind ``layout``."""
+    """Parameters of a trial of kind ``layout``.
+
+    Attributes:
+        data: the name of the data, such as ``shards@disk``.
+        access: what each read covers.
+        cache: the page cache before the reads.
+    """
 
     data: str
     access: Access
@@ -264,7 +280,19 @@ class LayoutTrial(FileTrial):
 
 @dataclass(frozen=True, slots=True)
 class ObjectTrial:
-    """Parameters of a trial of kind ``object``; only ``multipart`` uses ``part_bytes``."""
+    """Parameters of a trial of kind ``object``.
+
+    Attributes:
+        store: the label of the store.
+        client: the name of the client.
+        operation: the request that is measured.
+        object_bytes: the size of an object; for ``range_get``, the size of a range.
+        connections: the number of parallel requests.
+        seconds: the longest duration.
+        max_requests: the largest number of requests.
+        pool_bytes: the largest number of bytes that the objects take in the store at a time.
+        part_bytes: the size of a part. Only ``multipart`` uses it.
+    """
 
     store: str
     client: str

@@ -108,7 +108,8 @@ class Follower:
     def _measure(self, spec: TrialSpec, message: LeaderMessage, measure: Measure) -> None:
         """Measure a trial, and send the outcome.
 
-        If host 0 lets the trial not begin on this host, no outcome is sent: host 0 expects none.
+        If host 0 does not let the trial begin on this host, no outcome is sent, since it expects
+        none.
         """
         start: _Start | None = None
         was_not_begun = False
@@ -273,8 +274,8 @@ class _Start:
     """The beginning of a trial on this host.
 
     Attributes:
-        begun_s: the moment on the clock of this host.
-        max_delay_s: the longest possible time since host 0 gave the signal.
+        begun_s: the moment of the beginning, in seconds on the clock of this host.
+        max_delay_s: the longest possible time from the signal of host 0 to this moment, in seconds.
     """
 
     begun_s: float
