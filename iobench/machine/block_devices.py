@@ -19,9 +19,10 @@ from dataprep.machine.kernel_files import ROOT, names, number, one_line, text
 _SECTOR_BYTES = 512
 """The unit of the file ``size``, also for disks with other sectors."""
 
-# The model of a LIO target is a name that its owner chose.
 _VENDORS_WITH_CHOSEN_NAMES = {"LIO-ORG"}
-# Patterns of a device's path in sysfs, and the transport.
+"""Vendors whose models are not described. The model of a LIO target is a name that its owner chose,
+and that may be private."""
+# Patterns of a device's path in sysfs, each with the transport. The first one that is found counts.
 _TRANSPORTS = (
     (r"/session\d+/", "iscsi"),
     (r"/rport-[^/]+/", "fc"),
@@ -66,10 +67,10 @@ class Disk:
         name: the name of the device.
         model: the model.
         vendor: the vendor.
-        transport: how the disk is connected (``pcie``, ``sata``, ``virtio``).
+        transport: how the disk is connected, such as ``pcie``, ``sata`` or ``virtio``.
         rotational: whether it has a rotating medium.
-        total_bytes: its size.
-        link_mb_per_s: the rate of its link, in MB/s.
+        total_bytes: the size of the disk.
+        link_mb_per_s: the rate of its SATA or PCI Express link, in MB/s.
         queue: the settings of its request queue.
     """
 
@@ -86,11 +87,13 @@ class Disk:
 def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None:
     """Return the folders in sysfs of the block devices below a mount.
 
+    A btrfs has a major number of 0, as a mount without a block device. Its devices are found by the
+    source of the mount, which is one of them.
+
     Args:
-        device: the ``MAJOR:MINOR`` of the mount. The major number is 0 for btrfs, and if no block
-            device is mounted. The devices of a btrfs are found by its source.
-        source: the source of the mount. For btrfs it is one of its devices.
-        root: the root of the file system.
+        device: the ``MAJOR:MINOR`` of the mount.
+        source: the source of the mount.
+        root: the folder that contains ``sys``.
 
     Returns:
         The folders; empty if the mount has no device, None if sysfs does not show its devices.
@@ -112,7 +115,8 @@ def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None
 def layer_of(folder: Path) -> tuple[str, list[Path]]:
     """Return the name of a device's layer, and the folders of the devices below it.
 
-    A disk has no layer: its name is empty, and the only folder is its own.
+    A disk has no layer: the name is empty, and the only folder is its own. The folders are empty if
+    the devices below the layer are not shown, as for a loop device.
     """
     if (folder / "partition").exists():
         return "partition", [folder.parent]
@@ -150,7 +154,15 @@ def disk(folder: Path) -> Disk:
 
 
 def _connection(folder: Path, vendor: str) -> tuple[str, float | None]:
-    """Return how a disk is connected, and the MB/s of its link; None if unknown."""
+    """Return how a disk is connected, and the rate of its link in MB/s.
+
+    Args:
+        folder: the folder of the disk in sysfs.
+        vendor: the vendor of the disk.
+
+    Returns:
+        The transport, empty if unknown; and the rate, None if unknown.
+    """
     if folder.name.startswith("nvme"):
         device = folder / "device"
         # With multipath the namespace belongs to a subsystem, which has controllers.
@@ -174,7 +186,10 @@ def _connection(folder: Path, vendor: str) -> tuple[str, float | None]:
 
 
 def _sata_mb_per_s(folder: Path) -> float | None:
-    """Return the MB/s of a SATA link; None for parallel ATA and for QEMU's controller."""
+    """Return the rate of a SATA link in MB/s; None if the kernel reports none.
+
+    It reports none for parallel ATA and for QEMU's controller.
+    """
     port = next(parent for parent in folder.parents if re.fullmatch(r"ata\d+", parent.name))
     rates = []
     for file in port.glob("link*/ata_link/link*/sata_spd"):
@@ -186,7 +201,7 @@ def _sata_mb_per_s(folder: Path) -> float | None:
 
 
 def _pci_express_mb_per_s(device: Path) -> float | None:
-    """Return the MB/s of a PCI Express link; None if unknown."""
+    """Return the rate of a PCI Express link in MB/s; None if unknown."""
     transfers = re.match(r"([\d.]+) GT/s", text(device / "current_link_speed"))
     lanes = number(device / "current_link_width")
     if not transfers or not lanes or lanes > 16:

@@ -1,4 +1,7 @@
-"""The environment of a run, on which its figures depend, as the result keeps it."""
+"""Describe the environment of a run: the machine, the storage and the software.
+
+The figures of a run depend on its environment, so the result contains this description.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,9 @@ LIBRARIES = (
     *("nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu13"),
     *("psutil", "dask", "distributed", "moto"),
 )
-"""Python packages whose versions are kept."""
+"""Python packages whose versions the description has if they are installed."""
 
-# The entry-point groups of extensions.
+# The entry-point groups of plug-ins.
 _ENTRY_POINT_GROUPS = (
     "iobench.loaders",
     "iobench.consumers",
@@ -47,6 +50,7 @@ _ENTRY_POINT_GROUPS = (
     "iobench.samplers",
 )
 _OWN_PACKAGE = "dataprep-iobench"
+"""The name of this package, which registers its own loaders in the same groups."""
 
 
 class Environment(TypedDict, total=False):
@@ -132,7 +136,7 @@ def describe(
 
 
 def libraries() -> dict[str, str]:
-    """Return versions of libraries, of packages with loaders or clients, and of fio."""
+    """Return versions of libraries, of fio, and of the packages that provide plug-ins, by name."""
     versions = {}
     for name in LIBRARIES:
         try:
@@ -140,18 +144,18 @@ def libraries() -> dict[str, str]:
         except (PackageNotFoundError, OSError):
             continue
     versions |= _fio()
-    extensions = {}
+    plugins = {}
     for group in _ENTRY_POINT_GROUPS:
         for entry in entry_points(group=group):
             if entry.dist is not None:
                 name = re.sub(r"[-_.]+", "-", entry.dist.name).lower()
-                extensions[name] = entry.dist.version
-    extensions.pop(_OWN_PACKAGE, None)
-    return {**versions, **dict(sorted(extensions.items()))}
+                plugins[name] = entry.dist.version
+    plugins.pop(_OWN_PACKAGE, None)
+    return {**versions, **dict(sorted(plugins.items()))}
 
 
 def _fio() -> dict[str, str]:
-    """Return the version of fio, which is no Python package; empty if it is not installed."""
+    """Return the version of the program fio by its name; empty if fio is not installed."""
     try:
         command = [find_program("fio") or "fio", "--version"]
         process = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)

@@ -1,7 +1,7 @@
 """Processors, memory, network cards and NVIDIA GPUs that this process may use.
 
-Control groups of both versions limit memory and processors (cgroups(7)). No names or addresses are
-read.
+Control groups of both versions limit memory and processors (cgroups(7)). The descriptions have no
+name of a host or interface, and no address.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _UNKNOWN_GPU_VALUE = r"\[|N/A$|$"
 
 _INTERFACES = Path("/sys/class/net")
 _NVIDIA_SMI_TIMEOUT_S = 20
+"""Seconds after which ``nvidia-smi`` is ended, so that a driver that hangs does not stop a run."""
 
 
 class Processors(TypedDict):
@@ -74,7 +75,10 @@ def processors(root: Path = ROOT) -> Processors:
 
 
 def memory_bytes(root: Path = ROOT) -> int:
-    """Return the memory that the page cache may take, of the machine or of the control group."""
+    """Return the memory that the page cache may take, in bytes.
+
+    This is the memory of the machine, or the limit of a control group if that is smaller.
+    """
     limits = [psutil.virtual_memory().total]
     for folder in control_groups("memory", root):
         for name in ("memory.max", "memory.limit_in_bytes"):
@@ -85,12 +89,16 @@ def memory_bytes(root: Path = ROOT) -> int:
 
 
 def available_bytes() -> int:
-    """Return the memory that is available without swapping and within the control group."""
+    """Return the memory that is available without swapping, in bytes.
+
+    It is at most the limit of the control group. The memory that the control group already uses is
+    not subtracted from its limit.
+    """
     return min(int(psutil.virtual_memory().available), memory_bytes())
 
 
 def transparent_huge_pages(root: Path = ROOT) -> str | None:
-    """Return ``always``, ``madvise`` or ``never``; None if the kernel has no such pages."""
+    """Return the mode: ``always``, ``madvise`` or ``never``; None if the kernel shows no mode."""
     match = re.search(r"\[(\w+)\]", text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     return match[1] if match else None
 
@@ -98,7 +106,10 @@ def transparent_huge_pages(root: Path = ROOT) -> str | None:
 def networks(interfaces: Path = _INTERFACES) -> list[NetworkCards]:
     """Return the network cards that are up, by kind.
 
-    Bridges, tunnels and the loopback have no device, so they are not cards.
+    Bridges, tunnels and the loopback have no device in sysfs, so they are not cards.
+
+    Args:
+        interfaces: the folder in sysfs that has all network interfaces.
     """
     counts: Counter[tuple[str, int]] = Counter()
     for name, card in psutil.net_if_stats().items():
@@ -115,10 +126,10 @@ def networks(interfaces: Path = _INTERFACES) -> list[NetworkCards]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """Return the properties of each GPU that ``nvidia-smi`` reports; empty without this program.
+    """Return the known properties of each GPU, by the names that ``nvidia-smi`` has for them.
 
-    ``pcie.link.gen.max`` is the generation of its link. An idle GPU lowers
-    ``pcie.link.gen.current``.
+    The result is empty if this program is missing or fails. ``pcie.link.gen.max`` is the generation
+    of the PCI Express link. An idle GPU lowers ``pcie.link.gen.current``.
     """
     command = ["nvidia-smi", f"--query-gpu={','.join(_GPU_QUERY)}", "--format=csv,noheader"]
     try:

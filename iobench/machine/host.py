@@ -31,8 +31,10 @@ METADATA_ADDRESS = ("169.254.169.254", 80)
 """The address of the metadata service, in every cloud."""
 
 _TIMEOUT_S = 0.2
+"""The maximum wait for an answer of the metadata service, in seconds."""
 _MACHINE_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,48}")
 _MAX_ANSWER_BYTES = 256
+"""How much of an answer is read. Tokens and names of machine types are shorter."""
 
 
 class _MetadataRequest(NamedTuple):
@@ -81,11 +83,16 @@ _CONTROL_GROUPS = (
 
 
 def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return ``vendor``, ``product``, ``cloud`` and ``container``, as far as they are known."""
+    """Return ``vendor``, ``product``, ``cloud`` and ``container``, as far as they are known.
+
+    Args:
+        root: the folder that contains ``sys`` and ``proc``.
+        environ: the environment variables.
+    """
     dmi = root / "sys/class/dmi/id"
     vendor, product = one_line(dmi / "sys_vendor"), one_line(dmi / "product_name")
     cloud = _first_match(_CLOUDS, f"{vendor} {product}")
-    # Hyper-V has the same vendor and product on any machine. The asset tag is that of Azure only.
+    # Hyper-V has the same vendor and product on any machine. Only Azure has this asset tag.
     if vendor == "Microsoft Corporation" and text(dmi / "chassis_asset_tag") == _AZURE_ASSET_TAG:
         cloud = "Azure"
     if vendor == "Xen" and "amazon" in text(dmi / "bios_version").lower():
@@ -102,7 +109,8 @@ def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str
 def container(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> str:
     """Return signs of a container, such as ``signs of Docker: /.dockerenv``; empty without signs.
 
-    Signs are no proof, since the disk of a machine may be made from the image of a container.
+    The first sign names the kind of container. Signs are no proof, since the disk of a machine may
+    be made from the image of a container.
     """
     signs = []
     if environ.get("KUBERNETES_SERVICE_HOST"):
@@ -127,7 +135,8 @@ def instance_type(
 
     Args:
         machine: the result of ``host``.
-        environ: with ``AWS_EC2_METADATA_DISABLED=true`` no request is sent.
+        environ: the environment variables. With ``AWS_EC2_METADATA_DISABLED=true``, no request is
+            sent.
         address: host and port of the metadata service.
     """
     product, cloud = machine.get("product", ""), machine.get("cloud", "")
@@ -150,7 +159,12 @@ def instance_type(
 
 
 def _first_match(table: Iterable[tuple[str, str]], content: str) -> str:
-    """Return the name of the first pattern that is found in a text; empty if none is."""
+    """Return the name of the first pattern that is found in a text; empty if none is found.
+
+    Args:
+        table: pairs of a regular expression and a name.
+        content: the text.
+    """
     for pattern, name in table:
         if re.search(pattern, content):
             return name
@@ -161,7 +175,7 @@ def _answer(address: tuple[str, int], method: str, request: _MetadataRequest) ->
     """Send a request without a proxy, and return the body of the answer.
 
     Raises:
-        OSError, HTTPException: there is no answer within ``_TIMEOUT_S``, or it has no success.
+        OSError, HTTPException: there is no answer within ``_TIMEOUT_S``, or it reports an error.
         ValueError: the body is not ASCII.
     """
     host_name, port = address

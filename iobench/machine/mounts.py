@@ -1,4 +1,4 @@
-"""Mounted file systems."""
+"""The mounted file systems of this machine: list them, and find the one that holds a path."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import psutil
 
-_KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/boot")))
+_SYSTEM_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/boot")))
+"""Folders below which the system mounts file systems that have no data of users."""
 _SHARED_MEMORY = {Path("/dev/shm")}  # noqa: S108  the folder in which loaders share memory
+"""Mount points that are listed although they are below one of the system's folders."""
 _TYPES_WITHOUT_DATA = {
     "autofs",
     "binfmt_misc",
@@ -30,7 +32,8 @@ class Mount(NamedTuple):
         file_system: its type.
         options: the options of the mount, separated by commas.
         source: a device, a server or another text, depending on the type.
-        device: ``MAJOR:MINOR``, with major 0 if no block device is behind the mount.
+        device: ``MAJOR:MINOR``, with major 0 if no block device is behind the mount; empty if it
+            has not been read.
     """
 
     point: Path
@@ -41,7 +44,7 @@ class Mount(NamedTuple):
 
 
 def mounts() -> list[Mount]:
-    """Return all mounted file systems, in the order in which they were mounted."""
+    """Return all mounted file systems in the order of the mount table, without their devices."""
     return [
         Mount(Path(entry.mountpoint), entry.fstype, entry.opts, entry.device)
         for entry in psutil.disk_partitions(all=True)
@@ -49,12 +52,13 @@ def mounts() -> list[Mount]:
 
 
 def mount_of(path: Path, mount_table: Iterable[Mount]) -> Mount | None:
-    """Return the mount of an absolute path; None if there is none.
+    """Return the mount that holds an absolute path; None if there is none.
 
-    This is the deepest mount above the path. If several are equally deep, it is the last one, since
-    it hides the others.
+    This is the mount whose mount point is the deepest folder above the path, or the path itself. If
+    several have the same mount point, it is the last one, since it hides the others.
     """
     above = [mount for mount in mount_table if path.is_relative_to(mount.point)]
+    # max returns the first of equal items, so the order is reversed.
     return max(reversed(above), key=lambda mount: len(mount.point.parts), default=None)
 
 
@@ -65,13 +69,13 @@ def file_system(path: Path) -> str:
 
 
 def data_mounts(mount_table: Iterable[Mount]) -> list[Path]:
-    """Return the mount points that may have data, sorted.
+    """Return the mount points that may have data of users, sorted.
 
-    Folders of the kernel and single files that are mounted are left out.
+    Folders of the system (except for ``/dev/shm``) and single files that are mounted are left out.
     """
     points = {mount.point for mount in mount_table if mount.file_system not in _TYPES_WITHOUT_DATA}
     data_points = points & _SHARED_MEMORY
     for point in points:
-        if not any(point.is_relative_to(folder) for folder in _KERNEL_FOLDERS):
+        if not any(point.is_relative_to(folder) for folder in _SYSTEM_FOLDERS):
             data_points.add(point)
     return sorted(point for point in data_points if os.path.isdir(point))  # noqa: PTH112  Path.is_dir may raise

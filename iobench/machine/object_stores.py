@@ -1,9 +1,13 @@
-"""Recognise the provider of an object store by its endpoint. No host name is kept.
+"""Recognise the provider of an object store by its endpoint.
 
-Endpoints: AWS, https://docs.aws.amazon.com/general/latest/gr/s3.html; names of S3 Express One Zone
-buckets end in ``--x-s3``; Google, ``storage.googleapis.com``; Cloudflare R2,
-``ACCOUNT.r2.cloudflarestorage.com``; Backblaze B2, ``s3.REGION.backblazeb2.com``; Wasabi,
-``s3.REGION.wasabisys.com``.
+The description has no host name, since results are shared. The endpoints of the providers are:
+
+- Amazon: https://docs.aws.amazon.com/general/latest/gr/s3.html (names of S3 Express One Zone
+  buckets end in ``--x-s3``);
+- Google: ``storage.googleapis.com``;
+- Cloudflare R2: ``ACCOUNT.r2.cloudflarestorage.com``;
+- Backblaze B2: ``s3.REGION.backblazeb2.com``;
+- Wasabi: ``s3.REGION.wasabisys.com``.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ class StoreDescription(TypedDict):
 
     Attributes:
         kind: the kind of store, such as ``aws-s3``.
-        name: the name for readers.
+        name: the name of this kind for readers.
         why: the evidence for this kind.
         encrypted: whether requests use TLS. It is left out if the endpoint is unknown.
         region: the region of a bucket at AWS. It is left out if it is unknown.
@@ -92,9 +96,10 @@ def describe_store(
 
 
 def endpoint_of(options: StoreOptions) -> tuple[str | None, str | None]:
-    """Return URL and region of a store, as boto3 finds them; None if unknown.
+    """Return the URL of a store's endpoint and its region, as boto3 finds them.
 
-    boto3 reads the options, the environment and the profile. No request is sent.
+    boto3 reads the options, the environment and the profile. No request is sent. If boto3 cannot be
+    used, the values in the options are returned. A value is None if it is unknown.
     """
     try:
         client = S3Bucket("s3://any", options).connect()

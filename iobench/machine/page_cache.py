@@ -24,27 +24,32 @@ from iobench.machine.mounts import file_system
 from iobench.results.trial import Cold
 
 DropCaches: TypeAlias = Literal["never", "when-needed", "always"]
-"""When to drop all clean pages of the machine, see ``evict``."""
+"""When to drop all clean pages of the machine (see ``evict``)."""
 
 WHEN_NEEDED: DropCaches = "when-needed"
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+"""Writing a number to this file drops clean pages of the whole machine."""
 _PIECE_BYTES = 2**20
-"""How much ``warm`` reads at a time."""
+"""The number of bytes that ``warm`` reads at a time."""
 
 _DROP_PAGES, _DROP_PAGES_AND_NAMES = 1, 3  # see proc_sys_vm(5)
 _MAX_FSYNCS = 64
-"""With more files, one sync of the machine is faster, because each fsync may flush the drive."""
+"""With more files, one sync of the machine replaces an fsync of each file. It is faster, because
+each fsync may flush the drive."""
 
-_CACHESTAT = 451  # the same number on every architecture but Alpha; Linux 6.5
-# The page cache of an overlay belongs to the layer below, which cachestat does not count.
+_CACHESTAT = 451
+"""The number of the system call cachestat (Linux 6.5), the same on every architecture but Alpha."""
 _ONLY_MINCORE = frozenset({"overlay"})
+"""File systems for which cachestat is not used. The pages of an overlay belong to the file system
+below it, and cachestat does not count them."""
 
 
 def residency(paths: Sequence[Path]) -> float | None:
     """Return the share of the files' pages that are in memory, 0 to 1.
 
-    It is None if the kernel does not report it, if a file may not be read, or without pages.
+    It is None if the kernel does not report it, if a file cannot be read, or if the files have no
+    pages. All files are assumed to be on the file system of the first one.
     """
     file_system_type = file_system(paths[0]) if paths else ""
     try:
@@ -56,15 +61,16 @@ def residency(paths: Sequence[Path]) -> float | None:
 
 
 def evict(paths: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED) -> None:
-    """Ask the kernel to drop the files' pages; mapped pages and pages of a tmpfs stay.
+    """Ask the kernel to drop the files' pages. Mapped pages and pages of a tmpfs stay.
 
-    Dirty pages are written first. ``residency`` shows whether it worked.
+    Dirty pages are written first, since the kernel drops only clean pages. ``residency`` shows
+    whether the pages were dropped.
 
     Args:
         paths: the files.
         drop_caches: with ``always``, all clean pages, names and inodes of the machine are dropped.
             With ``when-needed``, all clean pages are dropped if more than 1 % of the files' pages
-            stay. Both happen only if they are permitted.
+            stay. Neither happens if it is not permitted.
 
     Raises:
         OSError: a file cannot be opened or written back.
@@ -78,7 +84,7 @@ def evict(paths: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if not paths or file_system(paths[0]) in IN_MEMORY:
         return
-    # If this is not permitted, the limits of the trial mention it.
+    # If this is not permitted, the label of the trial says so (see ``limits``).
     with contextlib.suppress(OSError):
         if drop_caches == "always":
             DROP_CACHES.write_text(f"{_DROP_PAGES_AND_NAMES}\n")
@@ -102,8 +108,8 @@ def warm(paths: Sequence[Path]) -> None:
 def physical_read_bytes() -> int | None:
     """Return the bytes that this process has read from storage, with threads and ended children.
 
-    This is ``read_bytes`` of proc_pid_io(5), which leaves out network and FUSE file systems. It is
-    None if the kernel does not count it.
+    This is ``read_bytes`` of proc_pid_io(5), which leaves out network and FUSE file systems. The
+    result is None if the kernel does not count these bytes.
     """
     try:
         return int(psutil.Process().io_counters().read_bytes)
@@ -127,9 +133,13 @@ class CacheState:
     resident_before: float | None
 
     def judged(self, physical_ratio: float | None, *, sequential: bool) -> Cold:
-        """Return the label of the trial, see ``coldness.judge``.
+        """Return the label of the trial or epoch (see ``coldness.judge``).
 
         An epoch that was not prepared is judged like a cold epoch.
+
+        Args:
+            physical_ratio: bytes from storage, divided by the bytes read; None if unknown.
+            sequential: whether whole files were read, not parts of them.
         """
         file_system_type = file_system(self.files[0])
         requested = "cold" if self.requested == NOT_PREPARED else self.requested
@@ -152,7 +162,13 @@ class CacheState:
 def prepare_cache(
     requested: str, files: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED
 ) -> CacheState:
-    """Read the files into the page cache for ``warm``; otherwise drop them from it."""
+    """Read the files into the page cache for ``warm``; otherwise drop them from it.
+
+    ``drop_caches`` applies to ``cold`` only (see ``evict``).
+
+    Returns:
+        The state of the page cache afterwards.
+    """
     if requested == "warm":
         warm(files)
     elif requested == "cold":
@@ -163,14 +179,14 @@ def prepare_cache(
 
 
 def observe_cache(requested: str, files: Sequence[Path]) -> CacheState:
-    """Return the present state. No file is read, and no page is dropped."""
+    """Return the present state. This function reads no file and drops no page."""
     return CacheState(requested, files, residency(files))
 
 
 def limits(file_system_type: str, resident: float | None) -> tuple[str, ...]:
-    """Return why the page cache cannot be emptied or observed on this machine.
+    """Return what prevents this machine from emptying or observing the page cache.
 
-    Each reason is a sentence without a full stop.
+    Each item is a sentence without a full stop.
 
     Args:
         file_system_type: the type of the file system of the files.
@@ -214,21 +230,24 @@ def _resident_pages(path: Path, file_system_type: str) -> int:
         if not size_bytes:
             return 0
         cached = None if file_system_type in _ONLY_MINCORE else _cachestat(file.fileno())
-        # Since Linux 5.2 mincore reports files that this user may not write as resident.
+        # Since Linux 5.2, mincore reports all pages as resident for a file of another user that
+        # this user may not write.
         is_own_file = path.stat().st_uid == os.geteuid()
         if cached is None and (is_own_file or os.access(path, os.W_OK, effective_ids=True)):
             cached = _mincore(file.fileno(), size_bytes)
     if cached is None:
         raise OSError(f"{path}: the kernel does not report its residency")
-    # The last folio may reach beyond the end of the file.
+    # The kernel caches files in folios of several pages. The last one may extend beyond the end.
     return min(cached, _pages(size_bytes))
 
 
 def _pages(file_bytes: int) -> int:
+    """Return the number of pages that a file of this size has."""
     return -(-file_bytes // mmap.PAGESIZE)
 
 
 def _cachestat(descriptor: int) -> int | None:
+    """Return the number of cached pages by cachestat(2); None if the call fails."""
     counts = (ctypes.c_uint64 * 5)()  # cached, dirty, writeback, evicted, recently evicted
     # Offset and length; the length 0 means up to the end.
     span = (ctypes.c_uint64 * 2)()
@@ -238,6 +257,7 @@ def _cachestat(descriptor: int) -> int | None:
 
 
 def _mincore(descriptor: int, size_bytes: int) -> int | None:
+    """Return the number of cached pages by mincore(2); None if the call fails."""
     page_flags = np.zeros(_pages(size_bytes), np.uint8)
     with mmap.mmap(descriptor, size_bytes, prot=mmap.PROT_READ) as mapped:
         address = ctypes.c_void_p(np.frombuffer(mapped, np.uint8).ctypes.data)

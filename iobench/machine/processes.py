@@ -1,4 +1,4 @@
-"""Find and start programs, end a process with its parent, and read processes and their memory."""
+"""Find programs, report processes that cannot start, and observe processes and their memory."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from iobench.errors import TrialFailed
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _PSS = re.compile(rb"^(Pss|Pss_Anon|Pss_Shmem):\s+(\d+) kB$", re.M)
 _MAX_LOOK_INTERVAL_S = 5.0
-"""If more time passes between two observations, the observing process itself was suspended."""
+"""If more seconds pass between two looks at a process, the observing process itself is assumed to
+have been suspended. It looks about twice a second."""
 
 _MEMORY_INTERVAL_S = 0.2
-"""Seconds between two readings of memory."""
+"""The shortest time between two readings of memory, in seconds."""
 
 _MEMORY_CPU_SHARE = 0.01
-"""Share of a processor that reading memory may take; otherwise it is read less often."""
+"""The share of a processor that reading memory may take. Memory is read less often if it takes
+longer."""
 
 
 def find_program(name: str) -> str | None:
@@ -53,6 +55,7 @@ _REMEDIES = {
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "end other programs: this machine has too many open files",
 }
+"""What the user can do if the system refuses to start a process, by the number of the error."""
 
 
 @contextlib.contextmanager
@@ -62,7 +65,7 @@ def starting(noun: str) -> Iterator[None]:
     The run continues with the next trial, because the system may have resources again.
 
     Args:
-        noun: what the block starts; the message begins with it.
+        noun: the process or thread that the block starts, as the beginning of a message.
 
     Raises:
         TrialFailed: the block raised OSError, or the RuntimeError of ``Thread.start``.
@@ -85,11 +88,14 @@ def starting(noun: str) -> Iterator[None]:
 def end_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Have the kernel kill this process when its parent ends.
 
-    The kernel waits for the thread that started this process, so start it from the main thread.
+    The kernel sends the signal when the thread ends that started this process. So this process must
+    be started from the main thread of its parent. If the parent has ended already, this function
+    ends this process.
 
     Args:
         parent: the id of the parent.
-        by: the signal that ends this process. A signal other than SIGKILL lets it clean up.
+        by: the signal that ends this process. With a signal other than SIGKILL, the process can
+            clean up first.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
@@ -97,7 +103,10 @@ def end_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
 
 
 def descendants(root: int) -> set[int]:
-    """Return the ids of a process and of all processes below it."""
+    """Return the ids of a process and of all its descendants.
+
+    If the process has ended or may not be observed, the result has only its own id.
+    """
     try:
         return {root, *(child.pid for child in psutil.Process(root).children(recursive=True))}
     except psutil.Error:
@@ -112,11 +121,11 @@ def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
 
     Args:
         process: the id of the process.
-        unbacked: whether to count only pages that no file backs: anonymous and shared memory. An
-            older kernel does not separate these pages. Then all pages count.
+        unbacked: whether to count only pages that no file backs: anonymous and shared memory. A
+            kernel that does not report these pages separately counts all pages.
 
     Returns:
-        The bytes; 0 for a process that has ended, None if they may not be read.
+        The size in bytes; 0 if the process has ended, None if the size may not be read.
     """
     try:
         data = Path(f"/proc/{process}/smaps_rollup").read_bytes()
@@ -145,7 +154,14 @@ class Cost:
 def repeated(look: Callable[[], float]) -> Iterator[Cost]:
     """Call a function in a thread repeatedly while the block runs, also at its begin and end.
 
-    ``look`` returns the seconds until its next call.
+    Args:
+        look: the function. It returns the seconds until its next call.
+
+    Yields:
+        The cost of the calls, which is known when the block has ended.
+
+    Raises:
+        TrialFailed: the system refuses to start a thread.
     """
     cost = Cost()
     ended = threading.Event()
@@ -194,8 +210,8 @@ def peak_memory() -> Iterator[PeakMemory]:
         nonlocal members
         cpu_before_s = time.thread_time()
         earlier_members, members = members, descendants(os.getpid())
-        # A new process has the memory of its parent until it runs its own program (vfork(2)). So it
-        # counts from the second reading on.
+        # A new process shows the memory of its parent until it runs its own program (vfork(2)). So
+        # a process counts from the second reading on in which it exists.
         now_bytes = _tree_bytes(earlier_members & members)
         if now_bytes is not None and begin_bytes is not None:
             peak.needed_bytes = max(peak.needed_bytes or 0, now_bytes - begin_bytes)
@@ -208,7 +224,11 @@ def peak_memory() -> Iterator[PeakMemory]:
 
 
 def _tree_bytes(processes: Iterable[int]) -> int | None:
-    """Return the memory of processes; None if the kernel does not report it for this process."""
+    """Return the memory of processes, which include this one, in bytes.
+
+    It is None if the kernel does not report the memory of this process. The memory of other
+    processes counts as far as the kernel reports it.
+    """
     sizes = {process: proportional_bytes(process, unbacked=True) for process in processes}
     if not sizes[os.getpid()]:
         return None
@@ -218,15 +238,16 @@ def _tree_bytes(processes: Iterable[int]) -> int | None:
 class SuspendedTime:
     """Adds up for how long a process was suspended (Ctrl-Z, SIGSTOP).
 
-    The observing process looks at the other process about twice a second. It may have been
-    suspended itself, as in a paused container. It notices that by a long time between two looks.
+    The observing process, which has this object, looks at the other process about twice a second.
+    It may be suspended itself, as in a paused container. A long time between two looks shows that.
 
     Attributes:
-        awake_s: seconds since the first look in which the observing process was not suspended.
-        seconds: seconds in which one of both processes was suspended.
+        awake_s: seconds since this object was made in which the observing process was not
+            suspended, without the time that ``skip`` leaves out.
+        seconds: seconds in which at least one of both processes was suspended.
 
     Args:
-        process: the id of the process.
+        process: the id of the process that is observed.
         clock: the monotonic clock in seconds.
     """
 
@@ -237,11 +258,11 @@ class SuspendedTime:
         self.seconds = 0.0
 
     def skip(self) -> None:
-        """Leave out the time since the last look: it was long on purpose."""
+        """Leave out the time since the last look, if there was a reason not to look."""
         self._looked_s = self._clock()
 
     def look(self) -> None:
-        """Look once; call this about twice a second."""
+        """Look once, and add the time since the last look. Call this about twice a second."""
         now_s = self._clock()
         interval_s = now_s - self._looked_s
         self._looked_s = now_s

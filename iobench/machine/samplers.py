@@ -1,4 +1,4 @@
-"""Samplers read the machine and a tree of processes while something is measured.
+"""Samplers read the machine and a tree of processes while a trial is measured.
 
 They are registered by name under the entry-point group ``iobench.samplers``.
 """
@@ -26,7 +26,7 @@ _CPU_SHARES = {
     "iowait_share": ("iowait",),
     "steal_share": ("steal",),
 }
-# Time of guests is already counted in user time.
+# The times of guests are left out, because they are already a part of user and nice.
 _CPU_TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 # Beginnings of the names of devices that are not disks, or that consist of other devices.
 _COMPOSITE_DEVICES = ("loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd")
@@ -36,10 +36,11 @@ _CACHED = {"Cached": "cached_bytes", "Dirty": "dirty_bytes"}
 """The names of series, by the names of lines in ``/proc/meminfo``."""
 
 _MEMBERS_INTERVAL_S = 2.0
-"""Seconds between two searches for new workers. Each search reads all processes of the machine."""
+"""Seconds between two searches for new workers. More searches would take too much processor time,
+since each reads all processes of the machine."""
 
 _PSS_CPU_SHARE = 0.003
-"""Share of a processor that reading PSS may take. It is read less often if it takes longer."""
+"""The share of a processor that reading PSS may take. PSS is read less often if it takes longer."""
 
 _NO_PSS = (
     "memory of processes is RSS, which counts shared pages once for each process: "
@@ -48,10 +49,10 @@ _NO_PSS = (
 
 
 class Sampler(Protocol):
-    """A source of series. Entry points of the group ``iobench.samplers`` name classes.
+    """A source of series. An entry point of the group ``iobench.samplers`` names its class.
 
     Attributes:
-        notes: facts that readers of its series must know.
+        notes: sentences that readers of its series must know.
     """
 
     notes: Sequence[str] = ()
@@ -80,11 +81,12 @@ class Sampler(Protocol):
         ...
 
     def close(self) -> None:
-        """Release everything."""
+        """Release files, connections and drivers."""
         return
 
 
 SAMPLERS: Registry[Sampler] = Registry("iobench.samplers", "sampler")
+"""The classes of the samplers by name, those of other packages included."""
 
 
 class RateSampler(Sampler):
@@ -95,8 +97,13 @@ class RateSampler(Sampler):
     def _rates(self, counters: Mapping[str, float], now_s: float) -> dict[str, float]:
         """Return the growth of each counter per second since the last call.
 
-        It is empty on the first call. A counter that fell, because a device was removed or a
-        process ended, counts as growth of 0.
+        The result is empty on the first call, and if no time has passed. A counter that is new is
+        left out. A counter that fell, because a device was removed or a process ended, has not
+        grown: its rate is 0.
+
+        Args:
+            counters: the present value of each counter.
+            now_s: the time on a monotonic clock.
         """
         last, self._last = self._last, (now_s, counters)
         if last is None:
@@ -121,7 +128,10 @@ class CpuSampler(RateSampler):
     )
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """Return the shares since the last call. The kernel lowers iowait at times."""
+        """Return the shares since the last call.
+
+        The kernel sometimes lowers the counter of iowait. Its share is then 0.
+        """
         times = psutil.cpu_times()
         spent = self._rates({name: getattr(times, name) for name in _CPU_TIMES}, now_s)
         total = sum(spent.values())
@@ -164,7 +174,8 @@ class NetworkSampler(RateSampler):
     def read(self, now_s: float) -> Mapping[str, float]:
         """Return the rates since the last call."""
         interfaces = psutil.net_io_counters(pernic=True, nowrap=False)
-        # Only cards count, since a bridge counts their bytes again. A container may have no card.
+        # Only cards count, since a bridge counts their bytes again. In a container that has no
+        # card, all interfaces but the loopback count.
         counted = interfaces.keys() & self._cards or interfaces.keys() - {_LOOPBACK}
         counters: dict[str, float] = {}
         if counted:
@@ -181,9 +192,10 @@ class PageCacheSampler(Sampler):
     """``page-cache``: bytes of files in memory, and bytes that must still be written."""
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """Return the present sizes, of the whole machine.
+        """Return the present sizes on the whole machine.
 
-        psutil is not used, since it has no dirty bytes and counts slabs as cached.
+        ``/proc/meminfo`` is read directly, since psutil does not return dirty bytes, and counts
+        slabs as cached.
         """
         lines = re.findall(r"^(Cached|Dirty):\s+(\d+) kB$", _MEMINFO.read_text(), re.M)
         return {_CACHED[name]: int(kib) * 1024 for name, kib in lines}
@@ -192,8 +204,8 @@ class PageCacheSampler(Sampler):
 class TreeSampler(RateSampler):
     """``tree``: processors that a process and its descendants keep busy, and their memory.
 
-    Children that have ended count in their parent. RSS is read each time, PSS as often as
-    ``_PSS_CPU_SHARE`` allows.
+    The times of children that have ended count in their parent. RSS is read each time, PSS as often
+    as ``_PSS_CPU_SHARE`` allows.
 
     Args:
         process: the id of the process.
@@ -205,12 +217,16 @@ class TreeSampler(RateSampler):
         self._clock = clock
         self._members: list[psutil.Process] = []
         self._members_due_s = float("-inf")
-        # If PSS cannot be read, it is never due.
+        # If PSS cannot be read, it is never due, so that it is not tried again.
         self._pss_due_s = float("-inf") if proportional_bytes(process) else float("inf")
         self.notes = (_NO_PSS,) if self._pss_due_s > 0 else ()
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """Return the processors kept busy, the memory, and the number of processes."""
+        """Return the processors kept busy since the last call, the memory, and the number of
+        processes.
+
+        A process that ends while it is read is left out.
+        """
         if now_s >= self._members_due_s:
             self._members_due_s = now_s + _MEMBERS_INTERVAL_S
             self._members = [self._root]
@@ -254,8 +270,8 @@ class TreeSampler(RateSampler):
 class GpuSampler(Sampler):
     """``gpu``: utilisation, memory, clock and power of each visible NVIDIA GPU, by NVML.
 
-    Utilisation is the share of the last window of NVML (up to 1 s) in which any kernel ran. It does
-    not say how much of the device worked, so it is only a series and no figure.
+    Utilisation is the share of the last period of NVML (up to 1 s) in which any kernel ran. It does
+    not show how much of the device was in use.
     """
 
     notes = ("gpu: utilisation is the share of time in which any kernel ran (NVML)",)
@@ -281,7 +297,8 @@ class GpuSampler(Sampler):
             all_gpus[number] = gpu
             if visible & {str(number), pynvml.nvmlDeviceGetUUID(gpu)}:
                 visible_gpus[number] = gpu
-        # Parts of a GPU (MIG) have other names. Then all GPUs are read, which is better than none.
+        # Parts of a GPU (MIG) have other names in CUDA_VISIBLE_DEVICES. If no GPU matches, all GPUs
+        # are read.
         self._gpus = visible_gpus or all_gpus
         self._readers: Mapping[str, Callable[[Any], float]] = {
             "utilisation_share": self._utilisation_share,
@@ -291,7 +308,7 @@ class GpuSampler(Sampler):
         }
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """Return the present values; values that a device does not support are left out."""
+        """Return the present values. Values that a GPU does not support are left out."""
         values = {}
         for number, gpu in self._gpus.items():
             for name, read_value in self._readers.items():

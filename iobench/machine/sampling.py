@@ -23,7 +23,8 @@ from iobench.settings import Settings, ZeroOrMore
 
 DEFAULT_SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 MAX_ROWS = 20_000
-"""At this number of rows, every second row is dropped, and reading continues half as often."""
+"""At this number of rows, every second row is dropped, and from then on half as many readings are
+kept. So the memory for the readings of a long trial is bounded."""
 
 Row: TypeAlias = dict[str, float]
 """A reading of all samplers: ``time_s``, and values by ``SAMPLER.NAME``."""
@@ -49,7 +50,8 @@ class Samples:
         columns: ``time_s`` on the machine's monotonic clock, then ``SAMPLER.NAME``; None for
             missing values.
         core_share: processor time of the sampling, as a share of one processor.
-        notes: the series that were not available, and facts about the others.
+        notes: sentences about series that were not available or that ended, and facts that readers
+            of the other series must know.
     """
 
     columns: Columns
@@ -58,10 +60,10 @@ class Samples:
 
 
 class Recorder:
-    """Reads samplers, and keeps at most ``MAX_ROWS`` rows of readings.
+    """Reads samplers, and keeps fewer than ``MAX_ROWS`` rows of readings.
 
     Attributes:
-        samples: the readings, after ``end``.
+        samples: the readings; empty before ``end``.
 
     Args:
         samplers: the samplers by name.
@@ -77,7 +79,7 @@ class Recorder:
         self._rows: list[Row] = []
         self._notes = list(notes)
         self._every = 1
-        """1 to keep each reading, 2 to keep every second one, and so on."""
+        """1 to read at each call of ``sample``, 2 to read at every second call, and so on."""
         self._count = 0
         """The number of calls of ``sample`` so far."""
         self.samples = Samples({}, 0.0, ())
@@ -87,6 +89,11 @@ class Recorder:
         """Return a recorder with the samplers of ``names`` that are available.
 
         A sampler that is not available is only noted, so that it does not stop a measurement.
+
+        Args:
+            names: the registered names of samplers.
+            process: the id of the process whose loop is measured.
+            clock: the clock of the readings.
         """
         available: dict[str, Sampler] = {}
         notes: list[str] = []
@@ -102,7 +109,10 @@ class Recorder:
         return cls(available, clock, notes)
 
     def sample(self) -> None:
-        """Read one row. A sampler that fails is noted, and left out from then on."""
+        """Read one row, or skip this call if rows have been dropped before (``MAX_ROWS``).
+
+        A sampler that fails is noted, and left out from then on.
+        """
         self._count += 1
         if self._count % self._every:
             return
@@ -127,7 +137,7 @@ class Recorder:
         """Close the samplers, and return the readings.
 
         Args:
-            core_share: the share of a processor that reading took.
+            core_share: the processor time of the sampling, as a share of one processor.
         """
         for sampler in self._samplers.values():
             _close(sampler)
@@ -143,8 +153,15 @@ class Recorder:
 def sampling_beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder | None]:
     """Sample a process and the machine in a thread while the block runs.
 
-    The first reading is at its begin, the last at its end. The recorder is None if the settings
-    name no samplers.
+    The first reading is at the beginning of the block, the last one at its end. After the block,
+    ``Recorder.samples`` has the readings.
+
+    Args:
+        settings: how often to read which samplers.
+        process: the id of the process.
+
+    Yields:
+        The recorder; None if there are no settings, or if they name no samplers.
     """
     if settings is None or not settings.samplers:
         yield None
@@ -156,6 +173,7 @@ def sampling_beside(settings: SamplingSettings | None, process: int) -> Iterator
     def sample() -> float:
         begun_s = clock.now_s()
         recorder.sample()
+        # The time of the reading is a part of the period.
         return max(0.0, begun_s + period_s - clock.now_s())
 
     core_share = 0.0

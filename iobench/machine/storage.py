@@ -25,8 +25,8 @@ from iobench.results.numbers import size
 
 _HIDDEN_DEVICE = "/sys does not show its block device here"
 _NO_DEVICE = "no block device is behind it, and its type is not known"
-# Kinds whose drivers know whether the disk rotates.
-_DRIVES = frozenset({"sata", "sas", "usb"})
+_KINDS_KNOWN_TO_ROTATE = frozenset({"sata", "sas", "usb"})
+"""Kinds whose drivers report whether the disk rotates."""
 
 
 class Storage(NamedTuple):
@@ -34,9 +34,11 @@ class Storage(NamedTuple):
 
     Attributes:
         kind: its kind, a key of ``KINDS``.
-        why: the evidence for this kind.
-        layers: the layers below the file system, from the top down.
-        disk: the disk; None if it is unknown, or if there are several kinds of disks.
+        why: the evidence for this kind, or the reason why the kind is unknown.
+        layers: the layers below the file system, from the top down. The last one describes the
+            disks, if they are known and of one kind.
+        disk: the disk, or the first of several disks of one kind; None if no disk is known, or if
+            there are several kinds of disks.
     """
 
     kind: str
@@ -48,18 +50,18 @@ class Storage(NamedTuple):
 class TargetDescription(TypedDict):
     """The storage behind a path, under the keys of results.
 
-    It contains no source, address, path, serial number or name of a volume. Keys that are not
-    required are left out if their values are unknown.
+    Results are shared, so it contains no source of a mount, address, path, serial number or name of
+    a volume. Keys that are not required are left out if their values are unknown.
 
     Attributes:
         kind: the kind of storage, a key of ``KINDS``.
         name: the name of this kind for readers.
-        why: the evidence for this kind.
+        why: the evidence for this kind, or the reason why the kind is unknown.
         stack: the file system and the layers below it, from the top down.
         file_system: the type of the file system.
         mount_options: the options of the mount that affect figures, separated by commas.
         total_bytes: the size of the file system.
-        free_bytes: its free space.
+        free_bytes: the space of the file system that this user can still fill.
         device: the known properties of the disk, with the names of the fields of ``Disk``.
         read_ahead_kb: how far the kernel reads ahead, in KiB.
     """
@@ -83,10 +85,10 @@ def describe_target(
 
     Args:
         path: the path, which need not exist.
-        mount_table: the mounted file systems; None for those of this machine.
+        mount_table: the mounted file systems; None for the mounted file systems of this machine.
         root: the folder that contains ``sys``.
     """
-    # realpath is used because, unlike Path.resolve, it accepts links in a circle.
+    # Unlike Path.resolve, realpath raises no error if symbolic links form a circle.
     real = Path(os.path.realpath(path))
     if mount_table is None:
         mount_table = mounts()
@@ -110,7 +112,7 @@ def describe_target(
     read_ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
     if disk is not None:
         described["device"] = _known_properties(disk)
-        # The mount of a partition has no setting of its own.
+        # A partition has no read-ahead setting of its own: the setting of its disk applies.
         if read_ahead_kb is None:
             read_ahead_kb = disk.queue.get("read_ahead_kb")
     if read_ahead_kb is not None:
@@ -119,11 +121,11 @@ def describe_target(
 
 
 def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -> list[str]:
-    """Return lines for a terminal about the result of ``describe_target``.
+    """Return lines for a terminal about the storage behind a path.
 
     Args:
         path: the path, as the user gave it.
-        target: the result.
+        target: the ``TargetDescription`` of the path. It may come from a saved result.
         exists: whether the path exists.
     """
     lines = []
@@ -146,7 +148,7 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
 
 
 def _setting_texts(target: Mapping[str, Any]) -> list[str]:
-    """Return the settings of the device of a target in words."""
+    """Return what a terminal shows about the settings and the device of a target, in words."""
     device = target.get("device", {})
     scheduler = device.get("queue", {}).get("scheduler")
     link_mb_per_s = device.get("link_mb_per_s")
@@ -163,7 +165,7 @@ def _setting_texts(target: Mapping[str, Any]) -> list[str]:
 
 
 def _known_properties(disk: Disk) -> dict[str, object]:
-    """Return the properties of a disk that are known, without its name."""
+    """Return the properties of a disk that are known, without its name, by their field names."""
     properties = asdict(disk)
     del properties["name"]
     return {key: value for key, value in properties.items() if value not in (None, "", {})}
@@ -181,9 +183,13 @@ def _device_number(point: Path) -> str:
 def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
     """Return the storage behind a mount.
 
+    The kind follows from the mount itself if its type or source is known. Otherwise the block
+    devices are followed downwards, layer by layer, until all of them are disks.
+
     Args:
         mount: the mount.
-        devices: the folders of its block devices; None if they are hidden.
+        devices: the folders in sysfs of its block devices; empty if it has none, None if sysfs
+            does not show them.
     """
     # A FUSE mount with a block device is a local file system. Its kind is that of the device.
     has_fuse_device = bool(devices) and mount.file_system.startswith("fuse")
@@ -200,9 +206,9 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
     while level:
         named_layers = [block_devices.layer_of(folder) for folder in level]
         layer_names = [name for name, _ in named_layers if name]
-        if not layer_names:
+        if not layer_names:  # All devices of this level are disks.
             return _on_disks([block_devices.disk(folder) for folder in level], layers)
-        # If devices on the same level differ, the first one names the layer.
+        # The devices of a level usually have the same layer. If not, the first layer is named.
         layers.append(layer_names[0])
         next_level: dict[Path, None] = {}
         for _, folders_below in named_layers:
@@ -212,19 +218,25 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
 
 
 def _on_disks(disks: Sequence[Disk], layers: Sequence[str]) -> Storage:
-    """Return the storage on disks that are below some layers."""
+    """Return the storage on some disks.
+
+    Args:
+        disks: the disks; at least one.
+        layers: the layers between the file system and the disks, from the top down.
+    """
     kinds = [kind_of_disk(disk) for disk in disks]
     names = sorted({kind_name(kind) for kind, _ in kinds})
     if len(names) > 1:
         why = f"{len(disks)} disks of several kinds: {', '.join(names)}"
         return Storage("mixed", why, layers)
     kind, why = kinds[0]
+    # The disks are of one kind, so the properties of the first disk stand for all of them.
     disk, description = disks[0], names[0]
     if disk.model and disk.model != description:
         description += f" ({disk.model})"
-    # Linux calls a disk rotational until its driver reports otherwise; drivers of virtual disks do
-    # not report it.
-    if disk.rotational and kind not in _DRIVES:
+    # Linux calls a disk rotational until its driver reports otherwise. The drivers of virtual disks
+    # do not report it.
+    if disk.rotational and kind not in _KINDS_KNOWN_TO_ROTATE:
         disk = replace(disk, rotational=None)
     if len(disks) > 1:
         why = f"{len(disks)} disks, each {why}"

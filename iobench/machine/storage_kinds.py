@@ -1,16 +1,18 @@
 """PURE. Kinds of storage, and the patterns that recognise a mount or a disk as a kind.
 
-How the mount table shows kinds of storage:
+The mount table shows these kinds of storage as follows:
 
-- EFS by its DNS name, ``fs-ID.efs.REGION.amazonaws.com:/`` of type ``nfs4``
-  (https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html). Its mount
-  helper puts a proxy of this machine in between, and the source is ``127.0.0.1:/``.
-- FSx for Lustre as ``lustre``. ``mount.lustre`` resolves names, so that its source is usually
+- EFS has the type ``nfs4``, and its DNS name ``fs-ID.efs.REGION.amazonaws.com:/`` as the source
+  (https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html). If its mount
+  helper is used, the source is ``127.0.0.1:/``, a proxy on this machine.
+- FSx for Lustre has the type ``lustre``. ``mount.lustre`` resolves names, so the source is usually
   ``ADDRESS@tcp:/NAME``, as for any other Lustre.
-- Mountpoint for Amazon S3: source ``mountpoint-s3``, type ``fuse`` (``FSName`` in
-  awslabs/mountpoint-s3). s3fs, gcsfuse, rclone, JuiceFS, GeeseFS and others: a type ``fuse.NAME``.
-- goofys: the bucket as source and a plain ``fuse`` (kahing/goofys), as other programs may have.
-- BeeGFS: ``beegfs_nodev`` of type ``beegfs``.
+- Mountpoint for Amazon S3 has the type ``fuse`` and the source ``mountpoint-s3`` (``FSName`` in
+  awslabs/mountpoint-s3). s3fs, gcsfuse, rclone, JuiceFS, GeeseFS and others have the type
+  ``fuse.NAME``.
+- goofys has the type ``fuse``, as other programs may have, and the bucket as the source
+  (kahing/goofys).
+- BeeGFS has the type ``beegfs`` and the source ``beegfs_nodev``.
 
 Models of disks: ``Amazon Elastic Block Store`` and ``Amazon EC2 NVMe Instance Storage``
 (https://docs.aws.amazon.com/ebs/latest/userguide/nvme-ebs-volumes.html and
@@ -30,8 +32,9 @@ from typing import Literal, NamedTuple
 from iobench.machine.block_devices import Disk
 
 Reach = Literal["memory", "local", "network", "layers", "unknown"]
-"""Where bytes come from: the memory of this machine, a device in it, a network, another file system
-that cannot be seen (``layers``), or unknown (a disk of a hypervisor)."""
+"""Where the bytes of a storage come from: the memory of this machine, a device in this machine, a
+network, file systems below that cannot be seen (``layers``), or unknown (such as a disk of a
+hypervisor)."""
 
 
 class Kind(NamedTuple):
@@ -59,13 +62,13 @@ class RecognisedKind(NamedTuple):
 
 
 class _MountPattern(NamedTuple):
-    """A pattern of mounts. The patterns must match completely.
+    """A pattern of mounts. Both regular expressions must match the whole text.
 
     Attributes:
-        types: a pattern of the type of the file system.
+        types: a regular expression for the type of the file system.
         why: the evidence; ``{}`` stands for the type.
-        sources: a pattern of the source of the mount. It ignores case.
-        kind: the kind; empty if the type, without "fuse.", is the kind.
+        sources: a regular expression for the source of the mount. It ignores case.
+        kind: the kind; empty if the type, without ``fuse.``, is the kind.
     """
 
     types: str
@@ -75,14 +78,14 @@ class _MountPattern(NamedTuple):
 
 
 class _DiskPattern(NamedTuple):
-    """A pattern of disks. The patterns must match completely.
+    """A pattern of disks. All regular expressions must match the whole text.
 
     Attributes:
         kind: the kind.
         why: the evidence; ``{}`` stands for the model.
-        names: a pattern of the name of the device.
-        vendors: a pattern of the vendor.
-        models: a pattern of the model.
+        names: a regular expression for the name of the device.
+        vendors: a regular expression for the vendor.
+        models: a regular expression for the model.
     """
 
     kind: str
@@ -93,7 +96,7 @@ class _DiskPattern(NamedTuple):
 
 
 UNKNOWN = "unknown"
-"""The kind of storage that no pattern matches."""
+"""The kind of a storage that is not recognised."""
 
 
 KINDS = {
@@ -293,8 +296,8 @@ _UNKNOWN_DISK = RecognisedKind(
     UNKNOWN, "a block device of a model and a connection that iobench does not know"
 )
 
-# Each list has the options of all file systems; of ext4, xfs, btrfs and f2fs; of nfs, lustre, cifs,
-# 9p and ceph; of overlay and FUSE.
+# Each list has, in this order, options of all file systems; of ext4, xfs, btrfs and f2fs; of nfs,
+# lustre, cifs, 9p and ceph; of overlay and FUSE.
 _FLAG_NAMES = """
     ro rw sync async dirsync atime noatime relatime strictatime nodiratime lazytime
     discard nodiscard barrier nobarrier delalloc nodelalloc dax dioread_lock dioread_nolock
@@ -343,7 +346,10 @@ def has_server(file_system: str) -> bool:
 
 
 def kind_of_mount(file_system: str, source: str) -> RecognisedKind | None:
-    """Return the kind of a mount by its type and source; None if it is unknown."""
+    """Return the kind of a mount by its type and source; None if no pattern matches.
+
+    For FUSE programs that iobench does not know, a pattern gives the kind ``UNKNOWN``.
+    """
     for pattern in _MOUNTS:
         has_type = re.fullmatch(pattern.types, file_system)
         if has_type and re.fullmatch(pattern.sources, source, re.I | re.S):
@@ -353,7 +359,10 @@ def kind_of_mount(file_system: str, source: str) -> RecognisedKind | None:
 
 
 def kind_of_disk(disk: Disk) -> RecognisedKind:
-    """Return the kind of a disk by its name, vendor, model and transport."""
+    """Return the kind of a disk by its name, vendor and model, or else by its transport.
+
+    The kind is ``UNKNOWN`` if neither is known.
+    """
     for pattern in _DISKS:
         if (
             re.fullmatch(pattern.names, disk.name)
@@ -368,7 +377,8 @@ def kept_options(options: Iterable[str]) -> str:
     """Return the mount options that affect figures, each once: ``rw,noatime,rsize=1048576``.
 
     ``addr=``, ``username=``, ``cfgFile=``, ``lowerdir=`` and others contain addresses, paths and
-    names of people. So this module lists the options that are kept, and drops all others.
+    names of people, which results must not contain. So only options are kept that this module
+    lists.
     """
     kept = dict[str, None]()
     for option in options:

@@ -13,19 +13,22 @@ from iobench.results.result import Columns
 from iobench.results.trial import Outcome
 
 Spans: TypeAlias = Sequence[tuple[float, float]]
-"""Begin and end of several periods, in seconds."""
+"""The begin and the end of each of several periods, in seconds."""
 
 _MEMORY = {"PSS": "tree.pss_bytes", "RSS": "tree.rss_bytes"}
-"""The columns with the memory of the processes, by the name of the measure; PSS is preferred."""
+"""The columns with the memory of the processes, by the name of the measure.
+
+PSS is preferred, since RSS counts shared pages once for each process.
+"""
 
 
 class _Mean(NamedTuple):
-    """A metric that is the mean of readings.
+    """A metric that is the mean of a sum of columns.
 
     Attributes:
-        metric: its name.
+        metric: the name of the metric.
         columns: the columns that are added up.
-        divisor: the mean of the sum is divided by this number.
+        divisor: converts the mean into the unit of the metric, by division.
     """
 
     metric: str
@@ -42,24 +45,26 @@ _MEANS = (
     _Mean("network_received_mb_per_s", ("network.received_bytes_per_s",), 1e6),
 )
 _MAX_PAUSED_SHARE = 0.05
-"""Largest share of an interval between two readings that may be a pause.
+"""The largest share of an interval between two readings that may be pauses.
 
-Small pauses are accepted, since epochs of small data end several times between two readings.
+Short pauses are accepted, since several epochs of small data can end between two readings. Without
+this tolerance, no interval would count.
 """
 _GPU = re.compile(r"gpu\.\d+_utilisation_share")
 
 
 def add_samples(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
-    """Add readings to an outcome.
+    """Add readings, their cost and their notes to an outcome.
 
     The times of the readings are changed to count from ``origin_s`` of the outcome. Readings before
-    the origin, during opening and warm-up, have a negative time. If the trial ran a loop, the
-    ``usage`` over the steps that count is added to its metrics.
+    this origin, while the loader is opened and warms up, have a negative time. If the trial ran a
+    loop, the ``usage`` in the steps that count is added to its metrics.
 
     Args:
         outcome: the outcome of a trial.
         samples: the readings.
-        begun_s: the origin of an outcome without ``origin_s``, on the machine's monotonic clock.
+        begun_s: the origin for an outcome that has none, in seconds on the machine's monotonic
+            clock.
     """
     origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
     columns = dict(samples.columns)
@@ -79,17 +84,17 @@ def usage(
 ) -> dict[str, float | str]:
     """Return the resources that were used during some steps, by the names of their metrics.
 
-    Memory is the largest PSS since the first request, or the largest RSS if PSS was never read. The
-    other figures are means over the intervals between two readings. An interval counts if it is
-    within the steps and at most 5 % of it are pauses. ``gpu_utilisation_share`` is the mean of all
-    GPUs. Figures without enough readings are left out.
+    Memory is the largest PSS from the first request to the end of the steps, or the largest RSS if
+    the readings have no PSS. The other figures are means over the intervals between two readings.
+    An interval counts if it is within the steps and at most 5 % of it are pauses.
+    ``gpu_utilisation_share`` is the mean of all GPUs. Figures without enough readings are left out.
 
     Args:
         columns: the readings; their ``time_s`` counts from the request for the first batch.
-        begin_s: begin of the steps, from the same moment.
-        end_s: end of the steps, from the same moment.
-        samples: number of samples of the steps.
-        pauses: parts of this time without steps.
+        begin_s: the begin of the steps, in seconds after the same moment.
+        end_s: the end of the steps, in seconds after the same moment.
+        samples: the number of samples of the steps.
+        pauses: periods between ``begin_s`` and ``end_s`` in which no step ran.
     """
     means: dict[str, float] = {}
     for metric, names, divisor in _MEANS:
@@ -112,7 +117,7 @@ def usage(
 def _memory(columns: Columns, end_s: float) -> dict[str, float | str]:
     """Return the largest memory from the first request to ``end_s``, and how it was counted.
 
-    The result is empty if the memory was never read.
+    The result is empty if the memory was not read in this time.
     """
     for counted_as, column in _MEMORY.items():
         if column not in columns:
@@ -132,8 +137,8 @@ def _mean(
 ) -> float | None:
     """Return the mean of the sum of some columns, over the intervals between two readings.
 
-    Each value of a column is the mean rate since the last reading. The result is None if no
-    complete interval counts, or if a column is missing.
+    Each value of a column is the mean rate since the previous reading, so it is weighted by the
+    length of this interval. The result is None if no interval counts, or if a column is missing.
     """
     covered_s = total = 0.0
     times = [time_s or 0.0 for time_s in columns.get("time_s", ())]

@@ -33,6 +33,17 @@ def move_by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Prog
     With the sequential pattern, each process has a contiguous region of the file. With the random
     pattern, the blocks of the whole file are divided among the processes. Warm reads start again
     after the last block. All other trials touch each block at most once.
+
+    Args:
+        path: the test file.
+        trial: the parameters of the trial.
+        clock: measures the operations.
+        progress: is called with the bytes so far when a process has ended.
+
+    Raises:
+        Unavailable: O_DIRECT is requested, and it is refused or the file is in memory.
+        TrialFailed: an operation moved only a part of a block, or a process has failed.
+        OSError: the file cannot be read or written.
     """
     max_operations = max(trial.parallelism, int(trial.seconds * _MAX_OPERATIONS_PER_S))
     shares: list[Iterable[int]] = []
@@ -55,7 +66,7 @@ def move_by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Prog
 
 
 def sequential_offsets(file_bytes: int, block_bytes: int, processes: int) -> list[Sequence[int]]:
-    """PURE. For each process, the offsets of the blocks in a contiguous region of its own.
+    """PURE. Return, for each process, the offsets of the blocks in a contiguous region of its own.
 
     All regions have the same length. If the blocks cannot be divided evenly, the last blocks of the
     file are left out.
@@ -68,10 +79,17 @@ def sequential_offsets(file_bytes: int, block_bytes: int, processes: int) -> lis
 def random_offsets(
     file_bytes: int, block_bytes: int, processes: int, *, max_blocks: int, seed: int = 0
 ) -> list[Sequence[int]]:
-    """PURE. For each process, the offsets of some blocks of the file, in random order.
+    """PURE. Return, for each process, the offsets of some blocks of the file, in random order.
 
-    All processes have the same number of blocks, and no block occurs twice. Together they have all
-    blocks of the file, but at most ``max_blocks``.
+    All processes have the same number of blocks, and no block occurs twice. Together they have as
+    many blocks of the file as can be divided evenly, but at most ``max_blocks``.
+
+    Args:
+        file_bytes: the size of the file.
+        block_bytes: the size of a block.
+        processes: the number of processes.
+        max_blocks: the largest number of blocks of all processes together.
+        seed: the seed of the order.
     """
     file_blocks = file_bytes // block_bytes
     blocks_per_process = min(file_blocks, max_blocks) // processes
@@ -94,12 +112,13 @@ def open_blocks(
     Args:
         path: the file.
         operation: ``read`` or ``write``.
-        block_bytes: size of a block.
-        direct: whether the page cache is bypassed (O_DIRECT).
+        block_bytes: the size of a block.
+        direct: whether to bypass the page cache (O_DIRECT).
 
     Raises:
-        Unavailable: O_DIRECT is refused, or the file is in memory.
+        Unavailable: with ``direct``, O_DIRECT is refused, or the file is in memory.
         TrialFailed: the function moved only a part of a block.
+        OSError: the file cannot be opened, read or written.
     """
     is_read = operation == "read"
     flags = os.O_CLOEXEC | (os.O_RDONLY if is_read else os.O_WRONLY)

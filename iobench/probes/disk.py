@@ -30,20 +30,24 @@ FOLDER = ".iobench-probe-"
 """The beginning of the name of the folder that a run makes in a target. The run id follows."""
 
 _PIECE_BYTES = 2**23
+"""The number of random bytes that are made and written at a time."""
 _SPARE_BYTES = 2**24
-"""Space that must remain free, because a file takes a little more space than it has bytes."""
+"""Space that must remain free, because a file takes a little more space than it has bytes. For a
+smaller file, its own size must remain free."""
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Read or write blocks of a test file in parallel for some seconds.
 
-    Cold and direct trials touch each byte at most once, and end at the end of the file. Warm trials
-    start again after the end. The test files are in the run's own folder (``folder_of_run``).
+    Warm reads start again after the last block. Other trials touch each byte at most once, and end
+    early if all blocks have been moved. The test files are in the run's own folder
+    (``folder_of_run``).
 
     Raises:
         Unavailable: the target does not exist, O_DIRECT does not work there, or the engine is
             missing.
-        TrialFailed: the target is full, cannot be written to, or moved only a part of a block.
+        TrialFailed: the target is full or cannot be written to, an operation moved only a part of a
+            block, or a process of the probe has failed.
     """
     trial = typed(DiskTrial, {**spec.params, "repeat": spec.repeat})
     folder = Path(context.locations[f"disk/{trial.target}"].uri).expanduser()
@@ -60,7 +64,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         moved = move(path, trial, context.clock, context.progress)
         if trial.cache == "direct":
             return Outcome(_metrics(moved))
-        # A buffered write is complete only when its data are on the disk.
+        # Buffered writes are complete only when their data are on the disk, so the time of fsync
+        # counts.
         written_s = context.clock.now_s()
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -70,6 +75,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 
 def _metrics(moved: Moved) -> Metrics:
+    """Return the figures of a trial; with the engine if it is not the built-in one."""
     iops = sum(moved.operations) / max(moved.seconds, 1e-9)
     engine = {"engine": moved.engine} if moved.engine else {}
     return {**moved.metrics(), "iops": iops, **engine}
@@ -95,6 +101,8 @@ def clean(target: Path, run: str) -> None:
 
 def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
     """Return a file of random bytes on the disk. It is made if it does not exist yet.
+
+    The file is made under another name, so that a file with the name is always complete.
 
     Args:
         folder: the run's own folder; it is made if it does not exist.
@@ -122,7 +130,9 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
 
 @contextlib.contextmanager
 def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
-    """Make an empty file, allocate its space as fio does, and remove it after the ``with`` block.
+    """Make a file, allocate its space as fio does, and remove the file after the ``with`` block.
+
+    The block may rename the file to keep it.
 
     Args:
         folder: the run's own folder; it is made if it does not exist.
@@ -131,8 +141,8 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
 
     Raises:
         Unavailable: the folder of the target does not exist.
-        TrialFailed: the target cannot be written to, or is full. This is also raised for such an
-            error in the ``with`` block.
+        TrialFailed: the target cannot be written to, or is full. An ``OSError`` of the ``with``
+            block is also raised as ``TrialFailed``.
     """
     path = folder / f"write-{secrets.token_hex(8)}"
     with _explained_errors(target, folder.parent):
@@ -156,7 +166,16 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _explained_errors(target: str, folder: Path) -> Iterator[None]:
-    """Check that a folder exists, and turn errors of the operating system into failed trials."""
+    """Check that the folder of a target exists, and turn ``OSError`` into ``TrialFailed``.
+
+    Args:
+        target: the label of the target, for messages.
+        folder: the folder.
+
+    Raises:
+        Unavailable: the folder does not exist.
+        TrialFailed: it is no folder, or the block raised ``OSError``.
+    """
     if not folder.exists():
         raise Unavailable(f"target {target!r}: {folder} does not exist")
     if not folder.is_dir():

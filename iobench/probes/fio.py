@@ -1,6 +1,6 @@
-"""The engine fio of the disk probe: its command line, and the figures of its report.
+"""The engine fio of the disk probe: run the program fio, and read the figures of its report.
 
-Its options and its JSON are described at https://fio.readthedocs.io.
+The options and the JSON of fio are described at https://fio.readthedocs.io.
 """
 
 from __future__ import annotations
@@ -23,16 +23,24 @@ from iobench.probes.settings import DiskTrial
 from iobench.results.statistics import QUANTILES, has_enough_values
 
 _MAX_MESSAGE_CHARS = 300
+"""How much of the output of fio is shown in an error message. The end has the reason."""
 
 
 def move_by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
-    """Let fio read or write blocks, and measure the time.
+    """Let fio read or write blocks of a file, and return its figures.
 
     Each job of fio has a contiguous region of the file, also if its blocks are in random order.
 
+    Args:
+        path: the test file.
+        trial: the parameters of the trial.
+        clock: unused. fio measures the time itself.
+        progress: is called once, with all bytes at the end.
+
     Raises:
         Unavailable: fio is not installed, or O_DIRECT is refused.
-        TrialFailed: fio failed.
+        TrialFailed: fio could not be started, or has failed.
+        OSError: fio has reported an error of the operating system.
     """
     program = find_program("fio")
     if program is None:
@@ -59,8 +67,9 @@ def fio_options(path: Path, trial: DiskTrial) -> list[str]:
     """PURE. Return the arguments of fio.
 
     - Jobs are threads, so that no process remains if the trial is killed.
-    - fio gives the kernel no advice on the access pattern, and evicts no pages.
-    - Unless the cache is warm, it touches each block at most once.
+    - fio gives the kernel no advice on the access pattern, since loaders give none. It evicts no
+      pages, since the trial has prepared the page cache.
+    - Unless the cache is warm, fio touches each block at most once.
     """
     region_bytes = trial.file_bytes // trial.block_bytes // trial.parallelism * trial.block_bytes
     order = "rand" if trial.pattern == "random" else ""
@@ -95,7 +104,8 @@ def fio_figures(
     Args:
         process: fio, which has ended.
         operation: ``read`` or ``write``.
-        physical_bytes: the bytes that came from storage meanwhile; None if they are not counted.
+        physical_bytes: the bytes that came from storage while fio ran; None if the kernel does not
+            count them.
 
     Raises:
         TrialFailed: fio has failed, it has moved no bytes, or its report has an unknown form.

@@ -28,6 +28,7 @@ _MAX_READS_PER_S = 100_000
 """More reads than a process can do in a second. It limits the number of prepared reads."""
 
 _PIECE_BYTES = 2**20
+"""The number of bytes that a file is read at a time."""
 _STORE_NOTE = "read through dataprep's store, which checks whole objects against their MD5"
 
 
@@ -35,8 +36,8 @@ class Item(NamedTuple):
     """One read of a file or an object.
 
     Attributes:
-        key: the file or object.
-        offset: where the read begins.
+        key: the key of the file or object, relative to the location of the data.
+        offset: the position of the first byte in the file or object.
         bytes: the number of bytes to read.
         samples: the number of samples in these bytes.
         is_whole: whether the read covers the whole file or object.
@@ -52,11 +53,13 @@ class Item(NamedTuple):
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Read shards, records or files with several processes for some seconds, without decoding.
 
-    Process ``i`` of ``k`` reads items ``i, i + k, ...``. Cold trials read each item at most once.
-    Other trials start again after the last item.
+    Process ``i`` of ``k`` reads items ``i, i + k, ...``. A cold trial on local files reads each
+    item at most once, since a second read would come from the page cache. Other trials start again
+    after the last item.
 
     Raises:
-        TrialFailed: the data have another form, or an item is shorter than the listing says.
+        TrialFailed: the data have another form, or an item is shorter than the manifest or the
+            listing says.
         DatasetError, SourceError, StoreError: the data cannot be read, or the key of a shard is
             outside the output.
     """
@@ -72,6 +75,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     # With more processes than items, some processes would have nothing to do.
     processes = min(trial.parallelism, len(items))
     shares = [items[number::processes] for number in range(processes)]
+    # As many rounds as ``max_items`` take longer than the trial, so that its time limit ends it.
     rounds = 1 if cache is not None and trial.cache == "cold" else max_items
     repeated_shares = [
         itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares
@@ -98,10 +102,10 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 
 def _read_samples(shares: Sequence[Sequence[Item]], operations: Sequence[int]) -> int:
-    """Return the number of samples in all items that were read.
+    """Return the number of samples in all items that were read. Items that were read again count.
 
     Args:
-        shares: the items of each process, which it reads in turn.
+        shares: the items of each process. After the last one, it starts again with the first one.
         operations: the number of reads of each process.
     """
     samples = 0
@@ -112,17 +116,20 @@ def _read_samples(shares: Sequence[Sequence[Item]], operations: Sequence[int]) -
 
 
 def find_items(location: Location, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
-    """List the reads of a trial. Shards are in their order, records and files are shuffled.
+    """List the reads of a trial. Shards keep their order; records and files are shuffled.
+
+    A loader without shards reads single samples in random order.
 
     Args:
-        location: where an output of ``dataprep shard`` is, or class folders for ``files``.
+        location: the location of an output of ``dataprep shard``, or of class folders if ``access``
+            is ``files``.
         access: what each read covers.
         max_items: the largest number of reads.
         seed: the seed of the order.
 
     Raises:
-        TrialFailed: the data have another form.
-        DatasetError, SourceError: nothing can be read there.
+        TrialFailed: the data have another form, or there are no items.
+        DatasetError, SourceError: the data cannot be read.
     """
     needed_form = "files" if access == "files" else "shards"
     if location.holds != needed_form:
@@ -142,29 +149,33 @@ def find_items(location: Location, access: Access, *, max_items: int, seed: int)
 
 
 def _file_items(location: Location, max_items: int, generator: np.random.Generator) -> list[Item]:
+    """Return a read of each image file, in random order."""
     files = image_files(ImageFolder(location.uri, location.store).list(), location.every)
-    rows = generator.permutation(len(files.names))[:max_items]
-    sizes = files.sizes[rows].tolist()
+    positions = generator.permutation(len(files.names))[:max_items]
+    sizes = files.sizes[positions].tolist()
     items = []
-    for row, size_bytes in zip(rows.tolist(), sizes, strict=True):
-        items.append(Item(files.names[row], 0, size_bytes, samples=1, is_whole=True))
+    for position, size_bytes in zip(positions.tolist(), sizes, strict=True):
+        items.append(Item(files.names[position], 0, size_bytes, samples=1, is_whole=True))
     return items
 
 
 def _shard_items(location: Location, max_items: int) -> list[Item]:
+    """Return a read of each shard, in the order of the manifest."""
     dataset = open_shards(location)
     shards = dataset.manifest.formats[dataset.format].shards
     return [Item(shard.key, 0, shard.bytes, shard.records, True) for shard in shards[:max_items]]
 
 
 def _record_items(location: Location, max_items: int, generator: np.random.Generator) -> list[Item]:
+    """Return a read of each record, in random order."""
     dataset = open_shards(location)
     shards = dataset.manifest.formats[dataset.format].shards
-    records = generator.permutation(len(dataset))[:max_items]
-    columns = [column[records].tolist() for column in dataset.places[:3]]
+    positions = generator.permutation(len(dataset))[:max_items]
+    # The columns are the numbers of the shards, and the offsets and lengths of the records.
+    columns = [column[positions].tolist() for column in dataset.places[:3]]
     items = []
-    for shard, offset, length in zip(*columns, strict=True):
-        items.append(Item(shards[shard].key, offset, length, samples=1, is_whole=False))
+    for shard_number, offset, length in zip(*columns, strict=True):
+        items.append(Item(shards[shard_number].key, offset, length, samples=1, is_whole=False))
     return items
 
 
@@ -173,16 +184,16 @@ def open_reader(location: Location, first: Item) -> Iterator[Callable[[Item], in
     """Yield a function that reads an item, drops the data, and returns the number of bytes.
 
     For each item, the file is opened again and read in pieces of 1 MiB. A program that reads
-    thousands of shards in random order also has to open files again and again. Objects are read
-    through dataprep's store, which compares whole objects with their checksums. The store is
-    connected before the first item.
+    thousands of shards in random order also opens files again and again. Objects are read through
+    dataprep's store, which compares whole objects with their checksums. The connection to the store
+    is opened before the first item.
 
     Args:
         location: the location of the data.
-        first: any item, to connect to the store.
+        first: an item that is requested without its data, to open the connection.
 
     Raises:
-        TrialFailed: the function read fewer bytes than the manifest or the listing says.
+        TrialFailed: the function has read fewer bytes than the manifest or the listing says.
     """
     if location.is_remote:
         store = open_store(location.uri, location.store)
@@ -219,7 +230,11 @@ def open_reader(location: Location, first: Item) -> Iterator[Callable[[Item], in
 
 
 def _require_all(item: Item, read_bytes: int) -> int:
-    """Return the bytes that were read, after a check that the item was read completely."""
+    """Return ``read_bytes``, after a check that the item was read completely.
+
+    Raises:
+        TrialFailed: the number of bytes differs from the size of the item.
+    """
     if read_bytes != item.bytes:
         raise TrialFailed(
             f"{item.key}: {read_bytes:,} of {item.bytes:,} bytes at offset {item.offset:,}: the "

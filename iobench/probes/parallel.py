@@ -25,12 +25,12 @@ from iobench.machine.processes import end_with_parent, starting
 from iobench.results.statistics import quantiles
 
 Progress: TypeAlias = Callable[[float, str], None]
-"""Receives an amount and its unit (``bytes``)."""
+"""Receives how much was moved so far, and the unit of this amount (``bytes``)."""
 
 OpenOperation: TypeAlias = Callable[[], AbstractContextManager[Callable[[Any], int]]]
-"""Opens files, and gives the function that does one operation.
+"""Opens files for a ``with`` block, and gives the function that does one operation on an item.
 
-The function returns the number of bytes that it moved.
+That function returns the number of bytes that it moved.
 """
 
 
@@ -38,13 +38,13 @@ class Moved(NamedTuple):
     """The bytes that all processes moved, and how long this took.
 
     Attributes:
-        bytes: bytes moved by all processes.
-        seconds: from the first start to the last end.
-        operations: number of operations of each process.
-        latency_s: the quantiles of the seconds of an operation, by name (``p50``). A quantile is
-            left out if there are too few operations for it.
-        physical_ratio: bytes that came from storage, divided by bytes moved; None if the kernel
-            does not count them.
+        bytes: the bytes that all processes moved.
+        seconds: the seconds from the first start to the last end.
+        operations: the number of operations of each process.
+        latency_s: the quantiles of the duration of an operation in seconds, by name (``p50``). A
+            quantile is left out if there are too few operations for it.
+        physical_ratio: the bytes that came from storage, divided by the bytes moved; None if the
+            kernel does not count them, or if no bytes were moved.
         engine: name and version of the program that moved the bytes; empty for the built-in engine.
     """
 
@@ -69,7 +69,14 @@ class Moved(NamedTuple):
 
 
 class _ProcessResult(NamedTuple):
-    """The figures of one process; times are on its clock, which all processes share."""
+    """The figures of one process. Moments are on the clock of ``run_in_processes``.
+
+    Attributes:
+        bytes: the bytes that the process moved.
+        started_s, ended_s: the moments of the start and the end of its operations.
+        latencies_s: the duration of each operation.
+        physical_bytes: the bytes that came from storage; None if the kernel does not count them.
+    """
 
     bytes: int
     started_s: float
@@ -91,12 +98,13 @@ def run_in_processes(
     process finishes its current operation. No process remains when this function returns.
 
     Args:
-        open_operation: is called in each process. Its function is called with each item of a share.
-        shares: the items of each process. They need not be pickled, since processes are forked, but
-            they must not use threads.
-        clock: the clock of all times.
-        seconds: a process stops after this time, or at the end of its share.
-        progress: is called with all bytes so far when a process has ended.
+        open_operation: is called in each process. The function that it gives is called with each
+            item of a share.
+        shares: the items of each process. They need not be pickled, since processes are forked.
+            They must not need a thread, since threads do not exist in a forked process.
+        clock: the clock of all times, which all processes share.
+        seconds: the time after which a process stops, if it has not reached the end of its share.
+        progress: is called with the bytes of all processes that have ended, when a process ends.
 
     Raises:
         Exception: the error of the first process that failed. The other processes are killed.
@@ -196,7 +204,12 @@ def _run_share(
 
 
 def _receive(channel: Any, child: BaseProcess) -> _ProcessResult:
-    """Return the result of a process, or raise its error."""
+    """Return the result of a process, or raise its error.
+
+    Raises:
+        Exception: the error that the process has sent.
+        TrialFailed: the process has ended without an answer.
+    """
     try:
         answer = channel.recv()
     except (EOFError, ConnectionResetError):

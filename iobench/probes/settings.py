@@ -26,17 +26,22 @@ DiskOperation = Literal["read", "write"]
 Pattern = Literal["sequential", "random"]
 Engine = Literal["iobench", "fio"]
 Access = Literal["shards", "records", "files"]
-"""What each read of a layout trial covers: a shard, a record, or a file."""
+"""The unit that each read of a layout trial covers: a shard, a record, or a file."""
 
 StoreOperation = Literal["get", "range_get", "put", "multipart"]
 
 _MAX_OBJECT_BYTES = 5 * 10**9
-"""The limit of S3 for one PUT."""
+"""The largest object that S3 accepts in one PUT."""
 
 _CONFIG = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def _require_distinct_labels(targets: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the targets, after a check that each has its own label.
+
+    Raises:
+        ValueError: two targets have the same label.
+    """
     labels = sorted(target.label for target in targets)
     for label in labels:
         if labels.count(label) > 1:
@@ -130,7 +135,7 @@ class DiskSettings(BaseModel):
         return self
 
     def points(self) -> Sequence[tuple[int, int]]:
-        """Return the pairs of block bytes and parallelism of both sweeps, each once."""
+        """Return the pairs of block size and parallelism of both sweeps, each pair once."""
         by_block = [(int(block_bytes), self.at_parallelism) for block_bytes in self.block_bytes]
         by_parallelism = [(int(self.at_block_bytes), count) for count in self.parallelism]
         return list(dict.fromkeys(by_block + by_parallelism))
@@ -202,7 +207,10 @@ class ObjectStoreSettings(BaseModel):
         return self
 
     def points(self, operation: StoreOperation) -> Sequence[tuple[int, int]]:
-        """Return the pairs of object bytes and connections of both sweeps, each once."""
+        """Return the pairs of object size and connections of both sweeps, each pair once.
+
+        For ``multipart``, sizes of at most ``part_bytes`` are left out.
+        """
         sizes = [int(size_bytes) for size_bytes in self.object_bytes]
         size_of_second_sweep = int(self.at_object_bytes)
         if operation == "multipart":
@@ -217,7 +225,14 @@ class ObjectStoreSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTrial:
-    """Parameters of trials that read or write files in several processes."""
+    """Parameters of trials that read or write files in several processes.
+
+    Attributes:
+        parallelism: the number of processes.
+        seconds: the longest duration.
+        drop_caches: when all clean pages of the machine are dropped before a cold trial.
+        repeat: the number of the repeat, from 0. It is the seed of random orders.
+    """
 
     parallelism: int
     seconds: float
@@ -227,7 +242,17 @@ class FileTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskTrial(FileTrial):
-    """Parameters of a trial of kind ``disk``; ``cache`` is ``buffered`` for a buffered write."""
+    """Parameters of a trial of kind ``disk``.
+
+    Attributes:
+        target: the label of the disk.
+        operation: whether blocks are read or written.
+        pattern: the order of the blocks.
+        block_bytes: the size of a block.
+        cache: the page cache of reads; ``direct`` or ``buffered`` for writes.
+        file_bytes: the size of the test file.
+        engine: the program that reads and writes.
+    """
 
     target: str
     operation: DiskOperation
@@ -240,7 +265,13 @@ class DiskTrial(FileTrial):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutTrial(FileTrial):
-    """Parameters of a trial of kind ``layout``."""
+    """Parameters of a trial of kind ``layout``.
+
+    Attributes:
+        data: the name of the data, such as ``shards@disk``.
+        access: what each read covers.
+        cache: the page cache before the reads.
+    """
 
     data: str
     access: Access
@@ -249,7 +280,19 @@ class LayoutTrial(FileTrial):
 
 @dataclass(frozen=True, slots=True)
 class ObjectTrial:
-    """Parameters of a trial of kind ``object``; only ``multipart`` uses ``part_bytes``."""
+    """Parameters of a trial of kind ``object``.
+
+    Attributes:
+        store: the label of the store.
+        client: the name of the client.
+        operation: the request that is measured.
+        object_bytes: the size of an object; for ``range_get``, the size of a range.
+        connections: the number of parallel requests.
+        seconds: the longest duration.
+        max_requests: the largest number of requests.
+        pool_bytes: the largest number of bytes that the objects take in the store at a time.
+        part_bytes: the size of a part. Only ``multipart`` uses it.
+    """
 
     store: str
     client: str

@@ -38,11 +38,13 @@ from iobench.results.wording import model_words, params_words, samples_words
 from iobench.trials.ladder import RUNGS
 
 _MAX_ROWS = 400
+"""The maximum number of rows of a table of trials, so that the page of a large run stays small."""
 _RATE_UNITS = {
     "mb_per_s": "MB/s",
     "iops": "IOPS",
     "requests_per_s": "requests/s",
 }
+"""The units of the rates of probes, by the name of the metric."""
 _LOOP_FIGURES: Sequence[tuple[str, str, Callable[[float], str]]] = (
     ("samples/s that the device can consume", "consumes", number),
     ("samples/s, warm", "warm", number),
@@ -62,6 +64,7 @@ _LOOP_FIGURES: Sequence[tuple[str, str, Callable[[float], str]]] = (
 """The rows of the table of loops: the title, the key of a loop's figure, and how it is written."""
 _IS_MET_WORDS = {True: "yes", False: "no", None: "unknown"}
 _LOOP_SETTINGS = ("loader", "data", "workers", "batch_size", "device", "precision", "label")
+"""The settings of a loop that are the last rows of the table of loops."""
 
 
 def sections(analysis: Analysis) -> list[Section]:
@@ -74,7 +77,7 @@ def sections(analysis: Analysis) -> list[Section]:
 
 
 def _result_sections(analysis: Analysis) -> list[Section]:
-    """The sections about what was measured and computed."""
+    """The sections about figures and findings. Most of them leave out trials on fewer hosts."""
     result = analysis.result
     full_result = without_fewer_hosts(result)
     side_by_side_tables = list(side_by_side.tables(analysis, full_result))
@@ -104,6 +107,7 @@ def _run_sections(result: Result) -> list[Section]:
 
 
 def _has_content(section: Section) -> bool:
+    """Whether a section has a row, a sentence or a term. A config alone is no content."""
     has_rows = any(table.rows for table in section.tables)
     return bool(has_rows or section.lines or section.terms)
 
@@ -129,6 +133,7 @@ def _findings(analysis: Analysis) -> Table:
 
 
 def _watched_loops(analysis: Analysis) -> Section:
+    """The section with a row for each watched loop, and with the limits of the figures."""
     rows = watched_section.rows(analysis.summary["watched"])
     notes = list(watched_section.notes(analysis.result.trials))
     table = Table("", watched_section.COLUMNS, rows)
@@ -149,7 +154,7 @@ def _loops(analysis: Analysis) -> Iterator[Table]:
 
 
 def _loop_figures(loops: Sequence[Loop]) -> Table:
-    """A row for each figure and a column for each loop."""
+    """A row for each figure and setting, and a column for each loop."""
     figures_by_loop: list[Mapping[str, Any]] = [loop_entry(loop) for loop in loops]
     rows = []
     for title, key, text_of in _LOOP_FIGURES:
@@ -226,7 +231,10 @@ def _hosts_and_cost(analysis: Analysis) -> Iterator[str]:
 
 
 def _page_cache(result: Result) -> Table:
-    """For each trial, whether it was cold or warm, and the evidence."""
+    """A row for each trial that has a state of the page cache, with the evidence for it.
+
+    The note has the limits of all trials, each once.
+    """
     rows = []
     limits: list[str] = []
     for trial in result.trials:
@@ -284,7 +292,7 @@ def _rates(trial: Trial) -> str:
 
 
 def _trial_name(trial: Trial) -> str:
-    """The parameters and the number of a trial: ``loader torch-map, 2 workers #1``."""
+    """The parameters and the repeat of a trial, from 1: ``loader torch-map, 2 workers #1``."""
     try:
         point = params_words(trial.kind, trial.params)
     except (LookupError, TypeError, ValueError):
@@ -313,7 +321,14 @@ def _machine(environment: Mapping[str, Any]) -> Iterator[Table]:
 
 
 def _flattened(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, str]]:
-    """The names and values of nested properties: ``gpus / 1 / name``, ``H100``."""
+    """The names and values of nested properties: ``gpus / 1 / name``, ``H100``.
+
+    Sizes in bytes have a unit. Properties without a value are left out.
+
+    Args:
+        properties: the properties.
+        parent: the name of the property that contains them; empty at the top.
+    """
     for key, value in properties.items():
         name = f"{parent} / {key}" if parent else str(key).replace("_", " ")
         is_list = isinstance(value, (list, tuple))
@@ -346,7 +361,7 @@ def _how_to_measure_again(result: Result) -> list[str]:
 
 def _config_yaml(result: Result) -> str:
     """The config as YAML; empty if the result has none."""
-    # Values that YAML has no type for, such as paths, become text.
+    # The config goes through JSON, so that values for which YAML has no type become text.
     config = json.loads(json.dumps(result.config, default=str))
     if not config:
         return ""

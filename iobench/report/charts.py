@@ -18,13 +18,15 @@ from iobench.report.typesetting import typeset
 from iobench.results.numbers import percent
 
 _WIDTH, _HEIGHT = 520, 260
+"""The size of a chart with curves, in units of its SVG."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
-_MARGIN = 8  # free space between the axis and the first point
-_SMALLEST = 1e-12  # avoids a division by zero where all values are zero
-_PERCENT_PER_LETTER = 0.8  # width of a letter in the stacked bar, in percent of the bar
+"""The space around the axes, for their texts, in units of the SVG."""
+_MARGIN = 8  # free space between the vertical axis and the first point, and at the other end
+_SMALLEST = 1e-12  # avoids a division by zero if all values are zero
+_PERCENT_PER_LETTER = 0.8  # estimated width of a letter in the stacked bar, in percent of the bar
 
 SERIES = ("s0", "s1", "s2", "s3", "s4", "s5")
-"""Classes of colours for curves that are not a part of a training step."""
+"""The colours of curves and bars that do not stand for a part of a training step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,9 @@ class Bar:
     """A bar of a chart.
 
     Attributes:
-        label: the text beside the bar.
-        value: the length of the bar.
-        text: the value in words.
+        label: the name of the bar.
+        value: the value that the length of the bar shows.
+        text: the value as text, with its interval or unit.
         colour: a class of the style sheet.
         low, high: the ends of the interval, which is drawn as a line; None without an interval.
     """
@@ -93,7 +95,12 @@ class Guide:
 
 
 def bars(rows: Sequence[Bar], caption: str) -> Markup:
-    """Draw horizontal bars from 0 on a linear axis, as a table with a bar in each row."""
+    """Draw horizontal bars that begin at 0, as an HTML table with a bar in each row.
+
+    Args:
+        rows: the bars, from top to bottom.
+        caption: the text above the bars, such as the unit of the values.
+    """
     ends = [row.high or row.value for row in rows]
     maximum = max([*ends, _SMALLEST])
     table_rows = [_drawn_bar(row, maximum) for row in rows]
@@ -103,7 +110,12 @@ def bars(rows: Sequence[Bar], caption: str) -> Markup:
 
 
 def _drawn_bar(row: Bar, maximum: float) -> Markup:
-    """A row of the table: the label, the bar with its interval, and the value."""
+    """A row of the table: the label, the bar with its interval, and the text.
+
+    Args:
+        row: the bar.
+        maximum: the value of a bar that takes the whole width.
+    """
     whisker = Markup("")
     if row.low is not None and row.high is not None and row.high > row.low:
         left = _percent_of(row.low, maximum)
@@ -149,7 +161,7 @@ def _legend(entries: Sequence[tuple[str, str]]) -> Markup:
     """A list of texts, each with a mark in its colour.
 
     Args:
-        entries: a class of the style sheet, and the text.
+        entries: pairs of a class of the style sheet and a text.
     """
     items = [Markup('<li><i class="fill {}"></i>{}</li>').format(*entry) for entry in entries]
     return Markup('<ul class="legend">{}</ul>').format(Markup("").join(items))
@@ -168,18 +180,19 @@ def lines(
     """Draw curves above a linear axis that begins at 0.
 
     Args:
-        curves: the curves.
+        curves: the curves; at least one of them has a point.
         x_label: the name of the horizontal axis.
         y_label: the name of the vertical axis.
         label: the text for screen readers.
         guides: horizontal lines across the chart.
-        log_x: whether the horizontal axis is logarithmic.
-        x_ticks: values and texts of the ticks. The default is about five round numbers.
+        log_x: whether the horizontal axis is logarithmic. All x values must then be positive.
+        x_ticks: pairs of a value and the text of its tick; without them, about five round numbers.
     """
     points = [point for curve in curves for point in curve.points]
     xs = [point.x for point in points]
     tops = [point.high or point.y for point in points]
     tops += [guide.y for guide in guides]
+    # 5 % of the height remain free above the highest value.
     frame = _Frame(min(xs), max(xs), max([*tops, _SMALLEST]) * 1.05, log_x)
     drawn = [
         *_horizontal_lines(frame),
@@ -196,7 +209,7 @@ def lines(
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Converts values to positions in a chart.
+    """Converts values to positions in a chart, in units of its SVG.
 
     Attributes:
         first, last: the values at the two ends of the horizontal axis.
@@ -219,7 +232,7 @@ class _Frame:
         return round(_LEFT + _MARGIN + share * inner_width, 1)
 
     def y(self, value: float) -> float:
-        """The vertical position of a value; values above the chart are drawn at its top."""
+        """The vertical position of a value. A value outside the chart is drawn at its edge."""
         share = min(1.0, max(0.0, value / self.top))
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
@@ -273,13 +286,18 @@ def _horizontal_lines(frame: _Frame) -> Iterator[Markup]:
 
 
 def _tick_texts(frame: _Frame, ticks: Sequence[tuple[float, str]]) -> Iterator[Markup]:
-    """The texts below the horizontal axis. A text that would overlap the last one is left out."""
+    """The texts below the horizontal axis. A text that would overlap the one before is left out.
+
+    Args:
+        frame: converts values to positions.
+        ticks: pairs of a value and its text; without them, about five round numbers.
+    """
     if not ticks:
         ticks = [(value, _tick(value)) for value in round_ticks(frame.first, frame.last)]
     last_x = -math.inf
     for value, text in ticks:
         x = frame.x(value)
-        if x - last_x > 6 * len(text) + 8:
+        if x - last_x > 6 * len(text) + 8:  # A letter is about 6 units wide.
             last_x = x
             yield Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
                 x, _HEIGHT - _BOTTOM + 16, text
@@ -305,12 +323,13 @@ def _tick(value: float) -> str:
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """About five ticks at multiples of 1, 2 or 5 times a power of ten."""
+    """About five round values between two values: multiples of 1, 2 or 5 times a power of ten."""
     if high <= low:
         return [low]
     rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
     steps = [factor * power for factor in (1, 2, 5, 10)]
+    # The tolerance accepts a step that is smaller only because of rounding.
     step = min(step for step in steps if step >= rough * 0.999)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [count * step for count in range(first, last + 1)]
@@ -319,8 +338,8 @@ def round_ticks(low: float, high: float) -> list[float]:
 def thinned(points: Sequence[Point], max_points: int) -> list[Point]:
     """Reduce a curve to at most ``max_points`` points.
 
-    The points are divided into groups, and each group keeps its lowest and its highest point, so
-    that peaks stay visible.
+    The points are divided into groups of neighbours. Each group keeps its lowest and its highest
+    point, so that peaks stay visible.
     """
     if len(points) <= max_points:
         return list(points)

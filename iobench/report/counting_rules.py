@@ -14,7 +14,7 @@ from iobench.results.wording import params_words, samples_words
 from iobench.trials.window import MIN_ROUNDS
 
 INPUTS_WITHOUT_DATA = ("synthetic", "copy")
-"""Inputs of a training loop for which no loader reads."""
+"""Inputs of a training loop that need no loader."""
 
 _COLUMNS = ("loop or loader", "samples/s", "how it was counted", "fetched", "consumed", "balance")
 _NOTE = (
@@ -25,9 +25,10 @@ _NOTE = (
 
 
 def tables(result: Result) -> list[Table]:
-    """A row for each loop and loader that read data.
+    """A table with a row for each loop and loader that read data.
 
-    There are no rows for results of earlier versions, which counted by another rule.
+    If a warm trial used only a part of the data, the table has a column for this share. There are
+    no rows for results of earlier versions, which counted by another rule.
     """
     rows, shares = [], []
     for kind, params, repeats in settings_with_data(result):
@@ -53,7 +54,10 @@ def settings_with_data(result: Result) -> Iterator[tuple[str, Params, Repeats]]:
 
 
 def rate_words(repeats: Repeats) -> str:
-    """The median rate, or the range between its bounds if no repeat has a rate."""
+    """The median rate in samples/s, without its unit.
+
+    If no repeat has a rate, the text has the range between the bounds.
+    """
     metrics = {"samples_per_s": median_of(repeats, "samples_per_s")}
     bounds = rate_bounds(repeats)
     if bounds is not None:
@@ -119,7 +123,10 @@ def _amount_words(samples: float, amount_bytes: float | None) -> str:
 
 
 def _mean_sample_bytes(repeats: Repeats) -> float | None:
-    """The mean size of a stored sample: from the rates, or else from the fetched samples."""
+    """The mean size of a stored sample in bytes: from the rates, or else from fetched samples.
+
+    It is None if neither is known.
+    """
     samples_per_s, mb_per_s = median_of(repeats, "samples_per_s"), median_of(repeats, "mb_per_s")
     if samples_per_s and mb_per_s:
         return mb_per_s * 1e6 / samples_per_s

@@ -10,7 +10,7 @@ from iobench.results.result import Result
 from iobench.results.wording import params_words
 
 MAIN_SHARE = 0.5
-"""If the starts of epochs take a larger share of the time, they are the main figure."""
+"""If the starts of epochs take a larger share of the time than this, they are the main figure."""
 
 _FIRST_BATCH_PARTS = ("listing", "worker_start", "fetch", "decode", "rest")
 _COLUMNS = (
@@ -29,6 +29,7 @@ _NOTE = (
     "rate in a steady state does not include starts."
 )
 _MAX_ROWS = 400
+"""The maximum number of rows of the table, so that the page of a large run stays small."""
 
 
 def sentences(
@@ -39,7 +40,11 @@ def sentences(
     Args:
         first_batch_s: seconds to the first batch.
         later_start_s: mean seconds from the request of a later epoch to its first batch.
-        share: the share of the counted time that starts take, if whole epochs were measured.
+        share: the share of the counted time that starts take; None if no whole epochs were
+            measured. A share above ``MAIN_SHARE`` gives a further sentence.
+
+    Returns:
+        The sentences; empty if nothing is known.
     """
     texts = []
     if share is not None and share > MAIN_SHARE:
@@ -64,7 +69,7 @@ def tables(result: Result) -> list[Table]:
 
 
 def _cells(repeats: Repeats) -> list[str]:
-    """The cells of a row after its name; a cell without a value is empty."""
+    """The cells of a row after the name of the setting. A cell without a value is empty."""
     metrics = ["time_to_first_batch_s"]
     metrics += [f"first_batch_{part}_s" for part in _FIRST_BATCH_PARTS]
     metrics.append("epoch_start_s")

@@ -32,17 +32,23 @@ from iobench.results.wording import params_words
 from iobench.trials.ladder import PIPELINE_RUNGS, START
 
 TimeAndValue = tuple[float, float]
+"""A time in seconds, and a value."""
 Series = Mapping[str, Mapping[str, Sequence[float]]]
+"""The columns of the steps of each trial, by the id of the trial."""
 Readings = Mapping[str, Mapping[str, Sequence[TimeAndValue]]]
+"""The readings of each column during each trial, by the id of the trial."""
 
 _MAX_BARS, _MAX_POINTS = 10, 240
+"""The maximum number of bars of a chart, and of points of a curve over time."""
 _RUNG_COLOURS = {"synthetic": "device", "warm": "read", "cold": "storage"}
+"""The colours of rungs. A rung that is not listed has its own name as the colour."""
 _AXIS_NAMES = {
     "block_bytes": "block size",
     "object_bytes": "object size",
     "parallelism": "reads in parallel",
 }
-"""The text below a horizontal axis, by the parameter. Other parameters have their own names."""
+"""The text below a horizontal axis, by the name of the parameter. A parameter that is not listed
+has its own name as the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class _Panel:
 
     Attributes:
         title: the quantity that is drawn.
-        columns: matches the names of the columns of readings that are drawn.
-        scale: the factor from a reading to ``unit``.
+        columns: a pattern that matches the whole name of each column of readings that is drawn.
+        scale: the factor that converts a reading into ``unit``.
         unit: the unit of the vertical axis.
     """
 
@@ -91,6 +97,7 @@ def cards(analysis: Analysis, series: Series, readings: Readings) -> list[Card]:
         series: the columns of the steps of each trial.
         readings: the readings of the machine during each trial.
     """
+    # Only the first two charts compare numbers of hosts. The others are about all hosts.
     on_full_hosts = replace(analysis, result=without_fewer_hosts(analysis.result))
     cards_or_none = [
         _hosts(analysis),
@@ -122,7 +129,7 @@ def _hosts(analysis: Analysis) -> Card | None:
 
 
 def _over_hosts(analysis: Analysis) -> Card | None:
-    """How the sum grows with the number of hosts, if several numbers were measured."""
+    """How the sum over hosts grows with their number, if several numbers were measured."""
     curves: list[Curve] = []
     for name, growth in hosts.growth(analysis.result)[: len(SERIES)]:
         points = [_point(count, times) for count, times in growth.items()]
@@ -141,7 +148,7 @@ def _over_hosts(analysis: Analysis) -> Card | None:
 
 
 def _loops(analysis: Analysis) -> Card | None:
-    """The rates of several loops as shares of their devices' rates."""
+    """The rates of loops as shares of their devices' rates, if there are at least two loops."""
     rows = []
     for loop in analysis.loops:
         share = loop.au_ceiling
@@ -157,7 +164,7 @@ def _loops(analysis: Analysis) -> Card | None:
 
 
 def _ladder(loop: Loop | None) -> Card | None:
-    """The time per sample on each rung of the ladder."""
+    """The time per sample on each rung of a loop's ladder, if it has at least two rungs."""
     if loop is None or len(loop.ladder.rungs) < 2:
         return None
     rows = []
@@ -183,11 +190,14 @@ def _ladder(loop: Loop | None) -> Card | None:
 
 
 def _workers(analysis: Analysis) -> Card | None:
-    """Rates by number of workers: the loader alone, and loops."""
+    """Rates by the number of workers, of the loader alone and in the loop.
+
+    There is no chart if fewer than two numbers of workers were measured.
+    """
     if analysis.situation is None:
         return None
     current, capacities = analysis.situation.setting, analysis.capacities
-    # The loader alone was measured with data in memory.
+    # The loader alone is measured on data in the page cache.
     alone = _points_by_workers(capacities.loaders, replace(current, source="warm"))
     in_loop = _points_by_workers(capacities.loops, current)
     curves = []
@@ -213,7 +223,12 @@ def _workers(analysis: Analysis) -> Card | None:
 
 
 def _points_by_workers(table: Mapping[Setting, Repeats], current: Setting) -> list[Point]:
-    """The rates of all settings that differ from a setting only in their number of workers."""
+    """The rates by the number of workers, in ascending order.
+
+    Args:
+        table: the trials of each setting.
+        current: the setting from which the others differ only in their number of workers.
+    """
     rates: dict[int, Estimate] = {}
     for setting, repeats in table.items():
         differs_only_in_workers = (
@@ -254,7 +269,10 @@ def _loaders(analysis: Analysis) -> Card | None:
 
 
 def _disk(analysis: Analysis) -> Card | None:
-    """MB/s by block size, or by reads in parallel if only one block size was measured."""
+    """MB/s by block size, or by reads in parallel if only one block size was measured.
+
+    If the run has trials that read from the disk, trials that read from memory are not drawn.
+    """
     points = by_settings(analysis.result.trials, "disk")
     from_storage = []
     for params, repeats in points:
@@ -288,7 +306,8 @@ def _storage_card(
     Args:
         analysis: the analysed result.
         title: the heading of the card.
-        named_points: the name of a curve, and the parameters and trials of one of its points.
+        named_points: the points of all curves: the name of the curve, and the parameters and the
+            trials of the point.
         axes: the names of the parameters for the size and for the parallelism.
     """
     size_axis, parallelism_axis = axes
@@ -333,7 +352,10 @@ def _storage_curves(named_points: Sequence[tuple[str, Params, Repeats]], axis: s
 
 
 def _demand(analysis: Analysis) -> float | None:
-    """The MB/s that the leading loop would read if it ran at its device's rate."""
+    """The MB/s that the leading loop would read if it ran at its device's rate.
+
+    It is None if one of the rates is unknown.
+    """
     loop = analysis.loop
     if loop is None or loop.device_rate is None or not loop.farthest:
         return None
@@ -344,7 +366,7 @@ def _demand(analysis: Analysis) -> float | None:
 
 
 def _over_time(analysis: Analysis, series: Series, readings: Readings) -> Card | None:
-    """Steps, CPUs, device, disk and network of the leading loop's first repeat, over time."""
+    """Steps, CPUs, device, disk and network of one trial, over time."""
     trial = _trial_to_draw(analysis, readings)
     if trial is None:
         return None
@@ -359,7 +381,10 @@ def _over_time(analysis: Analysis, series: Series, readings: Readings) -> Card |
 
 
 def _trial_to_draw(analysis: Analysis, readings: Readings) -> Trial | None:
-    """The first trial of the leading loop; else a watched loop, else the fastest loader."""
+    """The first trial of the leading loop; if there is none, a watched loop or the fastest loader.
+
+    It is None if no watched loop and no loader has readings either.
+    """
     if analysis.loop is not None and analysis.loop.trials:
         return analysis.loop.trials[0]
     with_readings = [trial for trial in analysis.result.trials if trial.id in readings]
@@ -373,7 +398,8 @@ def _trial_to_draw(analysis: Analysis, readings: Readings) -> Trial | None:
 def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
     """A chart of the duration and of the waiting of each step.
 
-    Runs of earlier versions did not store the times of steps, so that they have no chart.
+    There is no chart for fewer than three steps, or for a run of an earlier version, which did not
+    store the times of steps.
     """
     times = steps.get("time_s", ())
     ends = steps.get("step_end_s", ())
@@ -384,7 +410,8 @@ def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
     longest_s = max(durations_s)
     step_points = _curve_points(list(zip(times[1:], durations_s, strict=True)), 1e3)
     wait_points = _curve_points(list(zip(times, waits, strict=True)), 1e3)
-    # Between two steps the loop may do other work, such as a replay or a validation.
+    # Between two steps, the loop may do other work, such as a replay or a validation. The curves
+    # are interrupted if this takes longer than the longest step.
     breaks = []
     for (before_s, time_s), step_s in zip(pairwise(times), durations_s, strict=True):
         between_steps_s = time_s - step_s - before_s
@@ -432,9 +459,11 @@ def _curve_name(column: str) -> str:
 
 
 def _curve_points(pairs: Sequence[TimeAndValue], scale: float) -> list[Point]:
+    """The points of a curve over time, whose values are multiplied by ``scale``."""
     return thinned([Point(time_s, value * scale) for time_s, value in pairs], _MAX_POINTS)
 
 
 def _point(x: float, estimate: Estimate) -> Point:
+    """A point with the interval of an estimate."""
     tooltip = f"{number(x)}: {with_interval(estimate)}"
     return Point(x, estimate.median, estimate.low, estimate.high, tooltip)

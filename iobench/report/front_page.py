@@ -38,7 +38,7 @@ PART_WORDS = {
     "store": "read, object store",
     "input": "input (stages not measured separately)",
 }
-"""How the parts of a step are named on the page. Other parts have their own names."""
+"""The names of the parts of a step on the page. A part that is not listed has its own name."""
 
 _BADGE_TEXTS = {
     "emulated": "emulated device",
@@ -55,7 +55,7 @@ _BADGE_TEXTS = {
     "ceiling-not-measured": "the storage was not measured separately",
     "target-in-memory": "the target is memory, not a disk",
 }
-"""The text of the badge beside the verdict, by the code of a finding."""
+"""The text of the badge beside the verdict, by the code of the finding that limits the figures."""
 _NO_GAIN = "None of the measured changes would make the loop faster."
 _NO_EVIDENCE = (
     "No change is recommended, because the figures are not reliable enough. Measure again."
@@ -71,6 +71,7 @@ _SETTING_NAMES = {
     "loader": "sequential reads",
     "pin_memory": "pinned memory",
 }
+"""The names of settings in sentences. A setting that is not listed has its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class Change:
     Attributes:
         action: what to do.
         gain: the gain in words.
-        after_change: a sentence about the rate and the limit after the change; it may be empty.
+        after_change: the end of the sentence that ``gain`` begins, with the rate and the limit
+            after the change; empty if the rate was not predicted.
         how: commands and code that make the change.
     """
 
@@ -100,11 +102,12 @@ class Front:
         headline: the verdict.
         lead: the sentences below the verdict.
         badges: the confidence and the limits of the figures, in a few words each.
-        step_bar: the bar with the parts of a step; None if they are unknown.
-        changes: the recommended changes, best first.
+        step_bar: the bar with the parts of a step; None if the parts are unknown.
+        changes: the recommended changes, best first. Each gain assumes the changes before it.
         no_changes: the sentence that is shown if there are no changes.
         note: the sentences below the changes.
-        feeds: the table of accelerators; None if no rate for it was measured.
+        feeds: the table of how many accelerators the host can feed; None if no rate for it was
+            measured.
         feeds_note: the sentences below this table.
     """
 
@@ -122,7 +125,11 @@ class Front:
 
 
 def front(analysis: Analysis) -> Front:
-    """The first screen of the report of a run."""
+    """The first screen of the report of a run.
+
+    If the run watched loops, the sentences and the bar are about the first of them, and the changes
+    are the advice for all. Otherwise they are about the leading loop, or about the loaders.
+    """
     watched_loops = analysis.summary["watched"]
     if watched_loops:
         lead = watched_section.lead(watched_loops[0])
@@ -162,13 +169,13 @@ def settings_words(names: Sequence[str]) -> str:
 
 
 def no_effect_words(advice: Advice) -> str:
-    """A sentence about the settings that gain nothing after the recommended changes."""
+    """A sentence about the settings that have no predicted gain after the recommended changes."""
     further = "further " if advice.changes else ""
     return f"No {further}effect is expected from: {settings_words(advice.without_effect)}."
 
 
 def gain_or_unknown(recommendation: Recommendation) -> str:
-    """The predicted gain of a change in words, or a text that there is no prediction."""
+    """The predicted gain of a change in words, or the words ``gain not predicted``."""
     if recommendation.gain is None:
         return "gain not predicted"
     return gain_words(recommendation.gain)
@@ -186,7 +193,11 @@ def gpus_words(environment: Mapping[str, Any]) -> str:
 def feeds_cell(row: FeedsRow, name: str) -> str:
     """The number of accelerators that are fed, such as ``0.3``.
 
-    ``1.0 or more`` if the device was the limit; empty if the number is unknown.
+    The text is ``1 or more`` if the device was the limit, and empty if the number is unknown.
+
+    Args:
+        row: the row of the table.
+        name: the name of the accelerator.
     """
     count = row.feeds.get(name)
     if count is None:
@@ -234,7 +245,7 @@ def _trial_counts(result: Result) -> str:
 
 
 def _lead(analysis: Analysis) -> str:
-    """The sentences below the verdict."""
+    """The sentences below the verdict, for a run that watched no loop."""
     loop = _loop_with_data(analysis.loop)
     lead = _lead_of_loop(loop) if loop is not None else _lead_of_loader(analysis)
     point = leading_point(analysis.result)
@@ -287,7 +298,7 @@ def _rate_sentence(loop: Loop) -> str:
 
 
 def _lead_of_loader(analysis: Analysis) -> str:
-    """For a run without a loop: the starts of epochs of the fastest loader, and the trials."""
+    """For a run without a loop: how epochs of the fastest loader start, and the trial counts."""
     loader = best_loader(analysis.tables.loaders)
     starts_text = ""
     if loader is not None:
@@ -300,10 +311,7 @@ def _lead_of_loader(analysis: Analysis) -> str:
 
 
 def _badges(analysis: Analysis) -> Iterator[str]:
-    """The confidence, then a badge for each finding that limits the figures.
-
-    The findings are about the leading loop or about the whole run.
-    """
+    """The confidence, then a badge for each finding that limits the figures of the first screen."""
     if analysis.confidence is not None:
         yield f"confidence: {analysis.confidence}"
     limits = [finding for finding in analysis.findings if _limits_figures(finding, analysis.loop)]
@@ -311,9 +319,9 @@ def _badges(analysis: Analysis) -> Iterator[str]:
 
 
 def _limits_figures(finding: Finding, loop: Loop | None) -> bool:
-    """Whether a finding has a badge, and limits the figures of the leading loop.
+    """Whether a finding has a badge, and is about the leading loop or about the whole run.
 
-    Without a loop, the finding must be about the whole run.
+    Without a leading loop, the finding must be about the whole run.
     """
     if finding.code not in _BADGE_TEXTS:
         return False

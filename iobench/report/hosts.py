@@ -1,4 +1,4 @@
-"""PURE. Several hosts on the page: tables of trials, and tables of the hosts."""
+"""PURE. Several hosts on the page: tables of trials and of hosts, and the figures of two charts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from iobench.results.statistics import Estimate
 from iobench.results.wording import rates_words
 
 _MAX_SHOWN_HOSTS = 16
+"""The maximum number of hosts in a chart or in a cell of a table."""
 _UNITS = {
     "samples_per_s": "samples/s",
     "samples_per_s_low": "samples/s or more",
@@ -21,6 +22,7 @@ _UNITS = {
     "requests_per_s": "requests/s",
     "iops": "IOPS",
 }
+"""The units of rates, by the name of the metric."""
 _TRIAL_COLUMNS = (
     "trial",
     "hosts",
@@ -76,14 +78,17 @@ def _requests(hosts: Sequence[HostFacts]) -> Table:
 
 
 def notes(result: Result) -> list[str]:
-    """How to read the rest of the report; empty for a run on a single host."""
+    """A sentence about the rest of the report; no sentence for a run on a single host."""
     if not result.hosts:
         return []
     return ["All other figures of this report are from host 0, while all hosts were measuring."]
 
 
 def host_bars(result: Result) -> tuple[HostPoint, list[Bar]] | None:
-    """The trial that represents the run, and a bar for each of its hosts, the slowest first."""
+    """The trial that represents the run, and a bar for each of its hosts, the slowest first.
+
+    There are at most ``_MAX_SHOWN_HOSTS`` bars. The result is None if no trial has several hosts.
+    """
     point = leading_point(result)
     if point is None or point.hosts < 2:
         return None
@@ -99,10 +104,11 @@ def host_bars(result: Result) -> tuple[HostPoint, list[Bar]] | None:
 def growth(result: Result) -> list[tuple[str, dict[int, Estimate]]]:
     """How the sum over hosts grows with the number of hosts.
 
+    The sums are multiples of a base rate: the mean rate of a host in the trial on the fewest hosts.
+
     Returns:
-        For each trial that ran on several numbers of hosts, its name and a dictionary. The
-        dictionary has the number of hosts as its key, and as its value the sum as a multiple of a
-        base rate. The base rate is the mean rate of a host in the trial on the fewest hosts.
+        For each trial that ran on several numbers of hosts, its name, and the multiples by the
+        number of hosts.
     """
     points_by_name: dict[str, list[HostPoint]] = {}
     for point in host_points(result.trials):
@@ -132,7 +138,7 @@ def unit(point: HostPoint) -> str:
 
 
 def _row(point: HostPoint) -> Sequence[str]:
-    """The cells of a trial, in the order of ``_TRIAL_COLUMNS``."""
+    """The cells of a trial, over its repeats, in the order of ``_TRIAL_COLUMNS``."""
     rates = [number(host.rate.median) for host in point.host_rates[:_MAX_SHOWN_HOSTS]]
     if len(point.host_rates) > _MAX_SHOWN_HOSTS:
         rates.append("...")

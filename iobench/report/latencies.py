@@ -1,4 +1,4 @@
-"""PURE. Latencies on the page: of steps, and of requests to a store."""
+"""PURE. Tables of latencies on the page: of steps, and of requests to a store."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from iobench.results.statistics import QUANTILES, missing_values
 from iobench.results.wording import params_words
 
 _SHOWN_QUANTILES = ("p50", "p90", "p99")
+"""The quantiles in the columns of the tables; ``p50`` is the median."""
 
 
 def tables(result: Result) -> list[Table]:
-    """Latencies of steps, of the GETs of loops and loaders, and of the probe's requests."""
+    """The tables of steps, of the GETs of loops and loaders, and of the requests of the probe."""
     return [_steps(result), _gets(result), _requests(result)]
 
 
 def _steps(result: Result) -> Table:
+    """A row for each setting of a training loop, with the quantiles of its steps."""
     rows = []
     for params, repeats in by_settings(result.trials, "train"):
         if median_of(repeats, "step_s_p50") is None:
             continue
         steps = _min_steps(repeats)
         cells = [
-            _quantile(repeats, f"step_s_{name}", name, steps, "step") for name in _SHOWN_QUANTILES
+            _quantile_cell(repeats, f"step_s_{name}", name, steps, "step")
+            for name in _SHOWN_QUANTILES
         ]
         steps_text = number(steps) if steps is not None else ""
         rows.append([str(params.get("group")), str(params.get("input")), steps_text, *cells])
@@ -38,7 +41,10 @@ def _steps(result: Result) -> Table:
 
 
 def _min_steps(repeats: Repeats) -> int | None:
-    """The smallest number of steps in a repeat, without the first step of each epoch."""
+    """The smallest number of steps in a repeat, without the first step of each epoch.
+
+    It is None if no repeat has a number of steps. A rate in a steady state has no first steps.
+    """
     counts = []
     for trial in repeats:
         steps = trial.metrics.get("batches")
@@ -51,14 +57,16 @@ def _min_steps(repeats: Repeats) -> int | None:
     return min(counts) if counts else None
 
 
-def _quantile(repeats: Repeats, metric: str, name: str, count: int | None, unit: str) -> str:
-    """A quantile, or how many more steps or requests are needed to estimate it.
+def _quantile_cell(repeats: Repeats, metric: str, name: str, count: int | None, unit: str) -> str:
+    """The cell of a quantile: its value, or how many more steps or requests it needs.
+
+    The cell is empty if neither is known.
 
     Args:
         repeats: the trials.
-        metric: the name of the quantile's metric.
+        metric: the name of the quantile's metric, which is in seconds.
         name: the quantile, such as ``p99``.
-        count: the number of measured steps or requests.
+        count: the number of measured steps or requests; None if unknown.
         unit: ``step`` or ``request``.
     """
     quantile_s = median_of(repeats, metric)
@@ -69,6 +77,7 @@ def _quantile(repeats: Repeats, metric: str, name: str, count: int | None, unit:
 
 
 def _gets(result: Result) -> Table:
+    """A row for each loop and loader that counted its GET requests, with their mean times."""
     rows = []
     for kind in ("train", "loader"):
         for params, repeats in by_settings(result.trials, kind):
@@ -88,6 +97,7 @@ def _gets(result: Result) -> Table:
 
 
 def _requests(result: Result) -> Table:
+    """A row for each setting of the object-store probe, with the quantiles of its requests."""
     rows = []
     for params, repeats in by_settings(result.trials, "object"):
         requests = median_of(repeats, "requests")
@@ -96,7 +106,7 @@ def _requests(result: Result) -> Table:
         for metric in ("first_byte_s", "total_s"):
             is_measured = median_of(repeats, f"{metric}_p50") is not None
             for name in _SHOWN_QUANTILES:
-                cell = _quantile(repeats, f"{metric}_{name}", name, count, "request")
+                cell = _quantile_cell(repeats, f"{metric}_{name}", name, count, "request")
                 cells.append(cell if is_measured else "")
         if any(cells):
             requests_text = number(requests) if requests is not None else ""

@@ -1,6 +1,7 @@
 """Draw a result as one HTML file.
 
-Styles and charts are inside the file, every name is escaped, and there is no script and no network.
+Styles and charts are inside the file. Every name is escaped. The page has no script, and it needs
+no network.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from iobench.report.typesetting import typeset
 from iobench.results.result import Result
 
 _NUMBER_WITH_UNITS = re.compile(r"[-+]?\d[^a-z]*(\b[a-zµ]{1,3}\b[^a-z]*)*$")
+"""Matches a number, also with an interval and with units of at most three small letters."""
 
 
 def render(
@@ -35,9 +37,10 @@ def render(
     Args:
         result: the saved result.
         series: a row for each step, with the columns ``trial`` (the trial's id), ``step_end_s``,
-            ``wait_s`` and ``compute_s``. Runs of newer versions also have ``time_s``.
+            ``wait_s`` and ``compute_s``. Runs of newer versions also have ``time_s``. None if there
+            are no steps.
         samples: a row for each reading of the machine, with the columns ``trial``, ``time_s`` and
-            a column ``SAMPLER.NAME`` for each value of a sampler.
+            a column ``SAMPLER.NAME`` for each value of a sampler. None if there are no readings.
 
     Returns:
         The page in UTF-8.
@@ -53,7 +56,7 @@ def render(
 
 
 def from_template(name: str, **values: Any) -> bytes:
-    """Render a template of this package, as UTF-8."""
+    """Render a template of this package with some values, and return the page in UTF-8."""
     page = _environment().get_template(name).render(**values)
     # A file name that is not UTF-8 has lone surrogates, which cannot be encoded. They become
     # question marks, so that the page can still be written.
@@ -68,6 +71,7 @@ def packed(raw: Any) -> str:
 
 @cache
 def _environment() -> Environment:
+    """Return the environment of the templates. Names that are not defined raise an error."""
     environment = Environment(
         loader=PackageLoader("iobench.report"),
         autoescape=True,
@@ -83,17 +87,17 @@ def _environment() -> Environment:
 
 
 def columns_of_numbers(table: Table) -> list[bool]:
-    """Return whether each column of a table has mostly numbers, so that it is aligned to the right.
+    """Return, for each column of a table, whether most of its cells are numbers.
 
-    All cells of a column and its heading are aligned in the same way. Empty cells do not count. A
-    number may have a unit and an interval.
+    Such a column is aligned to the right, with its heading. Empty cells do not count. A number may
+    have a unit and an interval.
     """
-    numbers = [0] * len(table.columns)
-    texts = [0] * len(table.columns)
+    number_counts = [0] * len(table.columns)
+    text_counts = [0] * len(table.columns)
     for row in table.rows:
         for column, cell in enumerate(row):
             if _NUMBER_WITH_UNITS.match(cell):
-                numbers[column] += 1
+                number_counts[column] += 1
             elif cell:
-                texts[column] += 1
-    return [number > text for number, text in zip(numbers, texts, strict=True)]
+                text_counts[column] += 1
+    return [numbers > texts for numbers, texts in zip(number_counts, text_counts, strict=True)]

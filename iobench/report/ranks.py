@@ -12,13 +12,14 @@ _SUMMARY_ROWS = (
     ("mean, computed like in MLPerf Storage's DLIO", "au_mlperf"),
     ("slowest rank", "au_mlperf_slowest"),
 )
-"""The last rows of the table: the name, and the metric of the utilisation."""
+"""The last rows of the table: the name of the row, and the metric with its utilisation."""
 
 
 def tables(loop: Loop) -> Iterator[Table]:
-    """Utilisation, rate and waiting of each rank, with the farthest input that was measured.
+    """A table of the utilisation, the rate and the waiting of each rank of a loop.
 
-    There is no table for a loop with a single rank.
+    The trials are those that read from the farthest location. There is no table for a loop whose
+    trials have no figures of ranks, because it has a single rank.
     """
     utilisations = median_by_rank(loop.trials, "rank_au_mlperf")
     if not utilisations:

@@ -8,7 +8,9 @@ from typing import TypeAlias
 import pandas as pd
 
 Columns: TypeAlias = dict[str, list[float]]
+"""The columns of the steps of a trial, by their names."""
 Readings: TypeAlias = dict[str, list[tuple[float, float]]]
+"""The readings during a trial, by column ``SAMPLER.NAME``: pairs of the seconds and the value."""
 
 _COLUMNS = ("step_end_s", "wait_s", "compute_s", "time_s", "epoch", "elsewhere_s")
 
@@ -21,7 +23,8 @@ def by_trial(table: pd.DataFrame | None) -> dict[str, Columns]:
             ``wait_s``, ``compute_s``, ``time_s``, ``epoch`` and ``elsewhere_s``.
 
     Returns:
-        For each trial's id, the columns by their name. Missing values are left out.
+        The columns by the id of the trial. Missing values are left out, so the columns of a trial
+        may have different lengths.
     """
     if table is None or table.empty or "trial" not in table.columns:
         return {}
@@ -43,8 +46,7 @@ def readings_by_trial(table: pd.DataFrame | None) -> dict[str, Readings]:
             numbers for each sampler's value.
 
     Returns:
-        For each trial's id and each column, pairs of the time and the value. Missing values and
-        empty columns are left out.
+        The readings by the id of the trial. Missing values and empty columns are left out.
     """
     if table is None or table.empty or not {"trial", "time_s"} <= set(table.columns):
         return {}
@@ -66,4 +68,5 @@ def readings_by_trial(table: pd.DataFrame | None) -> dict[str, Readings]:
 
 
 def _is_finite(value: object) -> bool:
+    """Whether a value of a table is a number, and neither missing (NaN) nor infinite."""
     return isinstance(value, (int, float)) and math.isfinite(value)

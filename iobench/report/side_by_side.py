@@ -25,11 +25,11 @@ _ACCESS_FIGURES: Sequence[tuple[str, str, Callable[[float], str]]] = (
 
 
 def tables(analysis: Analysis, result: Result) -> Iterator[Table]:
-    """The four tables. A table of something that was not measured has no rows.
+    """The four tables. If nothing was measured for a table, it has no rows.
 
     Args:
         analysis: the analysis of the run.
-        result: the result with the trials on all hosts only.
+        result: the result of the run, without the trials on fewer hosts.
     """
     yield _access_modes(result.trials)
     yield _loader_processes(result.trials)
@@ -65,7 +65,7 @@ def _loader_processes(trials: Sequence[Trial]) -> Table:
 
 
 def _accelerators(entries: Sequence[Mapping[str, Any]]) -> Table:
-    """A row for each number of emulated accelerators that ran side by side.
+    """A row for each setting and number of emulated accelerators that ran side by side.
 
     Args:
         entries: the ``accelerators`` of the summary.

@@ -1,4 +1,4 @@
-"""The parts of the page's appendix: tables and sections."""
+"""The parts of which the page's appendix consists: tables and sections."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Section:
 
 
 def estimate_cell(estimate: Mapping[str, Any] | None, text_of: Callable[[float], str]) -> str:
-    """The cell of an estimate of the summary, with its interval; empty if there is none.
+    """The cell of an estimate with its interval; empty if there is no estimate.
 
     Args:
-        estimate: the fields of an ``Estimate``.
-        text_of: writes a value.
+        estimate: the fields of an ``Estimate``, as the summary has them; None without an estimate.
+        text_of: returns the text of a value.
     """
     return with_interval(Estimate(**estimate), text_of) if estimate else ""

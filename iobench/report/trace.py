@@ -1,15 +1,17 @@
-"""PURE. A run as a trace: loops, workers and readings of the machine on one timeline.
+"""PURE. Make a trace of a run: loops, workers and readings of the machine on one timeline.
 
 The file follows the "Trace Event Format" that ``chrome://tracing`` introduced and Perfetto reads:
 a JSON object whose ``traceEvents`` are complete events (``X``), counters (``C``) and names of
 processes and threads (``M``). Each trial is a process of the trace, and each of its tracks is a
 thread.
 
-Times are microseconds since ``baseTimeNanoseconds``. As in torch.profiler, this moment is the last
-multiple of 7,889,238 s since 1970. Therefore traces of both programs can be joined without
-shifting their times. All times are multiples of 125 ns. Such a time is exact both as a number of
-nanoseconds and as a binary fraction of microseconds, so that rounding in a viewer never makes
-neighbouring slices overlap.
+Times are microseconds since ``baseTimeNanoseconds``. As in torch.profiler, this moment is a
+multiple of 7,889,238 s after 1970: the last multiple before the run. Therefore traces of both
+programs can be joined without shifting their times. All times are multiples of 125 ns. Such a time
+is exact both as a number of nanoseconds and as a binary fraction of microseconds, so that rounding
+in a viewer never makes neighbouring slices overlap.
+
+A *slice* is a period on a track, such as a step. A *span* is a period that a trial has stored.
 """
 
 from __future__ import annotations
@@ -34,14 +36,16 @@ from iobench.results.trial import Span, Trial, TrialSpec
 from iobench.results.wording import point_words
 
 _BASE_S = 7_889_238
-"""Timestamps count from a multiple of this number of seconds, as in libkineto's output_json."""
+"""Times count from a multiple of this number of seconds, as in libkineto's output_json."""
 _TICKS_PER_S = 8_000_000
 _TICKS_PER_US = 8
 """A tick is 125 ns."""
 _FIRST_PROCESS = 10_000_000
-"""Larger than any process id of Linux, so that a trace can be joined with one of real processes."""
+"""The id of the first trial's process. It is larger than any process id of Linux, so that the trace
+can be joined with a trace of real processes."""
 
 _KINDS_OF_LOOPS = {"train", "watch"}
+"""Kinds of trials that store steps."""
 _SPAN_CATEGORIES = {
     "epochs": ("epoch", "first batch", "until the first batch"),
     "steps": ("step", "wait", "wait"),
@@ -51,11 +55,12 @@ _SPAN_CATEGORIES = {
 """For each kind of track: the category of its spans, the category of waits within them, and the
 name of these waits."""
 _KINDS_WITH_WORKERS = {"loader", "train"}
+"""Kinds of trials whose loaders can have workers that store their batches."""
 _UNIT = re.compile(r"(.+)_(share|cores|bytes_per_s|bytes|mhz|w)")
 
 
 class Event(TypedDict):
-    """An event as the file has it: the keys of the "Trace Event Format" that iobench writes."""
+    """An event in the file, with the keys of the "Trace Event Format" that iobench writes."""
 
     name: str
     cat: NotRequired[str]
@@ -63,12 +68,15 @@ class Event(TypedDict):
     ph: str
     """The kind: ``X`` for a slice, ``C`` for a counter, ``M`` for a name."""
     ts: NotRequired[float]
-    """The begin in microseconds since ``Trace.base_s``."""
+    """The begin in microseconds since ``Trace.base_s``; missing for a name."""
     dur: NotRequired[float]
-    """The duration in microseconds."""
+    """The duration in microseconds; only for a slice."""
     pid: int
+    """The id of the process that stands for a trial."""
     tid: int
+    """The id of the thread that stands for a track."""
     args: NotRequired[Mapping[str, Any]]
+    """Further facts about a slice, the value of a counter, or a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ class Trace:
     Attributes:
         base_s: the moment from which timestamps count, in seconds since 1970.
         events: the events in the format of Chrome's trace viewer.
-        lacking: sentences about data that the runs did not store.
+        lacking: texts about data that the runs did not store.
     """
 
     base_s: int
@@ -138,9 +146,15 @@ class _Track:
 class _SavedTrial:
     """The saved data of a trial.
 
-    Its times count from ``zero_s``, which is in seconds since 1970. The times are not added to
-    ``zero_s`` as floating point numbers, because the sum would be rounded to a quarter of a
-    microsecond.
+    The times of steps, readings and spans count from ``zero_s``. They are not added to ``zero_s``
+    as floating point numbers, because the sum would be rounded to a quarter of a microsecond.
+
+    Attributes:
+        trial: the trial.
+        zero_s: the moment from which its times count, in seconds since 1970.
+        steps: the columns of its steps.
+        readings: the readings of the machine, by column.
+        spans: the periods that it has stored.
     """
 
     trial: Trial
@@ -151,7 +165,7 @@ class _SavedTrial:
 
 
 def trace_of(runs: Sequence[SavedRun]) -> Trace:
-    """The trace of all trials that were started, of one or more saved runs."""
+    """The trace of all trials of one or more saved runs, without trials that were not started."""
     saved_trials: list[_SavedTrial] = []
     for run in runs:
         saved_trials += _started_trials(run)
@@ -161,7 +175,7 @@ def trace_of(runs: Sequence[SavedRun]) -> Trace:
         # 0 means that the moment was not stored.
         begins_s.append(min(moment_s for moment_s in moments_s if moment_s))
     base_s = int(min(begins_s, default=0.0)) // _BASE_S * _BASE_S
-    threads = count(_FIRST_PROCESS + 1_000_000)
+    threads = count(_FIRST_PROCESS + 1_000_000)  # Larger than the ids of the processes.
     names: list[Event] = []
     events: list[Event] = []
     for number, saved in enumerate(saved_trials):
@@ -179,7 +193,7 @@ def trace_of(runs: Sequence[SavedRun]) -> Trace:
 
 
 def _started_trials(run: SavedRun) -> Iterator[_SavedTrial]:
-    """The saved data of each trial that was started. A skipped trial was not."""
+    """The saved data of each trial that was started. Skipped trials were not started."""
     steps, readings = by_trial(run.series), readings_by_trial(run.samples)
     for trial in run.result.trials:
         # Earlier versions did not store when the loop began. The trial's begin is used instead.
@@ -215,7 +229,7 @@ def _tracks(saved: _SavedTrial) -> Iterator[_Track]:
 
 
 def _by_number(track: str) -> tuple[str | int, ...]:
-    """A sort key for tracks: ``rank 2``, ``rank 10``, ``worker 2``, ``worker 10``."""
+    """A key that sorts tracks by their numbers: ``rank 2`` comes before ``rank 10``."""
     return tuple(int(word) if word.isdecimal() else word for word in re.findall(r"\d+|\D+", track))
 
 
@@ -239,7 +253,7 @@ def _steps(saved: _SavedTrial) -> Iterator[_Slice]:
     computes_s = steps.get("compute_s", ())
     elsewhere_s = steps.get("elsewhere_s") or [0.0] * len(ends_s)
     if not len(step_ends_s) == len(waits_s) == len(ends_s) == len(elsewhere_s):
-        return  # the table was changed by hand
+        return  # The columns do not belong together: the table was changed by hand.
     last_end_s = 0.0
     for number, end_s in enumerate(ends_s):
         length_s = step_ends_s[number] - last_end_s + elsewhere_s[number]
@@ -278,7 +292,10 @@ def _first_steps(saved: _SavedTrial) -> Iterator[_Slice]:
 
 
 def _epochs(saved: _SavedTrial) -> list[_Slice]:
-    """The epochs of a loop that stored no epochs, computed from its steps."""
+    """The epochs of a loop that stored no epochs, from the first to the last step of each.
+
+    The list is empty if the steps have no numbers of epochs.
+    """
     numbers = saved.steps.get("epoch", ())
     steps = list(_steps(saved))
     if len(numbers) != len(steps):
@@ -306,9 +323,9 @@ def _slice_events(
     Args:
         slices: the slices in the order of their begin.
         process, thread: the ids of the process and of the thread.
-        zero: the tick at which the times of the slices begin.
-        first, last: the first and the last tick of the slices. If two neighbours would overlap
-            because of rounding, the later one begins later.
+        zero: the tick from which the times of the slices count.
+        first, last: the ticks within which the events must be. If two neighbours would overlap
+            because of rounding, the second one begins at the end of the first one.
     """
     for part in slices:
         begin = min(max(zero + _ticks(part.begin_s), first), last)
@@ -349,7 +366,7 @@ def _counter_events(saved: _SavedTrial, process: int, zero: int) -> Iterator[Eve
 
 
 def _ticks(seconds: float) -> int:
-    """The seconds as a whole number of ticks of 125 ns."""
+    """A time as a whole number of ticks of 125 ns."""
     return round(seconds * _TICKS_PER_S)
 
 
@@ -367,25 +384,27 @@ def _process_names(trial: Trial, process: int, position: int) -> Iterator[Event]
 
 
 def _thread_names(name: str, process: int, thread: int, position: int) -> Iterator[Event]:
+    """The name and the position of a track's thread in the viewer."""
     yield _metadata("thread_name", process, thread, {"name": name})
     yield _metadata("thread_sort_index", process, thread, {"sort_index": position})
 
 
 def _metadata(name: str, process: int, thread: int, arguments: Mapping[str, Any]) -> Event:
+    """An event that names or describes a process or a thread."""
     return {"name": name, "ph": "M", "pid": process, "tid": thread, "args": arguments}
 
 
 def _lacking(saved_trials: Sequence[_SavedTrial]) -> list[str]:
-    """Sentences about data that was not stored, each with the number of trials that lack it."""
-    numbers: Counter[str] = Counter()
+    """Texts about data that was not stored, each with the number of trials that lack it."""
+    trial_counts: Counter[str] = Counter()
     for saved in saved_trials:
         if saved.trial.status == "done":
-            numbers.update(_gaps(saved))
-    return [f"{counted(number, 'trial')}: no {gap}" for gap, number in numbers.items()]
+            trial_counts.update(_gaps(saved))
+    return [f"{counted(trials, 'trial')}: no {gap}" for gap, trials in trial_counts.items()]
 
 
 def _gaps(saved: _SavedTrial) -> Iterator[str]:
-    """What was not stored about a trial, each with its reason."""
+    """The kinds of data that a trial did not store, each with the reason if it is known."""
     trial, steps = saved.trial, saved.steps
     if trial.kind == "watch":
         yield "batches of workers: iobench.watch cannot see the workers of your loader"
@@ -404,7 +423,7 @@ def _gaps(saved: _SavedTrial) -> Iterator[str]:
 
 
 def _has_workers(trial: Trial) -> bool:
-    """Whether workers of a loader made batches in the trial."""
+    """Whether workers of a loader made the batches of the trial."""
     params = trial.params
     if trial.kind not in _KINDS_WITH_WORKERS or params.get("input") in INPUTS_WITHOUT_DATA:
         return False

@@ -24,4 +24,5 @@ def typeset(text: str) -> str:
 
 
 def _raised(exponent: re.Match[str]) -> str:
+    """The exponent ``e-05`` as a raised ``×10⁻⁵``."""
     return f"×10{(exponent[1] + exponent[2]).translate(_SUPERSCRIPTS)}"

@@ -1,4 +1,7 @@
-"""PURE. Watched loops on the page: the text below the verdict, a table, changes and notes."""
+"""PURE. Watched loops on the page: the texts and the bar of the first screen, a table and notes.
+
+An *entry* is a watched loop in ``watched`` of the summary.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +47,16 @@ _FIGURES = (
     ("steps", number),
     ("epochs", number),
 )
-"""The last columns of the table: the figure of the summary, and how its value is written."""
+"""The last columns of the table: the key of the figure in an entry, and how it is written."""
 _KINDS_WITH_ADVICE = ("cause", "start")
+"""The kinds of findings whose advice is shown as a change."""
 
 
 def lead(entry: Mapping[str, Any]) -> str:
-    """The loss of a loop, its time to the first batch, and how its later epochs start.
+    """The sentences below the verdict: the loss of a loop, and the starts of its epochs.
 
     Args:
-        entry: the loop in the summary's ``watched``.
+        entry: the entry of the loop.
     """
     first_batch_s = entry_median(entry, "time_to_first_batch_s")
     starts_text = epoch_starts.sentences(first_batch_s, entry_median(entry, "epoch_start_s"))
@@ -66,7 +70,10 @@ def lead(entry: Mapping[str, Any]) -> str:
 
 
 def step_bar(entry: Mapping[str, Any]) -> Markup | None:
-    """A bar with two parts of a step: the loop, and its loader; None if the loop has no loss."""
+    """A bar with the two parts of a step: the loop, and its loader.
+
+    It is None if the loop has no loss, or if its loss was not measured.
+    """
     rate = entry_median(entry, "samples_per_s")
     ceiling = entry_median(entry, "ceiling_samples_per_s")
     loss = entry_median(entry, "loss_share")
@@ -83,7 +90,10 @@ def step_bar(entry: Mapping[str, Any]) -> Markup | None:
 
 
 def gain_words(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The largest possible gain, if a single loop was watched and its loss was measured."""
+    """The largest possible gain in words.
+
+    It is known only if a single loop was watched and its loss was measured.
+    """
     gain = largest_gain(entries[0]) if len(entries) == 1 else None
     if gain is None:
         return "gain not predicted"
@@ -110,15 +120,18 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 def actions(findings: Sequence[Finding]) -> list[str]:
     """The distinct advice of findings about causes and starts.
 
-    The primary finding comes first, then come other problems.
+    The advice of the primary finding comes first, then the advice of other problems, then the rest.
     """
-    causes = [finding for finding in findings if RULES[finding.code].kind in _KINDS_WITH_ADVICE]
-    causes.sort(key=lambda finding: (not finding.primary, finding.severity != "problem"))
-    return list(dict.fromkeys(finding.advice for finding in causes if finding.advice))
+    ranked = [finding for finding in findings if RULES[finding.code].kind in _KINDS_WITH_ADVICE]
+    ranked.sort(key=lambda finding: (not finding.primary, finding.severity != "problem"))
+    return list(dict.fromkeys(finding.advice for finding in ranked if finding.advice))
 
 
 def notes(trials: Sequence[Trial]) -> Iterator[str]:
-    """Sentences about the limits of the figures, for each loop."""
+    """Sentences about the limits of the figures of each loop that was measured.
+
+    If there are several loops, each sentence begins with the name of the loader.
+    """
     watched = [trial for trial in trials if trial.kind == "watch" and trial.status == "done"]
     for trial in watched:
         prefix = f"{trial.params.get('loader', '')}: " if len(watched) > 1 else ""

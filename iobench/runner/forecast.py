@@ -35,7 +35,7 @@ from iobench.runner.run_folder import holds_run, read
 from iobench.trials.trial_duration import TrialDuration, estimate_duration, rate_key
 
 _MAX_SHOWN_VALUES = 5
-"""The maximum number of values of a setting that are shown."""
+"""The maximum number of values of a setting in a line of the forecast. It keeps lines short."""
 
 _SETTINGS_WITHOUT_NAME = (
     "group",
@@ -48,22 +48,24 @@ _SETTINGS_WITHOUT_NAME = (
     "data",
     "access",
 )
-"""Settings whose values are shown without the name of the setting."""
+"""Settings whose values are shown without the name of the setting, since values such as
+``torch-map`` or ``shards@disk`` can be understood without it."""
 _SETTINGS_WITH_NAME = ("cache", "input", "workers", "connections", "devices")
+"""Settings whose values are shown after the name of the setting: ``workers 1, 2``."""
 
 
 class ForecastTotals(TypedDict):
-    """The sums over all trials of a forecast, as in ``result.json``.
+    """The sums over all trials of a forecast, as in ``result.json``. Times are in seconds.
 
     Attributes:
         trials: the number of trials to measure.
-        measured_before: the number of trials that a continued run already has.
-        likely_s: the time of all trials with a likely duration.
-        trials_of_unknown_length: the number of the other trials.
-        least_s: the shortest time.
-        slowest_s: the time at the lowest assumed rates.
+        measured_before: as in ``Forecast``.
+        likely_s: the sum of the likely durations, over the trials that have one.
+        trials_of_unknown_length: the number of trials that have no likely duration.
+        least_s: the sum of the shortest durations (``TrialDuration.min_s``).
+        slowest_s: the sum of the longest estimated durations (``TrialDuration.max_s``).
         most_s: the time if every trial takes ``trial_timeout_s``.
-        usd: the maximum cost in dollars; None if it is unknown.
+        usd: the maximum cost of the requests in dollars; None if a price is unknown.
     """
 
     trials: int
@@ -80,7 +82,7 @@ class ForecastContent(TypedDict):
     """A forecast, as ``iobench run --dry-run --json`` prints it.
 
     Attributes:
-        trials: the trials with their durations, in the order in which they run.
+        trials: the trials with their durations, in the order of ``Forecast.planned``.
         total: the sums over all trials.
         from_other_packages: as in ``Forecast``.
         warnings: as in ``Forecast``.
@@ -106,13 +108,16 @@ class Forecast:
 
     Attributes:
         name: the name of the config.
-        planned: the trials in the order in which they run.
-        in_config_order: the trials in the order in which the config names them.
-        max_s: the time if every trial takes ``trial_timeout_s``.
-        requests: the maximum numbers of requests to each store.
-        measured_before: the number of trials that a continued run already has.
-        from_other_packages: loaders, consumers and clients of other packages: ``loader mine`` to
-            ``package 1.0``.
+        planned: the trials to measure, in the order in which one host runs them. For several hosts,
+            the list is repeated (see ``on_hosts``).
+        in_config_order: the same trials in the order in which the config names them. The list is
+            not repeated for several hosts.
+        max_s: the time in seconds if every trial takes ``trial_timeout_s``.
+        requests: the maximum numbers of requests to each store whose requests Amazon bills.
+        measured_before: the number of trials that are not measured again, because the continued run
+            has them with the status ``done``.
+        from_other_packages: the packages that provide plug-ins, by the kind and the name of the
+            plug-in. ``loader mine`` has the value ``package 1.0``.
         warnings: sentences about facts that could not be determined, or settings to change.
     """
 
@@ -127,46 +132,50 @@ class Forecast:
 
     @property
     def likely_s(self) -> tuple[float, int]:
-        """The time of all trials with a likely duration, and the number of trials without one."""
+        """The sum of the likely durations, and the number of trials that have none."""
         durations_s = [trial.duration.likely_s for trial in self.planned]
-        known_s = [duration_s for duration_s in durations_s if duration_s is not None]
-        return sum(known_s), len(durations_s) - len(known_s)
+        likely_durations_s = [duration_s for duration_s in durations_s if duration_s is not None]
+        return sum(likely_durations_s), len(durations_s) - len(likely_durations_s)
 
     def on_hosts(self, hosts: int, counts: Sequence[int]) -> Forecast:
         """The estimate for a run on several hosts.
 
-        Each trial runs on all hosts, and then again on each smaller number of hosts. Every host
-        sends all requests of the trials in which it takes part.
+        Each trial runs once on all hosts, and once on each smaller number of hosts. Assumes that
+        it takes the same time on any number of hosts. In each of these measurements, every host
+        that takes part sends as many requests as a single host.
 
         Args:
-            hosts: the number of hosts.
+            hosts: the number of all hosts.
             counts: the smaller numbers of hosts.
         """
-        rounds = 1 + len(counts)
-        hosts_of_all_rounds = hosts + sum(counts)
+        measurements = 1 + len(counts)
+        hosts_of_all_measurements = hosts + sum(counts)
         requests = {}
-        for store, numbers in self.requests.items():
+        for store, request_counts in self.requests.items():
             requests[store] = RequestCounts()
-            for kind, count in numbers.items():
-                requests[store][kind] = count * hosts_of_all_rounds
+            for request, count in request_counts.items():
+                requests[store][request] = count * hosts_of_all_measurements
         return replace(
-            self, planned=[*self.planned] * rounds, max_s=self.max_s * rounds, requests=requests
+            self,
+            planned=[*self.planned] * measurements,
+            max_s=self.max_s * measurements,
+            requests=requests,
         )
 
     @property
     def range_s(self) -> tuple[float, float]:
-        """The shortest time, and the time at the lowest assumed rates."""
+        """The sums of the shortest and of the longest estimated durations, in seconds."""
         return _range_s(self.planned)
 
     @property
     def usd(self) -> float | None:
-        """The maximum cost in dollars; None if it is unknown."""
-        total = 0.0
-        for store, numbers in self.requests.items():
+        """The maximum cost of the requests in dollars; None if the price of a store is unknown."""
+        total_usd = 0.0
+        for store, counts in self.requests.items():
             if store.price is None:
                 return None
-            total += store.price.requests_cost(numbers["puts"], numbers["gets"], numbers["lists"])
-        return total
+            total_usd += store.price.requests_cost(counts["puts"], counts["gets"], counts["lists"])
+        return total_usd
 
     @property
     def cost(self) -> str:
@@ -176,6 +185,7 @@ class Forecast:
         usd = self.usd
         if usd is None:
             return "requests to S3 at an unknown price"
+        # An amount below ten cents has two significant digits, since in whole cents it may be 0.
         amount = f"${usd:,.2f}" if usd >= 0.1 else f"${usd:.2g}"
         return f"requests to S3 for {amount} at most"
 
@@ -207,14 +217,13 @@ class Forecast:
         """The estimate for a terminal.
 
         Args:
-            verbose: whether to print a line for each trial instead of a line for each kind.
+            verbose: whether to show a line for each trial, instead of a line for each kind of
+                trials.
         """
         lines = [self._summary_line()]
         lines += self._trial_lines() if verbose else self._kind_lines()
-        for store, numbers in self.requests.items():
-            requests = (
-                f"{numbers['puts']:,} PUT, {numbers['gets']:,} GET, {numbers['lists']:,} LIST"
-            )
+        for store, counts in self.requests.items():
+            requests = f"{counts['puts']:,} PUT, {counts['gets']:,} GET, {counts['lists']:,} LIST"
             lines.append(f"  {escape(store.uri)}: at most {requests} ({store.source})")
         for name, package in self.from_other_packages.items():
             lines.append(f"  {escape(name)}: provided by {escape(package)}")
@@ -266,16 +275,19 @@ class Forecast:
 def forecast(
     config: BenchConfig, *, resumed: Path | None = None, like: Path | None = None
 ) -> Forecast:
-    """Estimate the time and the cost of a run. This function writes no files.
+    """Estimate the time and the cost of a run on one host. This function writes no files.
+
+    The durations in the runs of both folders replace the computed durations of the same trials.
 
     Args:
         config: the config of the run.
-        resumed: the folder of a run that is continued. Its trials are not run again.
-        like: the folder of a saved run. The same trials are assumed to take as long as they took in
-            that run.
+        resumed: the folder of a run that is continued. Its trials with the status ``done`` are not
+            measured again. A folder that holds no run is ignored.
+        like: the folder of a saved run whose durations are used.
 
     Raises:
-        ResultError: the folder ``like`` holds no run.
+        ResultError: the folder ``like`` holds no run, or the run in one of the folders is damaged.
+        SchemaTooNew: a newer version wrote one of the runs.
         ConfigError: the file of prices cannot be read.
     """
     specs = trials(config)
@@ -290,11 +302,12 @@ def forecast(
         warnings += _warnings_about(like_run, str(like))
     folders = [folder for folder in (like, resumed) if folder is not None]
     with errors_naming(*folders):
-        earlier = _EarlierRuns([run for run in (like_run, resumed_run) if run is not None])
+        earlier_runs = _EarlierRuns([run for run in (like_run, resumed_run) if run is not None])
     data = ExpectedData(config.data)
-    planned = [_plan(spec, earlier, data, config.trial_timeout_s) for spec in remaining]
+    planned = [_plan(spec, earlier_runs, data, config.trial_timeout_s) for spec in remaining]
     requests = max_requests_by_store(config, remaining, data)
     problems = [trial.duration.problem for trial in planned if trial.duration.problem]
+    unique_problems = dict.fromkeys(problems)  # The repeats of a point have the same problem.
     return Forecast(
         name=config.name,
         planned=planned,
@@ -303,7 +316,7 @@ def forecast(
         requests=requests,
         measured_before=len(specs) - len(remaining),
         from_other_packages=from_other_packages(remaining),
-        warnings=[*warnings, *data.problems, *dict.fromkeys(problems)],
+        warnings=[*warnings, *data.problems, *unique_problems],
     )
 
 
@@ -312,14 +325,17 @@ def require_approval(
 ) -> None:
     """Check that the requests cost at most ``limit_usd``, or that the user agrees.
 
+    If the cost is unknown, the user must agree.
+
     Args:
         estimate: the estimate of the run.
         limit_usd: the maximum cost without approval, in dollars.
         yes: whether the user agreed on the command line.
-        ask: a function that asks the user a question; None if there is no terminal.
+        ask: asks the user a question, and returns whether the answer is yes; None if there is no
+            terminal.
 
     Raises:
-        NotApproved: the answer is no, or there is no terminal to ask.
+        NotApproved: the answer is no, or the user cannot be asked.
     """
     if yes or (estimate.usd is not None and estimate.usd <= limit_usd):
         return
@@ -333,11 +349,11 @@ def require_approval(
 
 
 def _warnings_about(run: Result, name: str) -> Iterator[str]:
-    """Reasons why a saved run may not predict the times of this run.
+    """Warnings that the times of a saved run may not apply to the run that is estimated.
 
     Args:
         run: the saved run.
-        name: its name in the warnings.
+        name: the path of its folder, for the warnings.
     """
     differing = differing_machine(run.environment)
     if differing:
@@ -350,13 +366,21 @@ def _warnings_about(run: Result, name: str) -> Iterator[str]:
 
 
 def _plan(
-    spec: TrialSpec, earlier: _EarlierRuns, data: ExpectedData, timeout_s: float
+    spec: TrialSpec, earlier_runs: _EarlierRuns, data: ExpectedData, timeout_s: float
 ) -> PlannedTrial:
-    """A trial with its estimated duration."""
+    """A trial with its estimated duration.
+
+    Args:
+        spec: the trial.
+        earlier_runs: the durations and rates in saved runs.
+        data: the sizes of the data that trials read.
+        timeout_s: ``trial_timeout_s``.
+    """
+    # ``over`` names the data that limit the number of samples, even if the trial reads none.
     data_name = str(spec.params.get("over") or spec.params.get("data") or "")
     reads_data = spec.kind in ("loader", "train") and data_name != ""
     data_summary = data.summary(data_name) if reads_data else None
-    return PlannedTrial(spec, earlier.duration(spec, data_summary, timeout_s))
+    return PlannedTrial(spec, earlier_runs.duration(spec, data_summary, timeout_s))
 
 
 def _trial_content(trial: PlannedTrial) -> dict[str, Any]:
@@ -371,25 +395,29 @@ def _trial_content(trial: PlannedTrial) -> dict[str, Any]:
 
 
 def _range_s(planned: Sequence[PlannedTrial]) -> tuple[float, float]:
-    """The sums of the shortest and of the longest durations of trials."""
+    """The sums of the shortest and of the longest estimated durations of trials, in seconds."""
     min_s = sum(trial.duration.min_s for trial in planned)
     max_s = sum(trial.duration.max_s for trial in planned)
     return min_s, max_s
 
 
 class _EarlierRuns:
-    """The durations of trials in earlier runs, and the rates of their loops.
+    """The durations of trials in earlier runs, and the rates of loaders and training loops.
+
+    Only trials with the status ``done`` are used. A *point* is a trial without the number of its
+    repeat.
 
     Args:
-        runs: the results of the runs. Trials of loaders and training loops that earlier versions
-            measured by another rule are left out, because they took another time.
+        runs: the results of the runs. Trials of loaders and training loops whose rates do not
+            follow the present rule (``STEADY_STATE``) are left out, because that rule decides when
+            a trial ends.
     """
 
     def __init__(self, runs: Sequence[Result]) -> None:
         self._durations_s: dict[str, list[float]] = defaultdict(list)
-        """The durations of the trials of each point, by the id of its first trial."""
+        """The durations of the repeats of each point, by the id of its repeat 0."""
         self._rates: dict[str, list[float]] = defaultdict(list)
-        """The samples/s of loops, by their ``rate_key``."""
+        """The samples/s of loaders and training loops, by the ``rate_key`` of the trial."""
         for run in runs:
             for trial in run.trials:
                 has_earlier_rule = trial.kind in ("loader", "train") and run.rates != STEADY_STATE
@@ -397,11 +425,12 @@ class _EarlierRuns:
                     self._add(trial)
 
     def _add(self, trial: Trial) -> None:
-        spec = TrialSpec(trial.kind, trial.params)
-        self._durations_s[spec.id].append(trial.seconds)
+        first_repeat = TrialSpec(trial.kind, trial.params)
+        self._durations_s[first_repeat.id].append(trial.seconds)
+        # Some rates are known only by their bounds. The lower bound gives the longer duration.
         rate = trial.metrics.get("samples_per_s") or trial.metrics.get("samples_per_s_low")
         if rate:
-            self._rates[rate_key(spec)].append(float(rate))
+            self._rates[rate_key(first_repeat)].append(float(rate))
 
     def duration(
         self, spec: TrialSpec, data: DataSummary | None, timeout_s: float
@@ -409,13 +438,20 @@ class _EarlierRuns:
         """Estimate the duration of a trial.
 
         If the earlier runs have measured the same point, the estimate is the range of its
-        durations. Otherwise it is computed, with the median rate of earlier trials of this loop if
+        durations, with their median as the likely duration. Otherwise the duration is computed.
+        The computation uses the median rate of the earlier trials with the same ``rate_key``, if
         there are any.
+
+        Args:
+            spec: the trial.
+            data: the data that limit the number of samples of the trial; None if there are none.
+            timeout_s: ``trial_timeout_s``, the maximum of all durations.
         """
         rates = self._rates.get(rate_key(spec))
         median_rate = statistics.median(rates) if rates else None
         estimate = estimate_duration(spec, data, timeout_s, median_rate)
-        durations_s = self._durations_s.get(TrialSpec(spec.kind, spec.params).id)
+        first_repeat = TrialSpec(spec.kind, spec.params)
+        durations_s = self._durations_s.get(first_repeat.id)
         if not durations_s:
             return estimate
         return replace(

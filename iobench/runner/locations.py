@@ -1,6 +1,7 @@
 """Find the locations of the data, disks and stores that trials name, and clean them up at the end.
 
-A location may also be on *this program's S3 server*, which runs on this machine while it is needed.
+A location may also be on *this program's S3 server*. It is started on this machine when the first
+location needs it, and it ends with the run.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ _BUCKET = "iobench"
 class Locations:
     """Finds locations while a run lasts, and then removes the files and objects of its probes.
 
-    A name is ``disk/LABEL`` or ``store/LABEL`` for a target to which probes write, or the name of
-    data such as ``shards@disk``. Probes write below a folder or prefix that is named after the run
-    and the host. So they do not touch the files of other runs and hosts on the same disk or store.
-    If a location cannot be prepared, the same error is raised again for each later trial.
+    This object is a context manager, and the run lasts as long as its ``with`` block. A name is
+    ``disk/LABEL`` or ``store/LABEL`` for a target to which probes write, or the name of data such
+    as ``shards@disk``. Probes write below a folder or prefix that is named after ``run_id``. So
+    they do not touch the files of other runs and hosts on the same disk or store.
 
     Args:
         config: the config of the run.
-        note: receives a line about each piece of work.
-        run_id: the name of the run (``Result.run_id``), or a longer name on other hosts.
-        earlier_names: names that trials used before this run was resumed. Their files may still
-            exist.
+        note: receives lines about slow preparations, such as making data, and about files that
+            could not be removed.
+        run_id: the id of the run (``Result.run_id``); on other hosts than host 0 with the number of
+            the host.
+        earlier_names: names that trials may have used before this run was resumed. Files and
+            objects of probes are also removed at these locations.
     """
 
     def __init__(
@@ -68,13 +71,16 @@ class Locations:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # This program's S3 server stops at the end of the block, and its objects are gone.
+        # This program's S3 server ends with the block, and its objects need not be removed.
         with self._stack:
             for name in {*self._resolved, *self._earlier_names}:
                 self._clean(name)
 
     def get(self, name: str) -> Location:
         """The location with this name. Data that do not exist yet are made.
+
+        If the location cannot be prepared, each later call raises the same error, unless it is
+        TrialFailed. So a long preparation is not repeated in vain.
 
         Raises:
             Unavailable: something that the location needs is missing on this machine.
@@ -95,7 +101,7 @@ class Locations:
         return location
 
     def resolved(self, names: Iterable[str]) -> dict[str, Location]:
-        """The locations of ``names`` that could be resolved so far."""
+        """The locations of ``names`` that ``get`` has found so far, by their names."""
         locations = {}
         for name in names:
             location = self._resolved.get(name)
@@ -115,6 +121,7 @@ class Locations:
         return MotoServer.ENVIRONMENT if self._server.url in endpoints else {}
 
     def _resolve(self, name: str) -> Location:
+        """Prepare the location with this name. The errors are those of ``get``."""
         prefix, slash, label = name.partition("/")
         if slash and prefix == "disk":
             folder = disk.folder_of_run(self._disks[label], self._run_id)
@@ -128,7 +135,8 @@ class Locations:
     def _bucket(self) -> Iterator[Location]:
         """The location for copies of data on a store.
 
-        If it is on this program's S3 server, the environment has its credentials in the block.
+        If the location is on this program's S3 server, the environment has the credentials of the
+        server in the block.
         """
         bucket = self._config.data.bucket
         location = self._store_location(bucket)
@@ -139,6 +147,10 @@ class Locations:
         """The configured bucket, or for ``local`` a bucket on this program's S3 server.
 
         The server is started if it does not run yet.
+
+        Raises:
+            Unavailable: the server cannot run on this machine.
+            TrialFailed: the server could not be started.
         """
         if bucket.uri != LOCAL:
             return Location(bucket.uri, "empty", bucket.store)
@@ -155,10 +167,7 @@ class Locations:
         return Location(f"s3://{_BUCKET}", "empty", options)
 
     def _clean(self, name: str) -> None:
-        """Remove the files or objects of this run's probes at a location.
-
-        If they cannot be removed, a note says where they are.
-        """
+        """Remove the files or objects of this run's probes at a location. Data sets are kept."""
         prefix, slash, label = name.partition("/")
         if slash and prefix == "disk":
             self._clean_disk(self._disks[label])
@@ -166,6 +175,7 @@ class Locations:
             self._clean_store(self._store_location(self._stores[label]))
 
     def _clean_disk(self, target: Path) -> None:
+        """Remove the files of this run's probes. If this fails, a note says where they are."""
         try:
             disk.clean(target, self._run_id)
         except OSError as error:
@@ -173,10 +183,15 @@ class Locations:
             self._note(f"files may be left in {folder}: {error.strerror or error}")
 
     def _clean_store(self, location: Location) -> None:
+        """Remove the objects of this run's probes.
+
+        If an overloaded store refuses this, a note says where they are.
+        """
         try:
             probe_objects.clean(location, self._run_id)
         except (DataprepError, OSError) as error:
-            # After any other error than an overload, the probes could not write objects either.
+            # Other errors, such as a missing permission, also prevent probes from writing objects,
+            # so that there is nothing to remove.
             if probe_objects.is_overload(str(error)):
                 prefix = probe_objects.location_of_run(location, self._run_id).uri
                 self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

@@ -20,7 +20,7 @@ class Lines:
 
     Args:
         stream: receives the lines; None for stderr.
-        clock: the clock of the durations of trials.
+        clock: measures the durations of trials; None for the clock of the system.
     """
 
     def __init__(self, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
@@ -28,14 +28,16 @@ class Lines:
         self._clock = clock or SystemClock()
         self._trial_start_s = 0.0
         self._durations_s: dict[str, list[float]] = defaultdict(list)
+        """The durations of the trials that have ended and were not skipped, by their kinds."""
         self._skip_reasons: set[str] = set()
+        """The reasons for skipped trials that were printed."""
 
     def start(self, kinds: Sequence[str], measured_before: int) -> None:
         """Begin a run.
 
         Args:
             kinds: the kind of each trial that will be measured.
-            measured_before: the number of trials that the run already had when it was continued.
+            measured_before: the number of trials that a resumed run keeps and does not measure.
         """
         self._remaining = Counter(kinds)
         self._ended = measured_before
@@ -52,10 +54,15 @@ class Lines:
         self._trial_start_s = self._clock.now_s()
 
     def progress(self, done: float, unit: str) -> None:
-        """Show the progress within a trial. Lines of text do not show it."""
+        """Show the progress within a trial. Lines of text do not show it.
+
+        Args:
+            done: how much the trial has done so far, in ``unit``.
+            unit: ``samples``, for example.
+        """
 
     def end(self, trial: Trial) -> None:
-        """Print the outcome of a trial. Each reason for skipped trials is printed once."""
+        """Print the outcome of a trial. A skipped trial is printed only if its reason is new."""
         self._ended += 1
         self._remaining[trial.kind] -= 1
         if trial.status == "skipped":
@@ -124,7 +131,7 @@ class Bar(Lines):
         self._show(description=escape(point_words(spec)))
 
     def progress(self, done: float, unit: str) -> None:
-        """Show the mean rate of the trial so far. Its time includes the preparation."""
+        """Show the mean rate since the trial began, with the time of its preparation."""
         elapsed_s = self._clock.now_s() - self._trial_start_s
         if elapsed_s > 0:
             self._show(f"{rate_with_unit(done / elapsed_s, unit)} so far, ")
@@ -140,7 +147,12 @@ class Bar(Lines):
         self._rich.stop()
 
     def _show(self, rate: str = "", **fields: str) -> None:
-        """Update the bar: ``1,234 samples/s so far, 0:02:10 left``."""
+        """Update the bar: ``1,234 samples/s so far, 0:02:10 left``.
+
+        Args:
+            rate: the rate as text, with a comma and a space after it; empty to show no rate.
+            fields: other fields of the bar to change.
+        """
         remaining_s = self.remaining_s()
         remaining = "-:--"
         if remaining_s is not None:

@@ -1,4 +1,4 @@
-"""Run a config: measure its trials one after the other, log each of them, and write the report."""
+"""Run a config: measure its trials one after the other, log each trial, and write the report."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ from iobench.runner.trial_runner import TrialRunner, trial_without_figures
 from iobench.trials.loader_grid import too_many_workers
 
 _MAX_SHOWN_REASONS = 3
+"""The maximum number of reasons in the message of a run whose trials were all skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Run:
 
     @property
     def counts(self) -> str:
-        """The numbers of trials by status and reason: lines such as ``12 trials done``."""
+        """The numbers of trials, with a line for each status and reason: ``12 trials done``."""
         trials = self.result.trials
         done = sum(trial.status == "done" for trial in trials)
         lines = [f"{counted(done, 'trial')} done"]
@@ -102,15 +103,19 @@ def run(
         folder: the run folder, which receives all files.
         display: shows the progress.
         resume: whether to continue the run in ``folder``.
-        forecast: the totals of the forecast of the run, which are saved with the result.
+        forecast: the totals of the forecast, which are saved with the result. A resumed run keeps
+            the totals with which it began.
         leader: the leader of a run on several hosts; None if this host measures alone.
-        host_counts: smaller numbers of hosts on which each point is measured as well.
+        host_counts: smaller numbers of hosts on which each trial is measured as well.
 
     Raises:
-        RunConflict: ``folder`` holds another run; or it holds this run, but ``resume`` is not set;
-            or another process uses ``folder`` for a run.
-        NothingRan: the config has no trials, or all trials were skipped. The report has reasons.
+        RunConflict: ``folder`` holds a run that cannot be continued; or it holds this run, but
+            ``resume`` is not set; or another process uses ``folder`` for a run.
+        NothingRan: the config has no trials, or all trials were skipped. If trials were skipped,
+            the report has the reasons.
         ConfigError: ``folder`` cannot be written, or the data to read do not exist.
+        ResultError: the run in ``folder`` is damaged.
+        StoreError: a file of the run cannot be written, or the rendezvous cannot be used.
         KeyboardInterrupt: the user pressed Ctrl-C. The report with the trials so far is written.
     """
     specs = on_hosts(trials(config), host_counts)
@@ -118,7 +123,7 @@ def run(
         raise NothingRan(
             "the config has no trials: add at least one of disk, object_store, loaders and training"
         )
-    # The names of targets of probes have a slash, such as disk/LABEL. Other names are of data.
+    # The names of probe targets have a slash, such as disk/LABEL. The other names are data sets.
     if any("/" not in name for name in _location_names(specs)):
         check_existing_data(config.data)
     empty_result = replace(
@@ -135,15 +140,16 @@ def run(
         is_resumed = earlier_result is not None
         if leader is not None:
             leader.start(result.run_id, config.order_seed, resumed=is_resumed)
+        # The analysis compares this number with the trials that have ended on all hosts.
         planned = sum("hosts" not in spec.params for spec in specs)
         references = {**result.references, **new_references, "planned": planned}
-        # If trials of an earlier version are kept, the result keeps that version's rate rule.
+        # Kept trials follow the rate rule of the version that measured them.
         rates = result.rates if kept_trials else empty_result.rates
         result = replace(result, references=references, trials=tuple(kept_trials), rates=rates)
         begin_log(folder, result)
         measured = list(kept_trials)
         try:
-            # The earlier run may have been killed before it removed its files and objects.
+            # A run that was killed has not removed the files and objects of its probes.
             earlier_names = _location_names(specs) if is_resumed else set()
             locations = Locations(config, display.note, result.run_id, earlier_names)
             remaining_trials = _RemainingTrials(
@@ -151,7 +157,7 @@ def run(
             )
             remaining_trials.measure(specs, measured)
         finally:
-            # The results are also written after Ctrl-C, so that the report has all trials so far.
+            # After an error or Ctrl-C, the results are written with the trials that have ended.
             ordered = in_config_order(config, measured)
             result = replace(result, trials=tuple(ordered), hosts=_host_facts(leader))
             result = summarised(result)
@@ -161,10 +167,10 @@ def run(
 
 
 def _require_a_measured_trial(result: Result, folder: Path) -> None:
-    """Check that not all trials of a run were skipped.
+    """Check that at least one trial of a run was not skipped.
 
     Raises:
-        NothingRan: all trials were skipped. The message has the first reasons.
+        NothingRan: all trials were skipped. The message has some of the reasons.
     """
     if any(trial.status != "skipped" for trial in result.trials):
         return
@@ -176,16 +182,17 @@ def _require_a_measured_trial(result: Result, folder: Path) -> None:
 
 
 class _RemainingTrials:
-    """Measures the trials of a run that have no result yet, and adds each to the log.
+    """Measures the trials of a run that are not kept from before, and adds each to the log.
 
     Args:
         config: the config of the run.
         folder: the run folder.
         display: shows the progress.
-        locations: the locations of data, disks and stores; they are cleaned up at the end.
-        result: the result of the run so far, for the log.
-        references: the references of ``result``. This object is changed: facts about the data are
-            added when a trial uses the data for the first time.
+        locations: the locations of data, disks and stores. The files and objects of probes are
+            removed from them at the end.
+        result: the result of the run, with the trials that are kept from before.
+        references: the same object as ``result.references``. It is changed: facts about the data
+            are added after each trial that uses the data.
         leader: the leader of a run on several hosts; None if this host measures alone.
     """
 
@@ -203,14 +210,15 @@ class _RemainingTrials:
         self._locations, self._result, self._references = locations, result, references
         self._leader = leader
         fingerprints: dict[str, str] = {}
-        # Without kept trials, the data may have changed since the run was started.
+        # If trials are kept, the data must still have the fingerprints of those trials. Otherwise
+        # the data may have changed, and new fingerprints are recorded.
         if result.trials:
             with errors_naming(folder):
                 fingerprints = dict(references.get("fingerprints", {}))
         self._fingerprints = fingerprints
         self._runner = TrialRunner(config, locations, folder, display, fingerprints)
         self._skip_reasons: dict[str, str] = {}
-        """The reasons why points were skipped, by the id of the point."""
+        """The reasons why points were skipped, by point: the trial's id without its repeat."""
 
     def measure(self, specs: Sequence[TrialSpec], measured: list[Trial]) -> None:
         """Measure the trials of ``specs`` that are not in ``measured``, and add them to it.
@@ -236,10 +244,11 @@ class _RemainingTrials:
                 self._display.end(trial)
 
     def _measure_or_skip(self, spec: TrialSpec, measured: Sequence[Trial]) -> tuple[Trial, Outcome]:
-        """Measure a trial, or skip it if its result is known beforehand.
+        """Measure a trial, or skip it without trying.
 
-        A trial is skipped if an earlier repeat of the same point was skipped, for example because a
-        framework is missing. A loader is also skipped if fewer workers were enough.
+        A trial is skipped without trying if an earlier repeat of the same point was skipped, for
+        example because a framework is missing. With ``more_workers_gain``, a loader is also skipped
+        if the trials in ``measured`` show that more workers gain too little.
         """
         point = spec.id.rpartition("/")[0]
         reason = self._skip_reasons.get(point, "")
@@ -259,25 +268,33 @@ class _RemainingTrials:
     def _add_facts_about_data(self, spec: TrialSpec) -> None:
         """Add facts about the data of a trial to the references.
 
-        The facts are the fingerprints of the data, and how their shards were made.
+        The facts are the fingerprints of the data, and how their shards were made. New
+        fingerprints are also logged, so that a run that is killed has them.
         """
         for name, location in self._locations.resolved(location_names(spec)).items():
             sharding = sharding_run(location)
             if sharding is not None:
-                earlier_facts = self._references.get("making", {})
-                self._references["making"] = {**earlier_facts, name: asdict(sharding)}
+                facts_by_name = self._references.get("making", {})
+                self._references["making"] = {**facts_by_name, name: asdict(sharding)}
         if self._fingerprints != self._references.get("fingerprints"):
             self._references["fingerprints"] = dict(self._fingerprints)
+            # The result shares the dictionary of references, so this line has the new facts.
             add_line(self._folder, run_line(self._result))
 
 
 def _is_complete(trial: Trial) -> bool:
-    """Whether a trial need not be measured again when its run is resumed."""
+    """Whether a trial has results of all its hosts. A resumed run does not measure it again."""
     return trial.status == "done" and (trial.hosts is None or not trial.hosts.missing)
 
 
 def _show_repeated_trials(display: Lines, trials: Sequence[Trial], kept: int) -> None:
-    """Show how many trials of an earlier run are measured again, and why."""
+    """Show how many trials of an earlier run are measured again, and why.
+
+    Args:
+        display: shows the line.
+        trials: the trials of the earlier run.
+        kept: how many of them are not measured again.
+    """
     counts = Counter(trial.status for trial in trials)
     repeated = [f"{counts[key]:,} {key}" for key in ("failed", "skipped") if counts[key]]
     incomplete = counts["done"] - kept
@@ -293,7 +310,7 @@ def _host_facts(leader: Leader | None) -> tuple[HostFacts, ...]:
 
 
 def _location_names(specs: Sequence[TrialSpec]) -> set[str]:
-    """The names of all locations that trials use."""
+    """The names of all data, disk targets and stores that trials use."""
     names: set[str] = set()
     for spec in specs:
         names.update(location_names(spec))
@@ -301,7 +318,12 @@ def _location_names(specs: Sequence[TrialSpec]) -> set[str]:
 
 
 def new_result(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
-    """The result of a run that has no trials yet."""
+    """The result of a new run: this machine and the config, but no trials yet.
+
+    Args:
+        config: the config of the run.
+        specs: the trials that will be measured.
+    """
     folders = local_folders(config.data)
     if config.disk is not None:
         for target in config.disk.targets:
@@ -325,13 +347,14 @@ def _describe_stores(
 ) -> dict[str, StoreDescription]:
     """A description of each object store that trials use, by its label.
 
-    The store of the images has the label ``data``.
+    The label of a probe's store is that of its target. The label of the store from which loaders
+    read is ``data``.
     """
     buckets: dict[str, BucketSettings] = {}
     if any("@s3" in name for name in _location_names(specs)):
         data = config.data
         uri = data.shards or data.source or ""
-        is_remote = "://" in uri
+        is_remote = "://" in uri  # Local data are copied to ``data.bucket``.
         buckets["data"] = BucketSettings(uri=uri, store=data.store) if is_remote else data.bucket
     if config.object_store is not None:
         for target in config.object_store.targets:

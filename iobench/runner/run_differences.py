@@ -1,4 +1,4 @@
-"""In which properties the config or the machine of a saved run differs from the present ones."""
+"""Compare the config and the machine of a saved run with the present config and machine."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
     A key that is missing in the saved config has its default value. Keys that do not change the
     measurements (``BOUNDS``) may differ.
 
+    Args:
+        old: the saved config.
+        config: the config that continues the run.
+
     Returns:
-        The keys, separated by commas; empty if there is no difference.
+        The dotted keys, separated by commas; empty if there is no difference.
     """
     try:
         saved_values = BenchConfig.model_validate(old).model_dump(mode="json")
-    except ValidationError:  # A version with other keys has written it.
+    except ValidationError:  # Another version has saved it, with other keys or values.
         saved_values = dict(old)
     keys = differing_keys(saved_values, config.model_dump(mode="json"))
     return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
@@ -51,6 +55,12 @@ def machine_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
     A property that only one description has is not compared: an older version may not have recorded
     it, or a metadata service may not have answered.
+
+    Args:
+        old, new: the descriptions of the machines, as ``Result.environment`` has them.
+
+    Returns:
+        The dotted names of the properties, separated by commas; empty if there is no difference.
     """
     lasting_old, lasting_new = _lasting_properties(old), _lasting_properties(new)
     return ", ".join(differing_keys(lasting_old, lasting_new, only_common_keys=True))
@@ -82,10 +92,10 @@ def differing_keys(
     """The dotted keys whose values differ.
 
     Args:
-        old, new: the values to compare.
+        old, new: the values to compare, as JSON values.
         path: the dotted key of both values.
         only_common_keys: whether to ignore keys that only one side has. A library that only one
-            side has is not ignored.
+            side has is not ignored, since its installation can change the measurements.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         keys = old.keys() | new.keys()
@@ -93,7 +103,7 @@ def differing_keys(
             keys = old.keys() & new.keys()
         differing = []
         for key in sorted(keys):
-            # An ellipsis stands for a missing value, since it differs from every JSON value.
+            # The ellipsis object stands for a missing value, since no JSON value is equal to it.
             old_value, new_value = old.get(key, ...), new.get(key, ...)
             inner_path = f"{path}.{key}".lstrip(".")
             differing += differing_keys(

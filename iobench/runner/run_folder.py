@@ -1,7 +1,8 @@
 """The folder of a run: write its files, lock it, and read it again.
 
 ``config.yaml`` is written first. When a trial ends, a line is added to the log ``trials.jsonl``.
-All other files are written at the end of the run.
+All other files are written at the end of the run. The log is kept, so it has all trials also if the
+run is killed while these files are written.
 """
 
 from __future__ import annotations
@@ -54,16 +55,17 @@ from iobench.results.trial import Span
 from iobench.runner.run_differences import differing_config, machine_differences
 
 Table: TypeAlias = Literal["trials", "series", "samples"]
+"""A table of a run that can be exported (see ``run_csv``)."""
 
 CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
 SAMPLES, SPANS = "samples.parquet", "spans.parquet"
 REPORT = "report.html"
 SCRATCH = ".scratch"
-"""The name of the folder for the files of the trial that runs."""
+"""The name of the folder below the run folder for the files of the trial that is running."""
 
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _RANK = re.compile(r"rank-([0-9]{1,6})")
-"""The folder of a rank within the folder of a watched job."""
+"""The name of the folder of a rank within the folder of a watched job."""
 _KINDS_WITH_RATE_RULE = {"loader", "train"}
 """Kinds of trials whose rates follow the rule that ``Result.rates`` names."""
 
@@ -83,12 +85,15 @@ def open_run(
 ) -> Result | None:
     """Write the config of a run. If the folder holds a run to continue, return that run.
 
+    The returned run has the present config. It has a ``run_id`` also if an older version, which
+    made no ids, has saved it.
+
     Args:
         folder: the folder of the run.
         config: the config of the run.
         environment: the description of this machine.
         resume: whether a run in the folder may be continued.
-        hosts: the number of hosts.
+        hosts: the number of hosts of the run, 1 or more.
 
     Returns:
         The saved run to continue; None if the folder holds no run.
@@ -98,7 +103,8 @@ def open_run(
             machine or number of hosts, or rates by an earlier rule. Or the folder holds a run, and
             ``resume`` is not set.
         ResultError: the run in the folder is damaged.
-        StoreError: the folder cannot be written.
+        SchemaTooNew: a newer version wrote the run in the folder.
+        StoreError: the config cannot be written.
     """
     if not holds_run(folder):
         write_file(folder / CONFIG, dump(config).encode())
@@ -170,9 +176,12 @@ def _check_same_run(
 
 
 def begin_log(folder: Path, result: Result) -> None:
-    """Start the log of a run. If a run is continued, the log begins with its earlier trials.
+    """Start the log of a run. It begins with the trials that ``result`` already has.
+
+    The series, readings and spans of these trials are copied from the files of the earlier run.
 
     Raises:
+        ResultError: a table of the earlier run is damaged.
         StoreError: the log cannot be written.
     """
     steps_table, readings_table = read_tables(folder)
@@ -184,7 +193,8 @@ def begin_log(folder: Path, result: Result) -> None:
         series, samples = series_by_trial.get(trial.id, {}), samples_by_trial.get(trial.id, {})
         lines.append(trial_line(trial, series, samples, spans_by_trial.get(trial.id, ())))
     write_file(folder / LOG, b"".join(lines))
-    (folder / RESULT).unlink(missing_ok=True)  # The log replaces it until the run ends.
+    # The result of the earlier run is out of date. Without this file, readers take the log.
+    (folder / RESULT).unlink(missing_ok=True)
 
 
 def add_line(folder: Path, line: bytes) -> None:
@@ -203,7 +213,12 @@ def add_line(folder: Path, line: bytes) -> None:
 def write_results(folder: Path, result: Result) -> None:
     """Write the result, the report and the tables of a run.
 
-    The report is written before the tables, because users wait for it.
+    The series, readings and spans of the trials come from the log. The report is written before the
+    tables, because users wait for it.
+
+    Raises:
+        ResultError: the log cannot be read.
+        StoreError: a file cannot be written.
     """
     from iobench.report import render
 
@@ -234,7 +249,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file. If this fails, the old file is unchanged.
+    """Write a file, under a temporary name at first. If this fails, the old file is unchanged.
 
     Raises:
         StoreError: the file cannot be written.
@@ -253,8 +268,8 @@ def write_file(path: Path, data: bytes) -> None:
 def run_lock(folder: Path) -> Iterator[None]:
     """Make a folder, and lock it against other runs for the ``with`` block.
 
-    The folder itself is locked (flock(2)). The lock leaves no file, and it ends with the process.
-    On a file system without locks, two runs can use the same folder.
+    The folder itself is locked (flock(2)), so the lock needs no file, and it ends with the process.
+    On a file system without locks, two runs can use the same folder at the same time.
 
     Raises:
         RunConflict: another run uses the folder.
@@ -284,7 +299,12 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def default_folder(name: str) -> Path:
-    """The folder of a run without ``--output``: ``reports/NAME-20261121-143000``, in local time."""
+    """The folder of a run without ``--output``: ``reports/NAME-20261121-143000``, in local time.
+
+    Args:
+        name: the name of the config. In the path, other characters than letters, digits, dots,
+            hyphens and underscores are replaced.
+    """
     plain_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
     return Path("reports") / f"{plain_name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
@@ -309,8 +329,11 @@ def read(folder: Path) -> Result:
 def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read two tables of a run: the steps of its loops, and the readings of the machine.
 
+    If the run has a log, the tables are made from it. Only a run that has no log is read from its
+    Parquet files.
+
     Raises:
-        ResultError: a table is damaged.
+        ResultError: the log or a table is damaged.
     """
     if (folder / LOG).exists():
         logged = _read_log_of(folder)
@@ -327,7 +350,7 @@ def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
     spans.
 
     Raises:
-        ResultError: the table of spans is damaged.
+        ResultError: the log or the table of spans is damaged.
     """
     if (folder / LOG).exists():
         return _read_log_of(folder).spans
@@ -384,7 +407,11 @@ def run_csv(folder: Path, table: Table = "trials") -> bytes:
 
 
 def _read_log_of(folder: Path) -> RunLog:
-    """Read the log of a run."""
+    """Read the log of a run.
+
+    Raises:
+        ResultError: the log cannot be read, or is damaged.
+    """
     path = folder / LOG
     try:
         return read_log(path.read_bytes(), str(path))
@@ -393,7 +420,10 @@ def _read_log_of(folder: Path) -> RunLog:
 
 
 def _columns_by_trial(table: pd.DataFrame) -> dict[str, Columns]:
-    """The columns of each trial. Columns that have no value in any row are left out."""
+    """The columns of a table by the id of the trial, without the columns ``trial`` and ``step``.
+
+    Columns that have no value in any row of a trial are left out: they belong to other trials.
+    """
     without_steps = table.drop(columns=["step"], errors="ignore")
     columns_by_trial: dict[str, Columns] = {}
     for trial_id, group in without_steps.groupby("trial", sort=False):

@@ -23,15 +23,16 @@ from iobench.trials.trial_timeout import run_with_timeout
 
 
 class TrialRunner:
-    """Measures trials of one run, one after the other.
+    """Measures trials of one run on this host, one after the other.
 
     Args:
         config: the config of the run.
-        locations: resolves the names of data, disks and stores.
+        locations: finds the data, disk targets and stores that trials name.
         folder: the run folder. A trial that downloads data does so into a scratch folder below it.
         display: shows the progress of a trial.
-        fingerprints: the fingerprint of each data set when the run first read it, by the name of
-            the data. This object is changed: fingerprints of further data sets are added.
+        fingerprints: the fingerprint of each data set when the run first used it, by the name of
+            the data. This object is changed: fingerprints of further data sets are added. If a
+            fingerprint has changed, the trials on this data set fail.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class TrialRunner:
     ) -> tuple[Trial, Outcome]:
         """Run one trial, and return it with its outcome.
 
-        If the trial was skipped or has failed, its outcome is empty.
+        A trial is skipped if this machine lacks something that it needs. If the trial was not
+        carried out, its outcome is empty.
 
         Args:
             spec: the trial.
@@ -68,7 +70,8 @@ class TrialRunner:
         changed_data = changed_shards(self._fingerprints, locations)
         if changed_data:
             return trial_without_figures(spec, "failed", changed_data), Outcome({})
-        # The wall clock gives the date, and a monotonic clock gives the duration.
+        # The wall clock gives the time of day. The monotonic clock gives the duration, since the
+        # wall clock can be set while the trial runs.
         started_s = time.time()
         begun_s = time.monotonic()
         scratch: contextlib.AbstractContextManager[Path | None] = contextlib.nullcontext()

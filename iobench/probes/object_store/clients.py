@@ -50,8 +50,8 @@ class ObjectClient(Protocol):
     - Keys are relative to the location.
     - The bytes of a body that arrives are counted and dropped.
     - If a request fails or a body is incomplete, the method raises ``RequestFailed``.
-    - A failed request is sent up to ``location.store.max_attempts`` times. A request with an
-      incomplete body is not sent again.
+    - After a temporary failure, a request is sent again, up to ``location.store.max_attempts``
+      times in total. A request with an incomplete body is not sent again.
 
     Attributes:
         notes: remarks that readers of the figures need.
@@ -82,7 +82,10 @@ class ObjectClient(Protocol):
         """Store an object with one PUT."""
 
     def multipart(self, key: str, data: bytes, part_bytes: int) -> Timing:
-        """Store an object in parts, one after the other. If a part fails, abort the upload."""
+        """Store an object in parts of ``part_bytes``, one after the other.
+
+        If a part fails, abort the upload.
+        """
 
     def close(self) -> None:
         """Close all connections."""
@@ -108,7 +111,11 @@ class CopyClient(Protocol):
         """
 
     def copy(self, prefix: str, folder: Path) -> None:
-        """Copy every object whose key begins with ``prefix``. The prefix ends with a slash.
+        """Copy every object whose key begins with ``prefix`` into ``folder``.
+
+        Args:
+            prefix: the beginning of the keys, relative to the location. It ends with a slash.
+            folder: an empty folder.
 
         Raises:
             TrialFailed: the copy has failed. The message is the message of the program.

@@ -19,10 +19,17 @@ from iobench.probes.object_store.s3_client import address_of
 from iobench.results.trial import Location
 
 _MAX_MESSAGE_CHARS = 300
+"""How much of the output of a program is shown in an error message. The end has the reason."""
 
 
 class _Program:
-    """A program that is started once for each copy."""
+    """A client that starts a program once for each call of ``copy``.
+
+    Attributes:
+        name: the name of the program.
+        package: the package that installs it.
+        notes: remarks that readers of the figures need.
+    """
 
     name: str
     package: str
@@ -37,9 +44,11 @@ class _Program:
         self._connections = connections
 
     def _options(self, program_options: Mapping[str, str | None]) -> list[str]:
-        """Return the options that both programs have, and the options of this program.
+        """Return the options of the command line, as ``--name=value``.
 
-        An option with the value None is left out.
+        Args:
+            program_options: the options of this program, in addition to the options that both
+                programs have. An option with the value None is left out.
         """
         store = self._bucket.options
         options = {
@@ -51,6 +60,15 @@ class _Program:
         return [f"{name}={value}" for name, value in options.items() if value is not None]
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Run the program until it ends.
+
+        Args:
+            command: the arguments of the program.
+            environment: environment variables in addition to those of this process.
+
+        Raises:
+            TrialFailed: the program could not be started, or has failed.
+        """
         with starting(self.name):
             process = subprocess.run(
                 [self._path, *command],
@@ -70,7 +88,10 @@ class _Program:
 
 
 class S5cmd(_Program):
-    """s5cmd with one worker for each connection. It reads each object with one request."""
+    """The program s5cmd, with one worker for each connection.
+
+    It reads each object with one request.
+    """
 
     name = package = "s5cmd"
 
@@ -89,7 +110,10 @@ class S5cmd(_Program):
 
 
 class AwsCli(_Program):
-    """``aws s3 cp --recursive``. Its number of connections is in its own configuration."""
+    """The program aws, as ``aws s3 cp --recursive``.
+
+    The number of connections is in its own configuration.
+    """
 
     name = "aws"
     package = "awscli"

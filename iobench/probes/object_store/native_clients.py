@@ -23,6 +23,7 @@ from iobench.results.trial import Location
 
 _ERROR_XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
 _POLL_S = 0.2
+"""Seconds between two checks whether a request of awscrt has ended or receives no more bytes."""
 
 
 def _error_answer(status: object, text: str) -> RequestFailed:
@@ -87,7 +88,8 @@ class ObstoreClient(S3Client):
                 count += len(chunk)
         except self.errors as error:
             raise self.failure(error, in_body=True) from None
-        # The server shortens a range that extends beyond the end of the object.
+        # A server shortens a range that extends beyond the end of the object, so the length of the
+        # body is compared with the requested length.
         expected = len(span) if span else answer.meta["size"]
         return require_all(count, expected), first_s or self._clock.now_s()
 
@@ -130,7 +132,8 @@ class ObstoreClient(S3Client):
 class AwscrtClient(S3Client):
     """awscrt: Amazon's Common Runtime in C, which boto3, Amazon's CLI and Mountpoint can use.
 
-    It reads a large object in several parts at the same time. All requests share ``connections``.
+    It reads a large object in several parts at the same time. All requests together have
+    ``connections`` connections.
     awscrt is called directly, because boto3 uses it only for transfers of files, and only with
     Amazon's own endpoints (boto3's issue 4839).
     """
@@ -247,6 +250,14 @@ class AwscrtClient(S3Client):
     def _request(
         self, method: str, key: str, headers: Mapping[str, str | None], body: Any = None
     ) -> Any:
+        """Return a request for an object.
+
+        Args:
+            method: the HTTP method.
+            key: the key of the object, relative to the location.
+            headers: further headers. A header with the value None is left out.
+            body: a file object with the body; None without a body.
+        """
         from awscrt.http import HttpHeaders, HttpRequest
 
         bucket, host, root = self._bucket, self._url.netloc, "/"

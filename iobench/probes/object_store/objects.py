@@ -1,8 +1,9 @@
 """The objects of the object-store probe: put them into a store, choose them, and remove them.
 
-Each run has its own prefix below the target, so that it does not remove objects of another run. The
-key of an object to read consists of its size and its number, so that later trials can read the same
-object. The bytes are random, so that a store cannot compress or deduplicate them.
+Each run has its own prefix below the target, so that it does not remove objects of another run.
+Below this prefix, the key of an object to read consists of its size and its number, so that later
+trials of the run can read the same object. The bytes are random, so that a store cannot compress or
+deduplicate them.
 """
 
 from __future__ import annotations
@@ -30,11 +31,17 @@ WARM_UP = "warm-up"
 
 _OVERLOAD = re.compile(r"\b(?:429|500|502|503|504|SlowDown|ServiceUnavailable|InternalError)\b")
 _MAX_OBJECTS = 64
+"""The largest number of objects of one size that trials read."""
 _MAX_WRITTEN_KEYS = 256
+"""The largest number of keys that the streams of a trial write, if each has a key."""
 _RANGES_PER_OBJECT = 16
+"""How many ranges an object has that is read in ranges."""
 _MAX_RANGED_OBJECT_BYTES = 64 * 10**6
+"""The largest size of an object that is read in ranges, unless one range is larger."""
 _MAX_BODIES = 4
+"""The largest number of different bodies that a trial writes."""
 _IN_MEMORY_BYTES = 64 * 10**6
+"""How many bytes of bodies are kept in memory at a time, if one body is not larger."""
 
 AT_ONCE = 8
 """The number of objects that are put or deleted at the same time."""
@@ -69,13 +76,17 @@ def whole_objects(object_bytes: int, pool_bytes: int) -> Objects:
 
 
 def ranged_objects(length: int, pool_bytes: int) -> Objects:
-    """Return objects to read in ranges. Each has the size of 16 ranges, but at most 64 MB."""
+    """Return objects to read in ranges of ``length`` bytes.
+
+    Each object has the size of 16 ranges, but at most 64 MB and ``pool_bytes``. It is never smaller
+    than one range.
+    """
     object_bytes = min(_RANGES_PER_OBJECT * length, _MAX_RANGED_OBJECT_BYTES, pool_bytes)
     return whole_objects(max(length, object_bytes), pool_bytes)
 
 
 def range_offset(number: int, object_bytes: int, length: int) -> int:
-    """Return the offset of the range that request ``number`` reads.
+    """Return the offset of the range that request ``number`` reads, in bytes.
 
     The offsets are distributed evenly over the object. They are not in ascending order.
     """
@@ -118,6 +129,10 @@ def put_missing(store: Store, objects: Objects) -> None:
 
 def location_of_run(target: Location, run: str) -> Location:
     """Return the location below a target that has only the objects of one run.
+
+    Args:
+        target: the location of the target.
+        run: the name of the run (``run_id`` of ``iobench.runner.locations.Locations``).
 
     Raises:
         ValueError: ``run`` is empty. The result would be the location of all runs.
@@ -195,5 +210,9 @@ def open_reachable(location: Location) -> Store:
 
 
 def is_overload(reason: str) -> bool:
-    """Return whether the reason of an error is that the store refuses requests temporarily."""
+    """Return whether an error is a temporary failure of the store: 429, 500, 502, 503 or 504.
+
+    Args:
+        reason: the message or the status of the error.
+    """
     return _OVERLOAD.search(reason) is not None

@@ -38,10 +38,12 @@ from iobench.results.statistics import quantiles
 from iobench.results.trial import Cold, Context, Location, Metrics, Outcome, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
-"""The verdict on trials that read. It is unknown whether the store had the objects in its cache."""
+"""The label of trials that read. It is unknown whether the store had the objects in its cache."""
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  a temporary folder is made in it
+"""A folder in memory for copies of objects, so that no disk limits the rate."""
 _PROGRESS_S = 0.2
+"""Seconds between two reports of progress."""
 _MIN_FAILURES = 20
 """If all requests of a trial fail, it ends after this many failures, or after one failure for each
 connection if that is more."""
@@ -50,7 +52,10 @@ _COPY_NOTE = "one process copies all objects into memory; the time includes its 
 
 
 Request: TypeAlias = Callable[[int, int], Timing]
-"""``request(stream, turn)`` sends request number ``turn`` of a stream. Both count from 0."""
+"""``request(stream, turn)`` sends the request with the number ``turn`` of a stream.
+
+A stream is a thread that sends one request after another. Streams and turns are numbered from 0.
+"""
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -60,9 +65,9 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     deleted at the end. Each connection is opened with a request that does not count.
 
     Raises:
-        Unavailable: the client, the credentials or the bucket do not exist, or the store does not
-            answer.
-        TrialFailed: no request succeeded, or the store is overloaded.
+        Unavailable: the client, the credentials or the bucket do not exist, the client does not
+            support the store or the operation, or the store does not answer.
+        TrialFailed: no request succeeded, a program has failed, or the store is overloaded.
         PermissionRefused: the bucket cannot be listed or written.
     """
     trial = typed(ObjectTrial, spec.params)
@@ -117,7 +122,8 @@ def _measure(
     request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written_keys)
     try:
         store.put(probe_objects.WARM_UP, b"0")
-        # Each stream reads one byte at the same time, so that no timed request has to connect.
+        # Each stream reads one byte at the same time, so that no timed request has to connect. With
+        # one request in total, each stream still sends its first request.
         one_request_each = replace(trial, max_requests=1)
 
         def connect(stream: int, turn: int) -> Timing:
@@ -174,10 +180,10 @@ class Attempts:
     """The outcomes of all requests of a trial.
 
     Attributes:
-        timings: the requests that succeeded.
-        errors: number of failed requests, by status.
+        timings: the timings of the requests that succeeded.
+        errors: the number of failed requests, by status.
         reasons: the message of the first failed request, by status.
-        bytes: bytes of the requests that succeeded.
+        bytes: the bytes of the requests that succeeded.
         first_start_s, last_end_s: the moments when the first request started, and when the last
             request ended.
     """
@@ -195,7 +201,12 @@ class Attempts:
         return max(0.0, self.last_end_s - self.first_start_s)
 
     def note(self, outcome: Timing | RequestFailed, start_s: float, end_s: float) -> None:
-        """Add one request."""
+        """Add one request.
+
+        Args:
+            outcome: its timing, or its error.
+            start_s, end_s: the moments when it started and ended.
+        """
         self.first_start_s = min(self.first_start_s, start_s)
         self.last_end_s = max(self.last_end_s, end_s)
         if isinstance(outcome, Timing):
@@ -218,6 +229,12 @@ def send_requests(
     is over, or when all threads together have sent the largest number of requests. A failed request
     is counted, and its thread goes on. If no request has succeeded after ``_MIN_FAILURES`` failures
     (or one failure for each thread, if that is more), the trial ends.
+
+    Args:
+        request: sends a request.
+        trial: the time, the number of connections and the largest number of requests.
+        clock: the clock of all times.
+        progress: is called with the bytes so far, at intervals of ``_PROGRESS_S`` and at the end.
 
     Raises:
         Exception: any error of ``request`` except ``RequestFailed``.
@@ -277,7 +294,11 @@ def _reader(trial: ObjectTrial, client: ObjectClient, store: Store) -> Request:
 
 
 def _writer(trial: ObjectTrial, client: ObjectClient, written_keys: set[str]) -> Request:
-    """Return a function that writes the keys of a stream in turn, and notes them."""
+    """Return a function that writes objects, and adds their keys to ``written_keys``.
+
+    Each stream has its own keys, which it writes in turn. So an object is replaced again and again,
+    and all objects together take at most ``pool_bytes`` if each stream can have a key within it.
+    """
     bodies = probe_objects.bodies_to_write(trial.object_bytes)
     keys = probe_objects.keys_per_stream(trial.object_bytes, trial.pool_bytes, trial.connections)
 
@@ -302,8 +323,8 @@ def copy_objects(
     """Copy all objects into memory, again and again until the trial is over.
 
     The trial is over when its time or its number of requests is used up, but not before all objects
-    were copied once. The measured time includes the start of a program. It does not include the
-    removal of the copies.
+    were copied once. If the client is a program, the measured time includes its start. It does not
+    include the removal of the copies.
 
     Raises:
         TrialFailed: the program has failed, or it has not copied exactly these objects.

@@ -1,4 +1,4 @@
-"""The base class of S3 clients, with their timing, retries and addresses; and the boto3 client."""
+"""The base class of S3 clients, which measures requests and sends them again; the boto3 client."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ from iobench.probes.object_store.clients import RequestFailed, Timing
 from iobench.results.trial import Location
 
 _RETRIED = {"408", "429", "500", "502", "503", "504", "connection", "timeout"}
-"""Statuses of temporary failures. These requests are sent again."""
+"""The statuses of temporary failures. A request with one of them is sent again."""
 
 _REFUSED = {"429", "503"}
-"""Statuses with which a store asks for fewer requests."""
+"""The statuses with which a store asks for fewer requests."""
 
 _MIN_WAIT_S = 0.1
+"""The shortest wait before a request is sent again, in seconds."""
 _MAX_WAIT_S = 15.0
+"""The longest wait before a request is sent again, in seconds."""
 _CHUNK_BYTES = 2**20
+"""The size of the buffer into which boto3's client reads bodies."""
 
 
 Body: TypeAlias = tuple[int, float | None]
@@ -83,14 +86,15 @@ class S3Client(ABC):
     """A client of an S3 bucket. A subclass sends single requests, without retries.
 
     After a temporary failure, a request is sent again, up to ``max_attempts`` times in total. The
-    waits between the attempts are random, and their upper limit doubles each time, as in the Rust
-    library ``object_store``.
+    waits between the attempts are random. Their upper limit doubles each time up to
+    ``_MAX_WAIT_S``, as in the Rust library ``object_store``.
 
     Attributes:
         retries: the number of requests sent again so far.
         refused: the number of answers 503 and 429 so far, with which a store asks for fewer
             requests.
         errors: the exceptions that the library raises for failed requests.
+        notes: remarks that readers of the figures need.
     """
 
     notes: Sequence[str] = ()
@@ -125,11 +129,11 @@ class S3Client(ABC):
 
     @abstractmethod
     def _get(self, key: str, span: range | None) -> Body:
-        """Read an object, or a range of its bytes, with one request."""
+        """Read an object with one request, or the bytes at the positions of ``span``."""
 
     @abstractmethod
     def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
-        """Store an object with one PUT, or in parts, one after the other."""
+        """Store an object with one PUT, or in parts of ``part_bytes``, one after the other."""
 
     @staticmethod
     @abstractmethod
@@ -137,7 +141,11 @@ class S3Client(ABC):
         """PURE. Turn an exception of a type in ``errors`` into a failed request."""
 
     def _timed(self, request: Callable[[], Body]) -> Timing:
-        """Send a request, with retries, and measure its time."""
+        """Send a request, with retries, and measure its time.
+
+        Raises:
+            RequestFailed: the failure is not temporary, or there were ``max_attempts`` attempts.
+        """
         start_s = self._clock.now_s()
         for attempt in itertools.count(1):
             try:
@@ -200,7 +208,7 @@ class Boto3Client(S3Client):
         byte_range = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
         answer = self._client.get_object(**self._bucket.object_arguments(key), **byte_range)
         with contextlib.closing(answer["Body"]) as body:
-            count = body.readinto(buffer[:1])
+            count = body.readinto(buffer[:1])  # One byte, to note the moment when it arrives.
             first_s = self._clock.now_s()
             while read_bytes := body.readinto(buffer):
                 count += read_bytes

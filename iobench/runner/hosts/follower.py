@@ -26,14 +26,16 @@ from iobench.runner.hosts.rendezvous import Rendezvous
 Measure = Callable[[TrialSpec, TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]
 """Measures a trial on this host.
 
-Its arguments are the trial that host 0 has named, the same trial with this host's own order of
-samples, and a function to call when the trial is prepared. The second argument is measured.
+The first argument is the trial that host 0 has named, which the progress shows. The second argument
+is the trial to measure, with this host's own order. The third argument is a function to call when
+the trial is prepared. It returns when the measurement may begin, or raises TrialFailed.
 """
 
 _KINDS_WITH_SEED = {"loader", "train"}
 """Kinds of trials whose order of samples depends on a parameter ``seed``."""
 _MAX_REPEATS = 100_000
-"""More than the largest number of repeats. It keeps the repeat numbers of hosts distinct."""
+"""More repeats than a config can have. Multiples of it, added to the numbers of the repeats, give
+each host different numbers. The probes draw their random positions from these numbers."""
 
 
 class Follower:
@@ -42,7 +44,7 @@ class Follower:
     Args:
         meeting: the objects of the meeting.
         host: the number of this host.
-        patience_s: how long to wait for a message of host 0.
+        patience_s: how long to wait for a message of host 0, in seconds.
     """
 
     def __init__(self, meeting: Rendezvous, host: int, patience_s: float) -> None:
@@ -51,11 +53,18 @@ class Follower:
         """The keys of the messages that this host has sent in the current trial."""
 
     def wait_for_start(self) -> LeaderMessage:
-        """Wait until host 0 has sent the id of the run, or has already ended the run."""
+        """Wait until host 0 has sent the id of the run, or has already ended the run.
+
+        Raises:
+            HostLost: host 0 has sent neither in time.
+        """
         return self._wait_for(lambda message: message.run_id != "" or message.phase == "end")
 
     def measure_trials(self, specs: Mapping[str, TrialSpec], measure: Measure) -> LeaderMessage:
         """Measure every trial that host 0 names, until the end of the run.
+
+        A trial for fewer hosts, for which this host is not needed, is not measured. If an error
+        ends this method, host 0 is informed, unless host 0 has disappeared.
 
         Args:
             specs: the trials of the config, by their ids.
@@ -87,6 +96,8 @@ class Follower:
         except HostLost:
             raise
         except BaseException as error:
+            # Host 0 has read all it needs of a trial that this host has ended. It will look for
+            # messages in the next trial.
             self._announce_leaving(turn if is_measuring else turn + 1, error)
             raise
 
@@ -95,21 +106,25 @@ class Follower:
         self._meeting.put(left_key(self._host), {})
 
     def _measure(self, spec: TrialSpec, message: LeaderMessage, measure: Measure) -> None:
-        """Measure a trial and send the outcome. Nothing is sent if the trial is abandoned."""
+        """Measure a trial, and send the outcome.
+
+        If host 0 does not let the trial begin on this host, no outcome is sent, since it expects
+        none.
+        """
         start: _Start | None = None
-        is_abandoned = False
+        was_not_begun = False
 
         def begin() -> None:
-            nonlocal start, is_abandoned
+            nonlocal start, was_not_begun
             try:
                 start = self._begin(message.turn)
             except TrialFailed:
-                is_abandoned = True
+                was_not_begun = True
                 raise
 
         own_spec = with_own_order(spec, self._host, message.seed)
         trial, _ = measure(spec, own_spec, begin)
-        if is_abandoned:
+        if was_not_begun:
             return
         part = HostPart(
             host=self._host,
@@ -125,7 +140,10 @@ class Follower:
         self._send(message.turn, "outcome", asdict(outcome))
 
     def _begin(self, turn: int) -> _Start:
-        """Return when all hosts begin.
+        """Report that the trial is prepared, and return when all hosts begin.
+
+        A host may be prepared long before the others. It therefore waits in two steps: with long
+        pauses until all hosts are prepared, and then with short pauses for the signal to begin.
 
         Raises:
             TrialFailed: the trial is not measured, or not by this host.
@@ -144,14 +162,20 @@ class Follower:
         return _Start(begun_s, begun_s - before_signal_s)
 
     def _wait_for_signal(self, turn: int, before_signal_s: float) -> tuple[LeaderMessage, float]:
-        """Wait for the signal to begin.
+        """Wait until host 0 gives the signal to begin, or abandons the trial.
+
+        The pauses are short for ``Polling.quick_limit_s``. If the signal has not come by then, they
+        are long again, so that fewer requests are sent.
 
         Args:
             turn: the number of the trial.
-            before_signal_s: a moment before the signal.
+            before_signal_s: a moment on the clock of this host, before the signal.
 
         Returns:
-            The message with the signal, and the last known moment before the signal.
+            The message that ended the wait, and the last known moment before this message.
+
+        Raises:
+            HostLost: host 0 has stopped sending messages.
         """
 
         def read_signal() -> LeaderMessage | None:
@@ -187,7 +211,7 @@ class Follower:
         """Wait until the message of host 0 fulfils a condition.
 
         Raises:
-            HostLost: no message fulfils the condition in time.
+            HostLost: no message has fulfilled the condition in time.
         """
 
         def read_message() -> LeaderMessage | None:
@@ -197,10 +221,10 @@ class Follower:
         return self._require_message(self._meeting.wait(read_message, self._patience_s))
 
     def _require_message(self, message: LeaderMessage | None) -> LeaderMessage:
-        """Check that host 0 has sent a message.
+        """Check that a wait for a message of host 0 has ended with a message.
 
         Raises:
-            HostLost: there is no message.
+            HostLost: the message is None, because the wait has ended without one.
         """
         if message is None:
             raise HostLost(
@@ -215,18 +239,29 @@ class Follower:
         return None if content is None else typed(LeaderMessage, content)
 
     def _send(self, turn: int, message: TurnMessage, content: Mapping[str, Any]) -> None:
-        """Send a message of this host in a trial."""
+        """Send a message of this host in a trial.
+
+        Args:
+            turn: the number of the trial.
+            message: the kind of the message.
+            content: the content of its object.
+        """
         key = turn_key(turn, message, self._host)
         self._sent_keys.append(key)
         self._meeting.put(key, content)
 
     def _remove_sent_messages(self) -> None:
-        """Remove the messages of this host in the previous trial, which host 0 has read."""
+        """Remove the messages of this host in the previous trial, which host 0 reads no more."""
         self._meeting.remove(self._sent_keys)
         self._sent_keys = []
 
     def _announce_leaving(self, turn: int, error: BaseException) -> None:
-        """Inform host 0 that this host ends, so that no host waits for it."""
+        """Inform host 0 that this host ends, so that no host waits for it.
+
+        Args:
+            turn: the number of the trial in which host 0 will read the message.
+            error: the error that ends this host.
+        """
         reason = f"it ended: {type(error).__name__} {error}".strip()
         part = HostPart(self._host, "failed", reason)
         outcome = HostOutcome(part, dict(self._meeting.requests), leaves=True)
@@ -239,8 +274,8 @@ class _Start:
     """The beginning of a trial on this host.
 
     Attributes:
-        begun_s: the moment on the clock of this host.
-        max_delay_s: the longest possible time since host 0 gave the signal.
+        begun_s: the moment of the beginning, in seconds on the clock of this host.
+        max_delay_s: the longest possible time from the signal of host 0 to this moment, in seconds.
     """
 
     begun_s: float
@@ -253,10 +288,16 @@ def _is_new(turn: int, message: LeaderMessage) -> bool:
 
 
 def with_own_order(spec: TrialSpec, host: int, seed: int) -> TrialSpec:
-    """The trial with an order of samples that no other host has.
+    """The trial with an order that no other host has.
 
-    With the same order on all hosts, a store would give each object to all hosts at the same time,
-    mostly from its cache. Host 0 has the order of a run on a single host.
+    With the same order on all hosts, all hosts would request each object at the same time, and a
+    store would mostly answer from its cache. Host 0 does not call this function, so it has the
+    order of a run on a single host.
+
+    Args:
+        spec: the trial that host 0 has named.
+        host: the number of this host, from 1.
+        seed: the seed of the run (``LeaderMessage.seed``).
     """
     params = dict(spec.params)
     if spec.kind in _KINDS_WITH_SEED:

@@ -1,4 +1,8 @@
-"""Find the other hosts before the first trial, and refuse hosts with another config or version."""
+"""Find the other hosts before the first trial, and refuse hosts that do not fit.
+
+A host does not fit if it has another config, another version or another number of hosts than
+host 0. The *lobby* is the root of the rendezvous, where hosts announce themselves by a ``Hello``.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ from iobench.runner.hosts.settings import HostSettings
 from iobench.runner.run_differences import differing_config
 
 _MAX_SHOWN_HOSTS = 8
+"""The maximum number of hosts that a message names. It keeps messages short."""
 
 
 def make_hello(settings: HostSettings, config: BenchConfig) -> Hello:
@@ -46,9 +51,14 @@ def make_hello(settings: HostSettings, config: BenchConfig) -> Hello:
 def join(lobby: Rendezvous, own: Hello, wait_s: float) -> str:
     """Join the meeting of host 0, and return the name of the meeting.
 
+    Args:
+        lobby: the root of the rendezvous.
+        own: the hello of this host.
+        wait_s: how long to wait for the answer of host 0, in seconds.
+
     Raises:
-        ConfigError: host 0 has another config or version.
-        NothingRan: host 0 does not answer.
+        ConfigError: host 0 has another config, version or number of hosts.
+        NothingRan: host 0 does not answer in time.
     """
     lobby.put(own.key, asdict(own))
     content = None
@@ -85,14 +95,18 @@ class Gathering:
         self._hellos: dict[str, Hello | None] = {}
         """The hello of each host, by its key; None if the hello cannot be read."""
         self._refusals: dict[str, str] = {}
-        """The reasons of refusals, by the key with which a refused host confirms its refusal."""
+        """The reasons of refusals, by the key with which each refused host confirms that it has
+        read its refusal."""
 
     def wait(self, wait_s: float) -> list[Hello]:
         """Wait until all hosts have joined. Returns the other hosts, ordered by their numbers.
 
+        Args:
+            wait_s: how long to wait, in seconds.
+
         Raises:
-            ConfigError: a host has another config or version, or two hosts have the same number.
-            NothingRan: not all hosts came in time.
+            ConfigError: a host has been refused, or two hosts have the same number.
+            NothingRan: not all hosts have joined in time.
         """
         joined = self._lobby.wait(self._look, wait_s)
         if joined is None:
@@ -107,21 +121,30 @@ class Gathering:
         return joined
 
     def admitted(self) -> list[Hello]:
-        """The hosts that may take part. Some of them may not have read their answer yet."""
+        """The hosts that were not refused. Some of them may not have read their answer yet."""
         hellos = [hello for hello in self._hellos.values() if hello is not None]
         return [hello for hello in hellos if refused_key(hello) not in self._refusals]
 
     def clear(self) -> None:
-        """Remove all hellos and answers, also the hellos that killed runs have left."""
+        """Remove all hellos that were answered, and the answers.
+
+        Among them are hellos of killed processes, which were answered like any other.
+        """
         answers = [_answer_key_of(key) for key in self._hellos]
         self._lobby.remove([*self._hellos, *answers])
 
     def _look(self) -> list[Hello] | None:
-        """Answer new hosts. Returns the other hosts if all have joined, else None."""
+        """Answer new hosts. Returns the other hosts if all have joined, else None.
+
+        Raises:
+            ConfigError: a host has read its refusal, or two hosts have joined with the same number.
+        """
         for key in self._lobby.keys("hello-"):
             if key not in self._hellos:
                 self._answer(key)
         confirmations = self._confirmations()
+        # Host 0 ends only when the refused host has read the reason. A refused hello that a killed
+        # process has left is never confirmed, so it does not end this run.
         for key in confirmations:
             if key in self._refusals:
                 raise ConfigError(self._refusals[key])
@@ -138,7 +161,11 @@ class Gathering:
         return None
 
     def _joined(self, confirmations: set[str]) -> list[Hello]:
-        """The hosts that have confirmed that they joined."""
+        """The hosts that have joined.
+
+        Args:
+            confirmations: the keys with which hosts have confirmed their answers.
+        """
         hellos = [hello for hello in self._hellos.values() if hello is not None]
         return [hello for hello in hellos if joined_key(hello) in confirmations]
 
@@ -150,7 +177,7 @@ class Gathering:
         """Read the hello with this key, and answer it."""
         content = self._lobby.get(key)
         if content is None:
-            return  # The host has given up.
+            return  # The host has given up, and has removed its hello.
         hello, refusal = self._read(content)
         self._hellos[key] = hello
         if refusal and hello is not None:
@@ -161,8 +188,8 @@ class Gathering:
         """Read a hello, and decide whether its host can take part.
 
         Returns:
-            The hello, or None if it cannot be read; and the reason of the refusal, which is empty
-            if the host can take part.
+            The hello, or None if another version wrote it with other fields; and the reason of the
+            refusal, which is empty if the host can take part.
         """
         version = content.get("version")
         if content.get("protocol") != PROTOCOL or version != __version__:
@@ -202,12 +229,12 @@ def describe_hosts(numbers: Sequence[int]) -> str:
 
 
 def _answer_key_of(key: str) -> str:
-    """The key of the answer to the hello with this key."""
+    """The key of the answer to the hello with this key, which ends with the host's token."""
     return answer_key(key.rpartition("-")[2])
 
 
 def _read_or_none(content: Mapping[str, Any]) -> Hello | None:
-    """The hello of another version; None if it has other fields."""
+    """The hello of a host that may have another version; None if it has other fields."""
     try:
         return typed(Hello, content)
     except ValueError:

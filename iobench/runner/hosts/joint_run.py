@@ -25,15 +25,23 @@ from iobench.runner.run_folder import new_run_id
 from iobench.runner.trial_runner import TrialRunner
 
 _MAX_SILENCE_S = 60.0
-"""The longest time that host 0 needs between two trials."""
+"""The assumed longest time in seconds that host 0 needs between two trials."""
 
 
 @contextlib.contextmanager
 def leading(settings: HostSettings, config: BenchConfig, display: Lines) -> Iterator[Leader]:
     """Gather the other hosts before the ``with`` block, and end the run on all hosts after it.
 
+    The run ends on all hosts also if an error ends the block, or if not all hosts join.
+
+    Args:
+        settings: the settings of host 0, on which this function runs.
+        config: the config of the run.
+        display: shows the progress.
+
     Raises:
-        ConfigError: a host has another config or version.
+        ConfigError: a host has another config, version or number of hosts, or two hosts have the
+            same number.
         NothingRan: not all hosts have joined in time.
         StoreError: the rendezvous cannot be used.
     """
@@ -54,7 +62,8 @@ def leading(settings: HostSettings, config: BenchConfig, display: Lines) -> Iter
         leader.meet(followers)
     except BaseException as error:
         with contextlib.suppress(DataprepError, OSError):
-            # A host that has read its answer waits for the end, even if it has not joined yet.
+            # A host with an answer may be about to join, and would then wait for host 0. The end
+            # is announced to it as well.
             leader.meet(gathering.admitted())
             leader.end(_exit_code(error), _reason(error))
             gathering.clear()
@@ -74,14 +83,15 @@ def follow(settings: HostSettings, config: BenchConfig, folder: Path, display: L
     """Take part in the run of host 0. Returns the exit code of the whole run.
 
     Args:
-        settings: the number of this host, and the address of the rendezvous.
+        settings: the settings of this host.
         config: the config of the run.
-        folder: the folder for files that a trial downloads. Host 0 writes the result.
+        folder: the folder for files that a trial downloads. No result is written to it, since host
+            0 writes the result.
         display: shows the progress.
 
     Raises:
-        ConfigError: host 0 has another config or version.
-        NothingRan: host 0 does not answer, or nothing was measured.
+        ConfigError: host 0 has another config, version or number of hosts.
+        NothingRan: host 0 does not answer, or has reported that nothing was measured.
         HostLost: host 0 has stopped sending messages.
         StoreError: the rendezvous cannot be used.
     """
@@ -89,8 +99,8 @@ def follow(settings: HostSettings, config: BenchConfig, folder: Path, display: L
     hello = make_hello(settings, config)
     meeting_name = join(lobby, hello, settings.wait_s)
     display.note(f"host {settings.host} of {settings.hosts} has joined at {lobby.uri}")
-    # The longest time without a new message: host 0 waits for a late host, then for the end of a
-    # trial, and then it chooses the next trial.
+    # The longest time without a new message is the sum of three: host 0 waits for a late host, then
+    # for the end of a trial, and then it chooses the next trial.
     patience_s = settings.wait_s + config.trial_timeout_s + _MAX_SILENCE_S
     follower = Follower(lobby.within(meeting_name), settings.host, patience_s)
     message = follower.wait_for_start()
@@ -112,13 +122,22 @@ def _measure_until_end(
     folder: Path,
     display: Lines,
 ) -> LeaderMessage:
-    """Measure until the end of the run. Returns the last message of host 0."""
+    """Measure until the end of the run. Returns the last message of host 0.
+
+    Args:
+        follower: communicates with host 0.
+        start: the message of host 0 before the first trial.
+        settings: the settings of this host.
+        config: the config of the run.
+        folder: the folder for files that a trial downloads.
+        display: shows the progress.
+    """
     specs = {spec.id: spec for spec in trials(config)}
     earlier_names: set[str] = set()
     if start.resumed:
         for spec in specs.values():
             earlier_names.update(location_names(spec))
-    # The probes of each host write below their own name.
+    # Each host has its own name, so that its probes do not write to the files of another host.
     run_id = f"{start.run_id}-host-{settings.host}"
     locations = Locations(config, display.note, run_id, earlier_names)
     runner = TrialRunner(config, locations, folder, display, {})
@@ -128,6 +147,7 @@ def _measure_until_end(
     ) -> tuple[Trial, Outcome]:
         display.begin(spec)
         trial, outcome = runner.measure(own_spec, begin)
+        # The progress shows the trial as host 0 has named it, without this host's seed.
         display.end(replace(trial, params=spec.params, repeat=spec.repeat))
         return trial, outcome
 
@@ -142,12 +162,14 @@ def _measure_until_end(
 
 
 def _exit_code(error: BaseException) -> int:
+    """The exit code of a run that this error ends."""
     if isinstance(error, DataprepError):
         return error.exit_code
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _reason(error: BaseException) -> str:
+    """The reason, for the other hosts, why this error ends the run."""
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"
     return str(error) or type(error).__name__

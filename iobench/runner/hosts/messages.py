@@ -2,20 +2,22 @@
 
 In the lobby, the root of the rendezvous, each host except host 0 announces itself:
 
-- ``hello-HOST-TOKEN``: a host wants to join. Its token is random, so that objects of an earlier run
-  cannot be confused with objects of this run.
+- ``hello-HOST-TOKEN``: a host wants to join. Each process draws a random token, so that it does
+  not read an answer to another process.
 - ``answer-TOKEN``: the answer of host 0. It has the name of the meeting, and the reason if the host
   is refused.
 
-All other objects are below ``MEETING/``. Each start of host 0 has a new name of the meeting:
+All other objects are below ``MEETING/``. Each start of host 0 makes a new name. ``TURN`` is the
+number of a trial in the meeting:
 
 - ``joined-HOST-TOKEN``, ``refused-HOST-TOKEN``: the host has read the answer.
 - ``now``: the message of host 0. Each message replaces the previous one.
 - ``TURN-ready-HOST``: the trial is prepared on this host.
-- ``TURN-steady-HOST``: the host now reads the message of host 0 at short intervals, so that it gets
-  the signal to begin early.
-- ``TURN-here-HOST``: the host missed the beginning of the trial. It will take part in the next one.
-- ``TURN-outcome-HOST``: the result of this host.
+- ``TURN-steady-HOST``: all hosts are prepared. This host now reads the message of host 0 at short
+  intervals, so that it soon notices the signal to begin.
+- ``TURN-here-HOST``: the host is running, but it is not among the hosts of the trial. Host 0 adds
+  it to this trial if it can, or else to the next trial.
+- ``TURN-outcome-HOST``: the result of this host, or the announcement that it leaves the run.
 - ``left-HOST``: the host has read that the run is over.
 """
 
@@ -31,7 +33,9 @@ PROTOCOL = 1
 """The version of these messages. Hosts with another version are refused."""
 
 Phase = Literal["start", "prepare", "assemble", "go", "abandon", "end"]
+"""What host 0 tells the other hosts (see ``LeaderMessage.phase``)."""
 TurnMessage = Literal["ready", "steady", "here", "outcome"]
+"""The kind of a message that a host sends in a trial."""
 
 LEADER_KEY = "now"
 """The key of the message of host 0."""
@@ -43,13 +47,13 @@ class Hello:
 
     Attributes:
         host: the number of the host.
-        hosts: the number of hosts that it expects.
-        token: a random name of its process.
+        hosts: the number of all hosts in the settings of this host.
+        token: a random text that identifies the process on the host.
         version: the version of this package on the host.
         config: the whole config of the run.
-        machine: the name of the machine, for messages on a terminal. It is saved in no result.
-        environment: a description of the machine, as results save it.
-        protocol: the version of its messages.
+        machine: the name of the machine, for messages on a terminal. Results do not contain it.
+        environment: a description of the machine, as results contain it.
+        protocol: the version of the messages that the host sends.
     """
 
     host: int
@@ -63,7 +67,7 @@ class Hello:
 
     @property
     def key(self) -> str:
-        """The key of this object."""
+        """The key of this object in the lobby."""
         return f"hello-{self.host}-{self.token}"
 
 
@@ -85,7 +89,7 @@ class LeaderMessage:
     """The message of host 0.
 
     Attributes:
-        turn: the number of the trial among the trials of this meeting, from 1.
+        turn: the number of the trial among the trials of this meeting, from 1; 0 before the first.
         phase: ``start`` before the first trial; ``prepare`` when hosts must prepare a trial;
             ``assemble`` when all hosts are prepared; ``go`` when all hosts must begin; ``abandon``
             if the trial is not measured; ``end`` at the end of the run.
@@ -93,10 +97,11 @@ class LeaderMessage:
         idle: the numbers of the hosts that do not take part, since the trial is for fewer hosts.
         trial: the id of the trial.
         repeat: the number of its repeat.
-        run_id: the id of the run. Each host derives its own names from it.
+        run_id: the id of the run; empty until host 0 has opened it. Each host names the files and
+            objects of its probes after it.
         seed: the seed of the run. Each host derives its own orders of samples from it.
         resumed: whether the run continues an earlier one.
-        reason: why a trial is abandoned, or why the run ended early.
+        reason: why a trial is abandoned, or why the run ended early; otherwise empty.
         exit_code: the exit code of the whole run, with phase ``end``.
     """
 
@@ -119,7 +124,8 @@ class HostOutcome:
 
     Attributes:
         part: its part of the trial.
-        requests: the requests to the rendezvous that this host has sent so far.
+        requests: the numbers of the requests to the rendezvous that this host has sent so far in
+            the run: ``puts``, ``gets``, ``lists`` and ``deletes``.
         leaves: whether the host leaves the run.
     """
 
@@ -129,7 +135,7 @@ class HostOutcome:
 
 
 def answer_key(token: str) -> str:
-    """The key of the answer to a host."""
+    """The key of the answer to the host with this token."""
     return f"answer-{token}"
 
 

@@ -2,6 +2,7 @@
 
 A host that waits for an object tries to read it again and again. Each attempt is a request, and
 requests to Amazon's S3 cost money. The pauses between attempts therefore grow, up to two seconds.
+Only just before a trial begins do hosts use short pauses (``Polling.quick_s``).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataprep.stores import Store, StoreOptions, open_store
 from iobench.clock import Clock, SystemClock
 
 Answer = TypeVar("Answer")
-"""What a host waits for."""
+"""The value that a host waits for: the content of an object, or a fact about several objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,12 @@ class Polling:
     """How often a waiting host tries to read an object.
 
     Attributes:
-        first_s: the pause after the first attempt.
+        first_s: the pause after the first attempt, in seconds.
         growth: the factor by which each pause is longer than the previous pause.
-        longest_s: the longest pause.
-        quick_s: the short pause while all hosts wait for the signal to begin. Because of it they
-            begin at nearly the same time.
-        quick_limit_s: the longest time for which hosts use the short pause.
+        longest_s: the longest pause, in seconds.
+        quick_s: the short pause while all hosts wait for the signal to begin, in seconds. With
+            short pauses, they notice the signal at nearly the same time.
+        quick_limit_s: the longest time for which hosts use the short pause, in seconds.
     """
 
     first_s: float = 0.05
@@ -43,12 +44,12 @@ class Polling:
 
 
 class Rendezvous:
-    """The objects below one root. It counts the requests to the store.
+    """Reads and writes the objects below one root, waits for them, and counts the requests.
 
     Args:
         store: the store that holds the objects.
-        polling: how often to try to read an object.
-        clock: the clock of all waits.
+        polling: how often to try to read an object; None for the defaults.
+        clock: the clock of all waits; None for the clock of the system.
     """
 
     def __init__(
@@ -73,14 +74,14 @@ class Rendezvous:
         return cls(store, polling)
 
     def within(self, name: str) -> Rendezvous:
-        """The objects below ``name/``. Their requests count as requests of this object, too."""
+        """The objects below ``name/``. Both rendezvous share one count of requests."""
         inner = copy.copy(self)
         inner._prefix = f"{self._prefix}{name}/"
         return inner
 
     @property
     def uri(self) -> str:
-        """The address, for messages."""
+        """The address of the store, for messages."""
         return self._store.uri
 
     def put(self, key: str, content: Mapping[str, Any]) -> None:
@@ -99,7 +100,7 @@ class Rendezvous:
         return content
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys of all objects that begin with ``prefix``, sorted."""
+        """The keys that begin with ``prefix``, sorted and relative to the root of this object."""
         self.requests["lists"] += 1
         objects = self._store.list(self._prefix + prefix)
         return sorted(info.key.removeprefix(self._prefix) for info in objects)
@@ -117,9 +118,12 @@ class Rendezvous:
         """Call ``look`` again and again until it returns an answer, and return the answer.
 
         Args:
-            look: returns None if there is no answer yet.
-            limit_s: how long to wait. Without an answer, None is returned afterwards.
-            quick: whether all pauses are short.
+            look: returns the answer, or None if there is no answer yet.
+            limit_s: how long to wait, in seconds.
+            quick: whether to make all pauses short (``Polling.quick_s``).
+
+        Returns:
+            The answer; None if there was none in time.
         """
         deadline_s = self.clock.now_s() + limit_s
         pause_s = self.polling.quick_s if quick else self.polling.first_s

@@ -20,9 +20,10 @@ class HostSettings:
         host: the number of this host, from 0.
         hosts: the number of hosts.
         rendezvous: the folder or bucket through which they communicate.
-        store: how the rendezvous is reached.
-        wait_s: how long the hosts wait for a late host before they go on without it.
-        counts: smaller numbers of hosts on which each point is measured as well.
+        store: the options of the store of the rendezvous.
+        wait_s: how long a host waits until the others have joined, and how long host 0 waits until
+            a host is prepared for a trial, in seconds.
+        counts: smaller numbers of hosts on which each trial is measured as well, ascending.
     """
 
     host: int
@@ -45,16 +46,16 @@ def host_settings(
 
     Args:
         host: the number of this host, from 0. If ``host`` and ``hosts`` are both None, the
-            environment variables of Slurm, torchrun or MPI decide.
+            environment variables of Slurm, torchrun, MPI or an AWS Batch array decide.
         hosts: the number of hosts.
         rendezvous: a folder or an ``s3://`` prefix; None for a single host.
         store_settings: ``KEY=VALUE`` for options of the store of the rendezvous.
-        wait_s: how long to wait for a late host, in seconds.
+        wait_s: as in ``HostSettings``.
         counts: smaller numbers of hosts, separated by commas.
 
     Raises:
-        ConfigError: the options contradict each other, or the number of the host or of the hosts
-            is unknown.
+        ConfigError: an option has no valid value, the options contradict each other, or the number
+            of the host or of the hosts is unknown.
     """
     if rendezvous is None:
         if store_settings or counts:
@@ -81,7 +82,13 @@ def host_settings(
 
 
 def _smaller_counts(text: str, hosts: int) -> tuple[int, ...]:
-    """The numbers of hosts in ``--host-counts``, ascending, without the number of all hosts."""
+    """The numbers of hosts in ``--host-counts``, ascending, without the number of all hosts.
+
+    The number of all hosts is left out, since each trial is measured on all hosts in any case.
+
+    Raises:
+        ConfigError: the text has another word than a number from 1 to ``hosts``.
+    """
     counts = set()
     for word in text.split(","):
         if not word:
@@ -95,7 +102,12 @@ def _smaller_counts(text: str, hosts: int) -> tuple[int, ...]:
 
 
 def _this_host(host: int | None, hosts: int | None) -> Part:
-    """The numbers of this host and of all hosts, from the options or from the environment."""
+    """The number of this host and the number of hosts, from the options or the environment.
+
+    Raises:
+        ConfigError: one of the options is missing, the number of the host is out of range, or the
+            environment has neither number.
+    """
     if host is not None and hosts is not None:
         if not 0 <= host < hosts:
             raise ConfigError(
