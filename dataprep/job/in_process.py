@@ -102,20 +102,25 @@ class InProcess:
 
     def run(
         self,
-        tasks: Sequence[Callable[[], ShardTask]],
+        task_builders: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         """Make all shards.
 
         Args:
-            tasks: functions that build the task of a shard, called when the shard is made.
-            on_result: called with the result of each shard.
+            task_builders: a function for each shard, which builds its task. It is called when the
+                shard is made, so that only one task at a time is in memory.
+            on_result: called with the result of each shard. It may raise an error to stop the work.
             on_ready: called before the first shard.
+
+        Raises:
+            StoreError: a shard could not be stored after all retries.
+            SourceChanged, JobError: a shard cannot be made.
         """
         on_ready()
         try:
-            for build_task in tasks:
+            for build_task in task_builders:
                 on_result(self._make_shard(build_task()))
         finally:
             shard_buffer.release()

@@ -56,7 +56,8 @@ class ShardQueue:
             Dask.
         options: the settings of the cluster.
         note: called with messages for the user.
-        tasks: functions that build the task of a shard, called when the shard is submitted.
+        task_builders: a function for each shard, which builds its task. It is called when the shard
+            is submitted.
         on_result: called with the result of each shard.
     """
 
@@ -66,7 +67,7 @@ class ShardQueue:
         topic: str,
         options: DaskOptions,
         note: Callable[[str], None],
-        tasks: Sequence[Callable[[], ShardTask]],
+        task_builders: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
     ) -> None:
         self._client = client
@@ -74,10 +75,10 @@ class ShardQueue:
         self._options = options
         self._note = note
         self._on_result = on_result
-        self._waiting = deque(tasks)
+        self._waiting = deque(task_builders)
         threads: int = sum(worker["nthreads"] for worker in self._connected_workers().values())
         self._workers = max(threads, 1)
-        self._shards_to_chunk = shards_to_chunk(len(tasks), self._workers)
+        self._shards_to_chunk = shards_to_chunk(len(task_builders), self._workers)
         # With fewer chunks some workers are idle at the end. Each chunk costs Dask some time.
         chunks = _CHUNKS_PER_WORKER * self._workers
         self._chunks_per_shard = chunks / max(self._shards_to_chunk, 1)
