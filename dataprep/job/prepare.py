@@ -140,7 +140,8 @@ def prepare(
             return _create(run, overwrite, engine)
         except AnotherJobCreated:
             note(f"another run has just created a job in {store.uri}: trying to resume that job")
-            # This run has removed its splits already. The job that is stored now must stay.
+            # With ``overwrite``, this run has removed the old splits already. The new job of the
+            # other run must stay.
             overwrite = False
     raise OutputConflict(
         f"{keys.LABELS} in {store.uri} differs from the labels of this source, and other runs "
@@ -191,7 +192,7 @@ def _resume(run: _Run, retry_failed: bool) -> Prepared | None:
     digest = request.listing.digest()
     for split, job in jobs.items():
         if job.source["sha256"] != digest:
-            # Only sizes and locations differ: ``require_same_job`` refuses all other changes.
+            # Only sizes and locations differ, because ``require_same_job`` refuses other changes.
             plans[split] = with_current_locations(plans[split], request.listing)
     if retry_failed:
         jobs = _begin_retry(run, jobs, plans)
