@@ -25,10 +25,10 @@ _STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED
 _END_STATES = ("SUCCEEDED", "FAILED")
 _MIN_CHILDREN = 2
 _MAX_CHILDREN = 10_000
-_MAX_COMMAND_BYTES = 7_000  # Batch accepts 8,192 characters of overrides
-_MAX_ATTEMPTS = 3
+_MAX_COMMAND_BYTES = 7_000  # Batch accepts 8,192 characters of container overrides
+_MAX_ATTEMPTS = 3  # of a child that fails or is interrupted
 _MAX_SHOWN_FAILURES = 20
-_MAX_DESCRIBED_JOBS = 100
+_MAX_DESCRIBED_JOBS = 100  # the limit of DescribeJobs
 _POLL_INTERVAL_S = 15.0
 _RETRY_STRATEGY = {
     "attempts": _MAX_ATTEMPTS,
@@ -64,8 +64,9 @@ class Status:
     Attributes:
         job: the id of the job.
         state: the state of the job, such as ``RUNNING``.
-        children: the number of children in each state.
-        failed: the children that have failed.
+        children: the number of children of the array job in each state.
+        failed: the children that have failed; empty until the whole job has failed. If the job is
+            not an array job, it is itself the only element.
     """
 
     job: str
@@ -75,7 +76,7 @@ class Status:
 
     @property
     def ended(self) -> bool:
-        """Whether the job has ended."""
+        """Whether the job has ended, with or without success."""
         return self.state in _END_STATES
 
     @property
@@ -112,7 +113,8 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
 
     Raises:
         ConfigError: the request is wrong; nothing was submitted.
-        JobError: AWS refuses the request.
+        JobError: AWS refuses a request. If it refuses the second one, the array job was submitted,
+            and the message has its id.
     """
     if not _MIN_CHILDREN <= children <= _MAX_CHILDREN:
         raise ConfigError(
@@ -167,7 +169,7 @@ def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[
 def _as_options(config: ShardConfig, section: str | None = None) -> list[str]:
     """The settings of a config as ``--set`` options. ``section`` selects one top-level key.
 
-    Settings that have their default are left out.
+    Settings that the config file does not have are left out. They have their defaults.
     """
     options = []
     for key, value in config.model_dump(mode="json", exclude_unset=True).items():
@@ -179,7 +181,7 @@ def _as_options(config: ShardConfig, section: str | None = None) -> list[str]:
 def status(job: str) -> Status:
     """Return the status of an array job, or of the job that finalizes after it.
 
-    Until the array job has succeeded, the status of the second job is that of the array job.
+    Until the array job has succeeded, the status of the array job is returned for both.
 
     Args:
         job: the id of either job.
@@ -212,6 +214,9 @@ def wait(job: str, report: Callable[[Status], None]) -> Status:
 
     Returns:
         The last status.
+
+    Raises:
+        ConfigError, JobError: as ``status``.
     """
     current = status(job)
     report(current)
@@ -241,6 +246,7 @@ def _failed_children(client: Any, job: str, description: Mapping[str, Any]) -> I
 
 
 def _failure(description: Mapping[str, Any]) -> Failed:
+    """The failure of a child, from its description. The id of a child is ``ARRAY_ID:NUMBER``."""
     _, _, number = description["jobId"].partition(":")
     container = description.get("container", {})
     reason = container.get("reason") or description.get("statusReason") or "no reason given"
@@ -253,7 +259,12 @@ def _failure(description: Mapping[str, Any]) -> Failed:
 
 
 def _describe(client: Any, jobs: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the descriptions of up to 100 jobs. Raises ConfigError if none of them exists."""
+    """Return the descriptions of those of up to 100 jobs that exist.
+
+    Raises:
+        ConfigError: none of the jobs exists.
+        JobError: AWS refuses the request.
+    """
     descriptions: list[Mapping[str, Any]] = _call(client.describe_jobs, jobs=jobs)["jobs"]
     if not descriptions:
         raise ConfigError(f"{jobs[0]}: AWS Batch has no such job in this region")
@@ -261,7 +272,11 @@ def _describe(client: Any, jobs: Sequence[str]) -> list[Mapping[str, Any]]:
 
 
 def _client(store: StoreOptions | None = None) -> Any:
-    """Return a client of AWS Batch in the region of the store, or of the environment."""
+    """Return a client of AWS Batch, with the profile and region of the store or the environment.
+
+    Raises:
+        ConfigError: there is no such profile, or no region.
+    """
     if store is None:
         store = StoreOptions()
     try:

@@ -33,12 +33,15 @@ Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
 """Converts samples, and returns their outcomes in the same order."""
 
 _INTERLEAVE_STRIDE = 16
-"""Neighbours in the list of calibration samples are this far apart in the order of file sizes."""
+"""Neighbours in the list of samples to convert are this far apart in the order of file sizes."""
 
 _MAX_POINTS = 8
 """The maximum number of points of the function that predicts the size of records."""
 
 _MIN_SLICE_SAMPLES = 16
+"""The minimum number of samples in a slice, of which a point is the mean."""
+
+# Limits of the number of samples that are converted.
 _MIN_CONVERSIONS = 32
 _MAX_CONVERSIONS = 128
 
@@ -58,8 +61,8 @@ class Calibration:
         """Compute the points from samples that were converted.
 
         Args:
-            pairs: the source bytes and the record bytes of each sample; 0 record bytes if its
-                conversion failed.
+            pairs: the source bytes and the record bytes of each sample, at least one; 0 record
+                bytes if its conversion failed.
         """
         ordered = sorted(pairs)
         slices = max(1, min(_MAX_POINTS, len(ordered) // _MIN_SLICE_SAMPLES))
@@ -144,7 +147,10 @@ def calibrate(
 
 
 def calibration_samples(samples: int) -> int:
-    """Return the number of samples to convert for the calibration: a tenth, but 32 to 128."""
+    """Return the number of samples to convert for the calibration.
+
+    It is a tenth of the samples, but at least 32 and at most 128, and never more than there are.
+    """
     tenth = samples // 10
     return min(samples, max(_MIN_CONVERSIONS, min(_MAX_CONVERSIONS, tenth)))
 
@@ -185,7 +191,15 @@ def choose_run_starts(containers: Sequence[str], sizes: Integers, count: int) ->
 
 
 def _choose_rows(listing: Listing, rows: Integers) -> list[int]:
-    """Choose the samples to convert. They are evenly spread over the sizes of source files."""
+    """Choose the samples to convert, evenly spread over the sizes of source files.
+
+    Args:
+        listing: the entries of the source.
+        rows: the rows of the samples in the listing.
+
+    Returns:
+        The rows of the chosen samples, in the order in which they are converted.
+    """
     count = calibration_samples(len(rows))
     if listing.in_runs:
         ordered = in_source_order(listing, rows)
@@ -202,7 +216,7 @@ def _choose_rows(listing: Listing, rows: Integers) -> list[int]:
 
 
 def _average_by_source_size(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Replace record bytes by their mean over all pairs with the same source bytes.
+    """Replace record bytes by their mean over all pairs with the same source bytes, rounded down.
 
     All samples of a run have the same source bytes, so that this is the mean of the run.
     """
@@ -217,7 +231,10 @@ def _average_by_source_size(pairs: Sequence[tuple[int, int]]) -> list[tuple[int,
 
 
 def _max_record_bytes(image: Converted, listing: Listing, row: int, config: ShardConfig) -> int:
-    """The size of a sample's record in the format with the largest record."""
+    """The size of a sample's record in the format with the largest record.
+
+    The label and the texts of the class are not known yet. Stand-ins take about as many bytes.
+    """
     class_name = to_bytes(listing.classes[row])
     sample = Sample(
         image=image.data,

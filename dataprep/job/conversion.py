@@ -27,7 +27,10 @@ from dataprep.sources.file_names import promises_image
 from dataprep.threaded_map import in_order
 
 READ_AHEAD_BYTES = 256 * 2**20
-"""The maximum total size of the files that are being read or wait to be converted."""
+"""The maximum total size of the files that are read or wait to be converted at a time.
+
+A single file may exceed it. It is then read alone.
+"""
 
 BATCH_SAMPLES = 16
 """The maximum number of samples in a batch. Larger batches do not fit the processor's caches."""
@@ -36,7 +39,9 @@ BATCH_BYTES = 32_000_000
 """The maximum source bytes of a batch. A single sample may exceed it."""
 
 _REPORT_INTERVAL_S = 0.5
+
 _RECORD_HEADROOM_BYTES = 1_000_000
+"""The bytes of a shard that are left for the other fields of a record, beside its image."""
 
 
 class Outcome(NamedTuple):
@@ -44,7 +49,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         converted: the converted image, or the error that explains why there is none.
-        sha256: the SHA-256 of the source file; empty if the file was not read.
+        sha256: the SHA-256 of the source file, as hexadecimal digits; empty if it was not read.
         source_bytes: the size of the source file; 0 if the file was not read.
     """
 
@@ -62,7 +67,7 @@ class Progress:
     """The progress of a conversion.
 
     Attributes:
-        samples: the number of converted samples, including failed samples.
+        samples: the number of converted samples, including failed and skipped samples.
         source_bytes: the listed size of their source files.
         failed: the number of samples that failed.
     """
@@ -83,7 +88,10 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
-"""Called with the progress of one shard or chunk since its start, at most twice a second."""
+"""A function that is called with the progress of one shard or chunk since its start.
+
+It is called at most twice a second, and at the end.
+"""
 
 
 class ProgressReporter:
@@ -103,7 +111,7 @@ class ProgressReporter:
         self._last_report_s = time.monotonic()
 
     def add(self, item: Located, outcome: Outcome) -> None:
-        """Count a converted sample, and report the progress if it is time."""
+        """Count a sample with its outcome, and report the progress if it is due."""
         self._samples += 1
         self._source_bytes += item.bytes
         error = outcome.converted
@@ -126,11 +134,17 @@ class ProgressReporter:
 def cut_into_batches(
     items: Sequence[Located], max_samples: int = BATCH_SAMPLES
 ) -> Iterator[Sequence[Located]]:
-    """Cut samples into batches of neighbours, limited in number and in source bytes."""
+    """Yield batches of neighbouring samples, limited in their number and in their source bytes.
+
+    Args:
+        items: the samples.
+        max_samples: the maximum number of samples in a batch. ``BATCH_BYTES`` limits their bytes.
+    """
     start = 0
     batch_bytes = 0
     for position, item in enumerate(items):
         is_full = position - start == max_samples
+        # A batch has at least one sample, also if the sample alone exceeds the limit.
         is_too_large = position > start and batch_bytes + item.bytes > BATCH_BYTES
         if is_full or is_too_large:
             yield items[start:position]
@@ -158,6 +172,8 @@ def convert_batches(
     Raises:
         SourceChanged: a file is gone or has another size than planned.
         StoreError: a file could not be read.
+
+    Errors of ``report`` are raised, too.
     """
     progress = ProgressReporter(report, source)
     files = read_files(source, items, policy.max_source_bytes)
@@ -184,7 +200,11 @@ def convert_file(content: bytes | ImageError, policy: ImagePolicy, name: str) ->
     Args:
         content: the bytes of the file, or the error that explains why it could not be read.
         policy: how images are converted.
-        name: the name of the sample.
+        name: the name of the sample, whose extension is compared with the content.
+
+    Returns:
+        The outcome. It has an error if the file could not be read, if the image cannot be
+        converted, or if the converted image is too large for a shard.
     """
     if isinstance(content, ImageError):
         return Outcome(content, "")
@@ -204,7 +224,13 @@ def status_of(error: ImageError, name: str, source: Source) -> str:
     """Return ``failed`` or ``skipped`` for a sample that could not be converted.
 
     A sample is skipped if its image is smaller than the policy allows. It is also skipped if its
-    file is not an image, its name has no image extension, and its source may list other files.
+    file is not an image, its name has no image extension, and its source may list files that are
+    not images (``Source.only_images``). All other samples have failed.
+
+    Args:
+        error: why the sample could not be converted.
+        name: the name of the sample.
+        source: where the sample comes from.
     """
     if isinstance(error, ImageTooSmall):
         return "skipped"
@@ -240,6 +266,7 @@ def read_files(
         return (read_file(source, item, max_bytes) for item in items)
 
     def weight(item: Located) -> int:
+        """The bytes of a file in memory. Files that are too large are not read."""
         return item.bytes if item.bytes <= max_bytes else 0
 
     return in_order(
@@ -294,7 +321,7 @@ def require_visible_source(source: Source) -> None:
 
 
 def _is_visible(path: str) -> bool:
-    """Whether the path is a readable file or a folder with entries.
+    """Whether the path is a readable file or a readable folder with entries.
 
     An empty folder does not count, because it may be a mount point without its file system.
     """

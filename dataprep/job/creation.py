@@ -1,4 +1,7 @@
-"""Create the files that describe a job. If several runs do this at once, exactly one succeeds."""
+"""Create the files that describe a job: the labels, the plans and the job files.
+
+If several runs create different jobs in one output at the same time, exactly one of them succeeds.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from dataprep.stores.locked_writes import LockCheck, no_lock, version_of
 from dataprep.stores.protocol import KeepsLocks
 
 JOB_FILE_WAIT_S = 5.0
-"""How long to wait for the job file if an output has labels or a plan but no job file.
+"""How long to wait for the job file if an output has other labels or another plan, but no job file.
 
 Another run may be creating its job at that moment.
 """
@@ -32,21 +35,22 @@ def create_job(
     check_lock: LockCheck = no_lock,
     changes: Changes | None = None,
 ) -> None:
-    """Create the labels, the plans and then the job files of an output.
+    """Create the labels, then the plans, then the job files of an output.
 
-    Locks do not exclude parts of one job from each other, nor the first runs of two splits.
-    Therefore each object is created only if it does not exist. If it exists, it must have the bytes
-    that this run would write. Otherwise it belongs to another job, or to a run that was killed
-    before it wrote its job file. In the second case, it is replaced after ``wait_s``.
+    Locks do not exclude parts of one job from each other, nor the first runs of two splits, which
+    share the labels. Therefore each object is created only if it does not exist. If it exists with
+    the bytes that this run would write, it stays. If it has other bytes, it belongs to another job,
+    or to a run that was killed before it wrote its job file. If no job file appears within
+    ``wait_s``, the second is assumed, and the object is replaced.
 
     Args:
         store: the output.
         labels: the content of labels.json.
         plans: the content of the plan of each split.
         jobs: the content of the job file of each split.
-        wait_s: how long to wait for the job file of another run.
+        wait_s: how many seconds to wait for the job file of another run.
         check_lock: called before each write; raises LeaseLost if the run has lost its lock.
-        changes: records that the output has changed.
+        changes: records that the output has changed; None if the caller does not need to know.
 
     Raises:
         LeaseLost: raised by ``check_lock``.
@@ -62,7 +66,8 @@ def create_job(
         objects[keys.job(split)] = job
     for key, data in objects.items():
         check_lock()
-        with contextlib.suppress(ObjectNotFound):  # the object was removed after ``create``
+        # If the object was removed after ``create``, continue as if it had other bytes.
+        with contextlib.suppress(ObjectNotFound):
             if store.create(key, data):
                 changes.begin()
                 continue
@@ -78,15 +83,27 @@ def create_job(
 
 
 def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) -> str:
-    """Wait for a job file to appear. If none does, return the version of the object ``key``.
+    """Wait for a job file that belongs with an object of another run.
+
+    For the plan or the job file of a split, this is a job file of ``splits``. For the labels, which
+    all splits share, it is the job file of any split.
+
+    Args:
+        store: the output.
+        key: the key of the object.
+        splits: the splits of the job that this run creates.
+        wait_s: how many seconds to wait.
+
+    Returns:
+        The version of the object, if there is no such job file; empty if the object is gone.
 
     Raises:
-        AnotherJobCreated: there is a job file now, or after ``wait_s``.
+        AnotherJobCreated: there is such a job file now, or after ``wait_s``.
     """
     version = ""
     for pause_s in (0.0, wait_s):
         time.sleep(pause_s)
-        # Read the version before the search for job files. If another job is created in between,
+        # Read the version before the job files are listed. If another job is created in between,
         # its objects have other versions, so that they are not replaced.
         version = version_of(store, key)
         splits_with_job = keys.splits(info.key for info in store.list())

@@ -1,10 +1,10 @@
 """The functions that Dask workers run: make a whole shard, convert a chunk, assemble chunks.
 
-A worker process that hangs in native code cannot be interrupted. Therefore a kernel timer
-(setitimer(2)) sends a signal that ends the process without running Python. Each progress report
-restarts the timer. When the process has ended, Dask gives the task to another worker. After the
-second such death, the driver requests the shard again with each image converted in a separate
-process.
+A worker process that hangs in native code cannot run Python, so that it cannot interrupt itself.
+Therefore a kernel timer (setitimer(2)) sends a signal that ends the process without running Python.
+Each progress report restarts the timer. When the process has ended, Dask gives the task to another
+worker. If this worker dies over the same task, too, the driver submits the shard again, with each
+image converted in a separate process.
 
 Dask cannot cancel a running task. Therefore each process counts its running tasks of a job, and a
 job that ends asks all processes to stop these tasks (``stop``) before it releases its lock.
@@ -53,19 +53,22 @@ WHOLE_SHARD = -1
 """The number of a chunk in progress reports of a whole shard."""
 
 _MAX_REPORT_INTERVAL_S = 1.0
-_MIN_TIMER_S = 1e-6
+"""The time between two progress reports, without the conversion of one sample, is less."""
+
+_MIN_TIMER_S = 1e-6  # 0 would switch the timer off
 
 
 def pack_task(task: ShardTask) -> bytes:
-    """Pickle a task once, because Dask itself would pickle it twice in the driver.
+    """Pickle a task once. Dask would pickle it twice in the driver, while it only copies bytes.
 
-    Its samples become plain tuples, which are pickled without running Python code.
+    The samples become plain tuples, which are pickled without running Python code.
     """
     samples = [(tuple(located), *rest) for located, *rest in task.samples]
     return cast(bytes, dumps((replace(task, samples=()), samples)))
 
 
 def _unpack_task(packed_task: bytes) -> ShardTask:
+    """Return the task that ``pack_task`` has pickled."""
     task, tuples = loads(packed_task)
     samples = [PlannedSample(Located(*located), *rest) for located, *rest in tuples]
     return cast(ShardTask, replace(task, samples=samples))
@@ -78,6 +81,13 @@ def whole_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult
         packed_task: the shard, as ``pack_task`` returns it.
         max_uploads: the maximum number of shards that all workers together store at a time.
         topic: the name that the progress events and the upload slots of the job have in Dask.
+
+    Raises:
+        LeaseLost: another run has taken over the lock, or this machine does not see the output.
+        SourceChanged: a sample is gone or has another size than planned.
+        StoreError: the source could not be read or the shard could not be stored.
+        JobError: the job was stopped; this machine does not see the source; or its libraries have
+            other versions than the job.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)
@@ -95,8 +105,10 @@ def chunk(packed_task: bytes, number: int, topic: str) -> list[EncodedBatch]:
 
     Args:
         packed_task: the chunk, as ``pack_task`` returns it.
-        number: identifies the chunk in progress reports.
+        number: a number that identifies the chunk of its shard in progress reports.
         topic: the name that the progress events of the job have in Dask.
+
+    The errors are those of ``whole_shard``.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)
@@ -111,7 +123,8 @@ def assembled_shard(
 ) -> ShardResult:
     """Assemble a shard from its chunks, and store it.
 
-    The arguments besides ``chunks`` are those of ``whole_shard``.
+    ``chunks`` are the results of ``chunk``, in order. The other arguments and the errors are those
+    of ``whole_shard``.
     """
     task = _unpack_task(packed_task)
     require_versions(task.versions)
@@ -125,7 +138,9 @@ def assembled_shard(
 def isolated_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult:
     """Make a shard, converting each image in a separate process.
 
-    The arguments are those of ``whole_shard``.
+    A process that hangs is ended by this worker, so that no watchdog is needed. The arguments and
+    errors are those of ``whole_shard``. SampleLost is raised if a process is killed twice over the
+    same sample.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)
@@ -144,7 +159,15 @@ def convert_samples(
     versions: tuple[tuple[str, str], ...],
     limit: SampleLimit,
 ) -> list[Outcome]:
-    """Convert samples to estimate the size of records. Nothing is stored."""
+    """Convert samples to estimate the size of records. Nothing is stored.
+
+    Args:
+        items: the samples.
+        source: where the samples come from.
+        policy: how images are converted.
+        versions: the names and versions of the libraries in the driver.
+        limit: how long the conversion of one sample may take.
+    """
     require_versions(versions)
     require_visible_source(source)
     with _watchdog(get_worker(), limit) as keep_alive:
@@ -153,7 +176,10 @@ def convert_samples(
 
 
 def stop(topic: str) -> int:
-    """Stop the tasks of a job in this process: none may start or write any more.
+    """Stop the tasks of a job in this process.
+
+    No task starts or begins to store a shard any more. A running task ends when it reports its
+    progress the next time.
 
     Returns:
         The number of tasks of the job that are still running in this process.
@@ -163,11 +189,11 @@ def stop(topic: str) -> int:
         return _running_tasks[topic]
 
 
-# The state of this process. The lock protects the other three.
+# The state of this process, which several tasks change in threads. The lock protects the rest.
 _lock = threading.Lock()
 _running_tasks: Counter[str] = Counter()  # the number of running tasks of each topic
 _stopped_topics: set[str] = set()
-_deadlines_s: dict[int, float] = {}  # by thread, as time.monotonic() counts
+_deadlines_s: dict[int, float] = {}  # by the id of the thread, on the monotonic clock
 
 
 @contextmanager
@@ -191,6 +217,7 @@ def _running_task(task: ShardTask, topic: str) -> Iterator[None]:
 
 
 def _refuse_stopped(topic: str) -> None:
+    """Raise JobError if the job was stopped."""
     if topic in _stopped_topics:
         raise JobError("the driver has stopped the job, so that this task ends as well")
 
@@ -198,7 +225,16 @@ def _refuse_stopped(topic: str) -> None:
 def _event_report(
     worker: Any, topic: str, chunk: tuple[str, int], keep_alive: Callable[[], None]
 ) -> Report:
-    """Return a function that sends the progress of a chunk to the driver as a Dask event."""
+    """Return a function that sends progress to the driver as a Dask event.
+
+    The function raises JobError if the job was stopped.
+
+    Args:
+        worker: the Dask worker.
+        topic: the name of the job in Dask.
+        chunk: the name of the shard, and the number of the chunk or ``WHOLE_SHARD``.
+        keep_alive: called with each report, to restart the timer of the watchdog.
+    """
 
     def report(progress: Progress) -> None:
         keep_alive()
@@ -213,7 +249,8 @@ def _event_report(
 def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
     """End this process if the yielded function is not called for about ``limit.seconds``.
 
-    A worker without a nanny is not ended, because nothing would start it again.
+    A worker without a nanny is not ended, because nothing would start it again. A nanny is the
+    process that starts a Dask worker and restarts it.
     """
     thread = threading.get_ident()
     timeout_s = limit.seconds + _MAX_REPORT_INTERVAL_S
@@ -230,7 +267,10 @@ def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
 
 
 def _set_deadline(thread: int, deadline_s: float | None) -> None:
-    """Set the deadline of a thread. The timer of the process is set to the earliest deadline."""
+    """Set the deadline of a thread on the monotonic clock, or remove it with None.
+
+    A process has only one timer, which is set to the earliest deadline of all threads.
+    """
     with _lock:
         if deadline_s is None:
             _deadlines_s.pop(thread, None)
@@ -248,14 +288,16 @@ def _upload_slot(
 ) -> Iterator[AbstractContextManager[None]]:
     """Yield a context in which a shard is stored while the worker begins its next task.
 
-    Entering the context waits for a free slot. A worker has as many slots as threads. All workers
-    together have ``max_uploads`` slots, which a Dask semaphore with the name ``topic`` counts.
+    Entering the context waits for a free slot of the worker, which has as many slots as threads.
+    The task then gives up its thread (``secede``), so that the worker begins its next task. Last,
+    entering waits for a slot of the job. All workers together have ``max_uploads`` of them, which a
+    Dask semaphore with the name ``topic`` counts.
     """
     slots = Semaphore(max_leases=max_uploads, name=topic)
 
     @contextmanager
     def upload_slot() -> Iterator[None]:
-        _set_deadline(threading.get_ident(), None)
+        _set_deadline(threading.get_ident(), None)  # storing may take longer than a sample
         with _uploads_of_worker(worker.address, worker.state.nthreads):
             secede()
             with slots:
@@ -271,5 +313,8 @@ def _upload_slot(
 
 @lru_cache(maxsize=64)
 def _uploads_of_worker(address: str, threads: int) -> threading.BoundedSemaphore:
-    """The semaphore of one worker in this process, which may have several workers."""
+    """The upload slots of the worker at an address. A process may have several workers.
+
+    The cache returns the same semaphore for all tasks of a worker.
+    """
     return threading.BoundedSemaphore(threads)

@@ -43,14 +43,17 @@ from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
 from dataprep.threaded_map import in_order
 
+# Limits of the samples, and of the shards and parts, that an error names.
 _MAX_EXAMPLES = 3
 _MAX_SHOWN_SHARDS = 10
+
 _STORE_THREADS = 16
+"""The number of receipts that are read at a time. Each read mostly waits for the store."""
 
 
 @dataclass(frozen=True)
 class FinishedSplit:
-    """A split whose manifest was just written, and its table of samples."""
+    """A split that this run has finished: the manifest that it has written, and the table."""
 
     manifest: Manifest
     table: SampleTable
@@ -70,27 +73,32 @@ def finish(
     """Read the receipts of a split, store its table of samples, then store its manifest.
 
     Args:
-        store: the output.
+        store: the output. It has a receipt for each shard of the split.
         job: the job of the split.
         plan: the plan of the split.
-        label_space: the labels.
-        max_failures: the number or share of entries that may have failed.
-        run: information about this run for the manifest.
-        start_s: the time on the monotonic clock at which this run began.
+        label_space: the classes and their labels.
+        max_failures: the number or share of the plan's entries that may fail. Entries that are in
+            no shard count, too.
+        run: properties of this run, such as its number of workers. The manifest records them.
+        start_s: the time on the monotonic clock at which the work on the split began. The manifest
+            records the seconds since then.
         check_lock: called before each write; raises LeaseLost if the run has lost its lock.
 
     Raises:
         LeaseLost: raised by ``check_lock``.
-        TooManyFailures: more samples failed than ``max_failures``.
+        TooManyFailures: more entries failed than ``max_failures`` allows; nothing was stored.
         JobError: no sample was written, a receipt is damaged, or a receipt belongs to another job.
+        StoreError: a receipt is missing, or an object could not be read or written.
     """
     entries_without_shard = plan.entries_without_shard(label_space)
     receipts, table = read_receipts(store, job, range(job.shards), entries_without_shard)
     counts = table.counts
-    allowed = allowed_failures(max_failures, counts.total)
-    if counts.failed > allowed:
+    allowed_count = allowed_failures(max_failures, counts.total)
+    if counts.failed > allowed_count:
         state = "every shard is stored, but the manifest was not written"
-        raise too_many_failures_error(counts.failed, allowed, max_failures, table.failures, state)
+        raise too_many_failures_error(
+            counts.failed, allowed_count, max_failures, table.failures, state
+        )
     if not counts.written:
         raise _nothing_written_error(table)
     formats = manifest.format_entries(receipts, job.label_offsets)
@@ -123,15 +131,17 @@ def read_receipts(
     Args:
         store: the output.
         job: the job of the split.
-        shards: the shards, in the order of the table.
-        entries_without_shard: the rows of entries that are in no shard. They come last in the
-            table.
+        shards: the numbers of the shards. The rows of the table have their order.
+        entries_without_shard: the rows of entries that are in no shard, which come last in the
+            table; None to leave them out.
 
     Returns:
-        The receipts without their rows, and the table.
+        The receipts in the order of ``shards``, without their rows, and the table.
 
     Raises:
         JobError: a receipt is damaged or belongs to another job.
+        SchemaTooNew: a newer version wrote a receipt.
+        StoreError: a receipt is missing or could not be read.
     """
 
     def read(shard: int) -> Receipt:
@@ -172,9 +182,9 @@ def summarize(
     Args:
         store: the output.
         finished: the manifest and the table of samples.
-        plans: the plans of all splits of the job.
-        label_space: the labels.
-        start_s: the time on the monotonic clock at which this run began.
+        plans: the plans of all splits of the job, as far as they are known.
+        label_space: the classes and their labels.
+        start_s: the time on the monotonic clock at which the work on the split began.
         made_shards: the number of shards that this run made.
         kept_shards: the number of shards that earlier runs made.
         made_samples: the number of samples in the shards that this run made.
@@ -182,6 +192,7 @@ def summarize(
     seconds = time.monotonic() - start_s
     split = finished.manifest.split
     table = finished.table
+    # Classes that have a sample in a plan of the job, but none that was written in this split.
     missing_labels = sorted(used_labels(plans.values()) - table.written_labels - {-1})
     missing_classes = [escape(label_space.synset_of(label)) for label in missing_labels]
     requested_share = finished.manifest.config.get("validation")
@@ -196,7 +207,7 @@ def summarize(
         seconds=seconds,
         made_shards=made_shards,
         kept_shards=kept_shards,
-        images_per_s=made_samples / max(seconds, 1e-9),
+        images_per_s=made_samples / max(seconds, 1e-9),  # no division by 0 on a coarse clock
         failures=tuple(table.failures),
         skips=dict(table.skip_reasons.most_common()),
         missing_classes=tuple(missing_classes),
@@ -211,7 +222,15 @@ def summarize_complete_split(
     start_s: float,
     note: Callable[[str], None],
 ) -> Summary:
-    """Tell the user that a split was complete before this run, and summarize it."""
+    """Tell the user that a split is complete without work of this run, and summarize it.
+
+    Args:
+        store: the output.
+        complete: the stored manifest of the split.
+        kept_shards: the number of shards of the split.
+        start_s: the time on the monotonic clock at which the work on the split began.
+        note: called with the message for the user.
+    """
     note(f"{complete.split}: complete already, nothing to do ({store.uri})")
     return Summary(
         split=complete.split,
@@ -244,13 +263,15 @@ def finalize(
         max_failures: the number or share of samples of the whole split that may have failed.
         parts: the number of parts of the job. An error then names the parts with missing shards.
         options: the endpoint, the profile and other settings of the store.
-        note: called with messages for the user.
+        note: called with messages for the user; None to discard them.
 
     Raises:
         ManifestMissing: the output has no job of this split.
-        OutputConflict: a part is still running.
+        OutputConflict: a part is still running; or the job file, the labels or the plan are damaged
+            or missing.
         ShardsMissing: shards are missing; the message names them.
         TooManyFailures: more samples failed than allowed; no manifest was written.
+        JobError: no sample was written, a receipt is damaged, or the lock was lost.
     """
     if note is None:
         note = _discard
@@ -272,7 +293,7 @@ def finalize(
     with Locks(store, None, note) as locks:
         locks.take([split])
         complete = read_manifest(store, split, job)
-        if complete is not None:  # another run finished the split while this run waited
+        if complete is not None:  # another run finished the split while this run waited for it
             return summarize_complete_split(store, complete, job.shards, start_s, note)
         finished = finish(
             store,
@@ -307,7 +328,8 @@ def _discard(line: str) -> None:
 def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
     """The plan of the job's other split, by the name of the split.
 
-    It is empty if the job has only one split, or if the plan cannot be read.
+    A job with a share for validation has two splits, with the same source and labels. The result is
+    empty if the job has only one split, or if the other split is not stored or is damaged.
     """
     if not job.config.get("validation"):
         return {}
@@ -319,7 +341,7 @@ def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
                 continue
             if other.source == job.source and other.labels_sha256 == job.labels_sha256:
                 return {split: read_plan(store, split, other)}
-        except OutputConflict:  # it is damaged, which an attempt to finalize it will report
+        except OutputConflict:  # the split is damaged, which a call for that split will report
             continue
     return {}
 
@@ -327,7 +349,14 @@ def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
 def _shards_missing_error(
     store: Store, job: JobFile, missing_shards: Sequence[int], parts: int | None
 ) -> ShardsMissing:
-    """The error that names the missing shards, and the parts that must make them."""
+    """The error that names the missing shards, and the parts that must make them.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        missing_shards: the numbers of the missing shards.
+        parts: the number of parts of the job; None if the error is not to name parts.
+    """
     shards_text = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
     if len(missing_shards) > _MAX_SHOWN_SHARDS:
         shards_text += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
@@ -344,6 +373,7 @@ def _shards_missing_error(
 
 def _nothing_written_error(table: SampleTable) -> JobError:
     """The error that no sample could be written, with examples of the reasons."""
+    # Names and reasons of failed samples or, if none failed, reasons and counts of skipped samples.
     examples: Sequence[tuple[str, object]] = table.failures[:_MAX_EXAMPLES]
     if not examples:
         examples = table.skip_reasons.most_common(_MAX_EXAMPLES)
@@ -363,11 +393,13 @@ def too_many_failures_error(
     Args:
         failed: the number of failed samples.
         allowed: the number of samples that may fail.
-        limit: the value of ``--max-failures``.
-        failures: the names and reasons of some failed samples.
-        state: what the job has done so far.
+        limit: the value of ``--max-failures``, from which ``allowed`` was computed.
+        failures: the names and reasons of some or all failed samples. The error has all of them as
+            an attribute, and its message the first few.
+        state: a clause that says what the job has done, such as ``nothing was converted``.
     """
     examples_text = "; ".join(f"{name}: {reason}" for name, reason in failures[:_MAX_EXAMPLES])
+    # A share of few samples is rounded down to 0 samples, which needs an explanation.
     is_share = str(limit).strip().endswith("%")
     explanation = " of so few samples" if allowed == 0 and is_share else ""
     error = TooManyFailures(

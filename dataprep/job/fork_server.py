@@ -18,7 +18,9 @@ def start_fork_server(modules: Sequence[str]) -> None:
     """Start the fork server in the background, unless this process has one.
 
     Args:
-        modules: the modules that it imports, in addition to ``dataprep.job.fork_server_preload``.
+        modules: the modules that the fork server imports, in addition to
+            ``dataprep.job.fork_server_preload``. They are ignored if this process has a fork server
+            already.
     """
     multiprocessing.set_forkserver_preload(["dataprep.job.fork_server_preload", *modules])
     resource_tracker.ensure_running()  # up to Python 3.12, its start unblocks interrupts
@@ -44,7 +46,10 @@ def is_starting_worker() -> bool:
 
 @contextmanager
 def main_script_hidden() -> Iterator[None]:
-    """Keep workers from importing the main script if Python reads it from standard input."""
+    """Keep workers from importing the main script if Python reads it from standard input.
+
+    Workers could not read it, because there is no file with that name.
+    """
     main = sys.modules["__main__"]
     if getattr(main, "__file__", None) != "<stdin>":
         yield

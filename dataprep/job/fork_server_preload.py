@@ -23,6 +23,7 @@ arena keeps freed memory, which costs a few megabytes. Blocks above 4 MiB are ma
 """
 
 _MODULES = ("distributed.nanny", "distributed.worker", "dataprep.job.dask_tasks")
+# Each worker uses one processor, so that its libraries start no threads.
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 with contextlib.suppress(ValueError):

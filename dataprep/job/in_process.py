@@ -27,19 +27,31 @@ from dataprep.sources import Located, Source
 from dataprep.threaded_map import in_order
 
 OnResult = Callable[[ShardResult], None]
-"""Called in the driver for each finished shard. It may raise an error to stop the job."""
+"""A function that the driver calls for each finished shard. It may raise an error to stop the job.
+
+The driver is the process that runs the job.
+"""
 
 _MAX_THREADS = 16
+"""The maximum number of threads that convert samples for the estimate."""
+
 _CHUNK_SAMPLES = 64
 
 
 def can_be_repeated(error: StoreError) -> bool:
-    """Whether a shard can be made again after this error of a store."""
+    """Whether making a shard again may succeed after this error of a store."""
     return not isinstance(error, PermissionRefused | StoreFull)
 
 
 def repetition_message(task: ShardTask, repetition: int, retries: int, error: StoreError) -> str:
-    """Return the message which says that a shard is made again, and why."""
+    """Return the message which says that a shard is made again, and why.
+
+    Args:
+        task: the shard.
+        repetition: the number of this repetition, from 1.
+        retries: the maximum number of repetitions.
+        error: the error of the previous attempt.
+    """
     return f"{task.name} is made again ({repetition} of at most {retries} repetitions): {error}"
 
 
@@ -47,7 +59,7 @@ class Tally:
     """Adds up the progress of a job from the totals of its shards and chunks.
 
     Samples that are converted a second time are not counted again. The exception is a shard that
-    was converted in chunks and is made again as a whole.
+    was converted in chunks and is made again as a whole, because its totals then have another key.
 
     Args:
         report: called with the progress since the last call.
@@ -58,7 +70,9 @@ class Tally:
         self._totals: dict[tuple[str, int], Progress] = {}
 
     def add(self, chunk: tuple[str, int], total: Progress) -> None:
-        """Report the new progress of a chunk.
+        """Report how far a chunk has come since its last progress.
+
+        Nothing is reported as long as a chunk that is made again has not reached its earlier total.
 
         Args:
             chunk: the name of the shard and the number of the chunk.
@@ -102,20 +116,25 @@ class InProcess:
 
     def run(
         self,
-        tasks: Sequence[Callable[[], ShardTask]],
+        task_builders: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         """Make all shards.
 
         Args:
-            tasks: functions that build the task of a shard, called when the shard is made.
-            on_result: called with the result of each shard.
+            task_builders: a function for each shard, which builds its task. It is called when the
+                shard is made, so that only one task at a time is in memory.
+            on_result: called with the result of each shard. It may raise an error to stop the work.
             on_ready: called before the first shard.
+
+        Raises:
+            StoreError: a shard could not be stored after all retries.
+            SourceChanged, JobError: a shard cannot be made.
         """
         on_ready()
         try:
-            for build_task in tasks:
+            for build_task in task_builders:
                 on_result(self._make_shard(build_task()))
         finally:
             shard_buffer.release()
@@ -124,6 +143,7 @@ class InProcess:
         self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples to estimate the size of records. Nothing is stored."""
+        # Conversion needs a thread for each processor, and reading one for each request in flight.
         threads = min(max(self._options.worker_count, source.concurrency), _MAX_THREADS)
 
         def convert(batch: Sequence[Located]) -> list[Outcome]:
@@ -144,6 +164,7 @@ class InProcess:
         return self._try_shard(task)
 
     def _try_shard(self, task: ShardTask) -> ShardResult:
+        """Convert the chunks of a shard in threads, and assemble them in this thread."""
         chunks = cut_into_chunks(task, _CHUNK_SAMPLES)
 
         def encode_chunk(start: int) -> list[EncodedBatch]:

@@ -1,9 +1,10 @@
-"""Convert the images of a shard in a separate process, after workers have died over the shard.
+"""Convert images one by one in a separate process, after workers have died over them.
 
 The process converts one image at a time. If a fault signal ends it twice over the same image, the
 image has failed, because the signal comes from native code that decoded only this image.
 ``SIGKILL`` comes from outside: from a person, or from the kernel when memory runs out. It does not
-prove that the image is the cause. The job then stops and names the image.
+prove that the image is the cause. If it ends the process twice over the same image, the job stops
+and names the image. If the process hangs twice, ``hung_samples`` decides which of both happens.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from dataprep.sources import Located, Source
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _OOM_SCORE_ADJ = "1000"  # proc(5): if memory runs out, the kernel kills this process first
 _MAX_ATTEMPTS = 2
+"""How often the process may end over an image in the same way, before the image is given up."""
+
 _START_TIMEOUT_S = 600.0
 _MAX_STDERR_BYTES = 2**20
 _MAX_SHOWN_CHARACTERS = 500
@@ -74,7 +77,7 @@ class Ending(NamedTuple):
 
     Attributes:
         cause: ``fault`` if native code crashed or called exit; ``killed`` if the process was ended
-            from outside; ``hung`` if it exceeded the time limit.
+            from outside or had no memory left; ``hung`` if it exceeded the time limit.
         detail: the name of the signal, the exit code, or the time limit.
     """
 
@@ -95,12 +98,17 @@ def isolated_batches(
         source: where the samples come from.
         items: the samples.
         policy: how images are converted.
-        limit: how long the conversion of one sample may take.
-        report: called with the progress.
+        limit: how long the conversion of one sample may take, and what happens if it takes longer.
+        report: called with the progress; None to report nothing.
+
+    Yields:
+        The outcomes of a batch of neighbouring samples.
 
     Raises:
         SourceChanged, StoreError: a file could not be read.
-        SampleLost: the process was killed, or hung, twice over the same sample.
+        SampleLost: the process was killed twice over the same sample; or it hung twice, and
+            ``limit`` says that the job stops then.
+        JobError: the process did not start, or the conversion raised an unexpected error.
     """
     process = _ConverterProcess(policy)
     progress = ProgressReporter(report, source)
@@ -121,7 +129,10 @@ def isolated_batches(
 def _convert(
     process: _ConverterProcess, content: bytes | ImageError, name: str, limit: SampleLimit
 ) -> Outcome:
-    """Convert one sample. Try again until it succeeds, or two attempts have failed alike."""
+    """Convert one sample. Try again until it succeeds, or two attempts have ended alike.
+
+    ``content`` is the source file, or the error that explains why it could not be read.
+    """
     causes: list[str] = []
     while True:
         result = process.convert(content, name, limit.seconds)
@@ -136,15 +147,15 @@ def _convert(
 
 
 def error_of_ending(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
-    """Return the error with which the sample has failed.
+    """Return the error with which the sample has failed, after the last attempt.
 
     Args:
         name: the name of the sample.
-        ending: how the process ended the last time.
+        ending: how the process ended in the last attempt.
         limit: how long the conversion may take, and whether a sample that hangs has failed.
 
     Raises:
-        SampleLost: the content of the sample is not proved to be the cause.
+        SampleLost: the sample is not proved to be the cause, so that the job must stop.
     """
     if ending.cause == "fault":
         return DecoderCrashed(f"crashed the decoder ({ending.detail})")
@@ -185,7 +196,11 @@ def ending_of(returncode: int, stderr: str) -> Ending:
 
 @dataclass
 class _ConverterProcess:
-    """The separate process. It is started when it is needed, and again after it has ended."""
+    """The separate process. It is started when it is needed, and again after it has ended.
+
+    Attributes:
+        policy: how images are converted.
+    """
 
     policy: ImagePolicy
     _stderr: IO[bytes] = field(
@@ -194,7 +209,16 @@ class _ConverterProcess:
     _running: tuple[subprocess.Popen[bytes], Connection[Any, Any]] | None = None
 
     def convert(self, content: bytes | ImageError, name: str, timeout_s: float) -> Outcome | Ending:
-        """Return the outcome of a sample, or how the process ended while converting it."""
+        """Return the outcome of a sample, or how the process ended while converting it.
+
+        Args:
+            content: the source file, or the error that explains why it could not be read.
+            name: the name of the sample.
+            timeout_s: after how many seconds the process is ended.
+
+        Raises:
+            JobError: the process did not start, or the conversion raised an unexpected error.
+        """
         process, connection = self._running or self._start()
         try:
             connection.send((content, name))
@@ -211,17 +235,18 @@ class _ConverterProcess:
         return answer
 
     def end(self) -> None:
-        """End the process."""
+        """End the process, if it runs. It cannot be used afterwards."""
         self._stop()
         self._stderr.close()
 
     def _start(self) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
+        """Start the process. Return it and this end of the pipe to it."""
         self._stderr.truncate(0)
         own_end, other_end = Pipe()
         with other_end:
             descriptor = other_end.fileno()
             arguments = [json.dumps(sys.path), str(descriptor), str(os.getpid())]
-            # Ctrl-C is handled by the driver alone.
+            # The driver alone handles Ctrl-C. The process inherits this mask.
             previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 process = subprocess.Popen(
@@ -246,6 +271,7 @@ class _ConverterProcess:
         raise JobError(f"the process that converts single images did not start: {stderr}")
 
     def _stop(self) -> None:
+        """Kill the process, if there is one."""
         if self._running is not None:
             process, connection = self._running
             connection.close()
@@ -254,6 +280,7 @@ class _ConverterProcess:
         self._running = None
 
     def _read_stderr(self) -> str:
+        """Return what the process has written to its standard error, at most 1 MiB."""
         self._stderr.seek(0)
         return self._stderr.read(_MAX_STDERR_BYTES).decode("utf-8", "replace")
 
@@ -263,13 +290,14 @@ def serve(descriptor: int, parent: int) -> None:
 
     Args:
         descriptor: the file descriptor of this end of the pipe.
-        parent: the process number of the parent.
+        parent: the PID of the parent.
     """
     with contextlib.suppress(AttributeError, OSError):  # not every system has prctl
+        # The kernel kills this process when the parent ends.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent ended before prctl was called
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # crashes are expected: write no core dumps
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE_ADJ)
     connection: Connection[Any, Any] = Connection(descriptor)

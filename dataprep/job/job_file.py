@@ -1,7 +1,7 @@
 """The job file ``SPLIT.job.json``: everything that determines the bytes of a split.
 
 It is stored before the first shard is made. The schema is 1. The key ``file_versions`` was added
-later, so that older files do not have it.
+later, so that the files of earlier versions do not have it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ UNREADABLE_FOLDERS = "unreadable_folders"
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """Everything that determines the bytes of one split.
+    """Everything that determines the bytes of one split. The field names are keys of the file.
 
     Attributes:
         split: the name of the split.
         config: the settings that determine the content of the output (``ShardConfig.content``).
-        versions: the versions of the libraries that determine bytes.
-        source: the number of entries (``files``), their bytes, and the SHA-256 of the listing. If
-            folders cannot be read, also their number.
+        versions: the versions of the libraries that determine bytes, by the name of the library.
+        source: the number of entries (``files``), their total size (``bytes``), and the digest of
+            the listing (``sha256``). If folders cannot be read, also their number.
         calibration: the points from which record sizes were predicted (``Calibration``), for
             information.
-        label_offsets: the number of the first label in records, by format.
+        label_offsets: the number that records add to a label, by format.
         labels_sha256: the SHA-256 of labels.json.
         plan_sha256: the SHA-256 of SPLIT.plan.parquet.
         shards: the number of shards.
@@ -66,13 +66,13 @@ class JobFile:
 
     @property
     def warnings(self) -> dict[str, int]:
-        """The counts for the manifest's ``warnings`` that concern the whole source."""
+        """The counts in the manifest's ``warnings`` that concern the whole source, if not 0."""
         count = self.source.get(UNREADABLE_FOLDERS, 0)
         return {UNREADABLE_FOLDERS: count} if count else {}
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of all fields except the versions of files, in canonical JSON."""
+        """The SHA-256 of all fields except ``file_versions``, as JSON with sorted keys."""
         content = asdict(self)
         del content["file_versions"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -110,7 +110,12 @@ def with_defaults(
 ) -> dict[str, Any]:
     """Return a stored config with defaults for the keys that it does not have.
 
-    The default of a key that was added later is the behaviour of earlier versions.
+    The default of a key that was added later is the behaviour of earlier versions. Keys without a
+    default are kept.
+
+    Args:
+        config: the stored config, or a section of it.
+        defaults: the default of each key; None for those of the whole config.
     """
     if defaults is None:
         defaults = ShardConfig(source="-", output="-").content()
@@ -123,7 +128,10 @@ def with_defaults(
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Describe each key whose value differs, as ``image.size: 256 before, 224 now``."""
+    """Describe each key whose value differs, such as ``image.size: 256 before, 224 now``.
+
+    A key that only one side has counts as having the value None on the other side.
+    """
     flat_before = dict(_flatten(before))
     flat_now = dict(_flatten(now))
     lines = []
@@ -145,4 +153,5 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _as_text(value: Any) -> str:
+    """A value of a config as a message shows it."""
     return "nothing" if value is None else json.dumps(value)

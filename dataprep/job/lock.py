@@ -2,13 +2,18 @@
 
 A run has a lock for each of its splits, or for its part of each split. The lock is an object below
 ``leases/`` that identifies the process of the run. The run renews it every minute. A lock expires
-two minutes after it was last written, by the clock of the store. A second run waits until the lock
+two minutes after it was last written, by the clock of the store.
+
+If a second run needs the same lock, it waits until the first run releases the lock or the lock
 expires. It takes the lock over at once if the process of the first run is known to have ended, and
 none of its tasks can continue on a cluster.
 
-A run that writes a whole split excludes runs that write parts of it. Two parts exclude each other
-if their jobs have different numbers of parts. If a run is suspended and another run takes over its
-lock, the first run notices this before it writes or removes its next object.
+A run that writes a whole split and a run that writes a part of it exclude each other: the second of
+them ends with an error. The same holds for two parts if the runs divide the split into different
+numbers of parts.
+
+If a run is suspended and another run takes over its lock, the first run notices this before it
+writes or removes its next object.
 """
 
 from __future__ import annotations
@@ -43,15 +48,23 @@ from dataprep.stores.locked_writes import LockCheck, no_lock, version_of
 from dataprep.stores.protocol import KeepsLocks
 
 FOLDER = "leases/"
-"""The prefix of the keys of all locks. Earlier versions use it, too."""
+"""The prefix of the keys of all locks. It must stay, because runs of earlier versions use it."""
 
 LIFETIME_S = 120.0
+"""A lock expires this long after it was last written."""
+
 RENEWAL_INTERVAL_S = 60.0
+"""How long a run waits between renewals.
+
+It is half of the lifetime, so that a failed renewal can be repeated before the lock expires.
+"""
 
 _RENEWAL_RETRY_INTERVAL_S = 5.0
+# A run that waits for a lock looks at it again after a pause between these limits.
 _MAX_POLL_INTERVAL_S = 2.0
 _MIN_POLL_INTERVAL_S = 0.1
 _MESSAGE_INTERVAL_S = 30.0
+# The limit of a text that another program may have stored as the content of a lock.
 _MAX_SHOWN_CHARACTERS = 200
 
 
@@ -61,9 +74,11 @@ class _LockContent:
 
     Attributes:
         said: what the run writes, such as ``split 'train'``. Messages of other runs show it.
-        token: a random number that identifies the run.
+        token: random hexadecimal digits. They show whether the lock is still that of the run that
+            has drawn them.
         machine, process, started: the fields of the ``ProcessIdentity`` of the run.
-        renewals: how often the lock was renewed.
+        renewals: how often the lock was renewed. Therefore each renewal writes other bytes. On S3,
+            where the version of an object is its ETag, equal bytes would have the same version.
         released: whether the run has ended but was not allowed to remove the lock.
     """
 
@@ -79,7 +94,7 @@ class _LockContent:
         return json.dumps(asdict(self)).encode()
 
     def is_abandoned(self) -> bool:
-        """Whether the lock was released, or its process is known to have ended."""
+        """Whether the lock was released, or the process of its run is known to have ended."""
         process = ProcessIdentity(self.machine, self.process, self.started)
         return self.released or process.has_ended()
 
@@ -91,7 +106,8 @@ class _OtherLock:
     Attributes:
         subject: what the other run writes, escaped for messages.
         version: the version of the lock object.
-        remaining_s: seconds until the lock expires; 0 or less if it can be taken over.
+        remaining_s: seconds until the lock expires; 0 or less if it has expired or is abandoned, so
+            that it can be taken over.
     """
 
     subject: str
@@ -101,13 +117,13 @@ class _OtherLock:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock that this run has taken. It can be pickled, so that workers can check it, too.
+    """A lock of this run. It can be pickled, so that workers can check it, too.
 
     Attributes:
         store: the output.
         key: the key of the lock object.
         subject: what the lock protects, such as ``split 'train'``.
-        token: a random number that identifies the run.
+        token: the random digits in the lock object, as long as this run has the lock.
     """
 
     store: KeepsLocks
@@ -119,7 +135,8 @@ class Lock:
         """Raise an error unless the run still has the lock.
 
         Raises:
-            LeaseLost: another run has taken over the lock, or the lock was removed.
+            LeaseLost: another run has taken over the lock, the lock was removed, or this machine
+                does not see the output.
             StoreError: the lock cannot be read.
         """
         if self.read() is not None:
@@ -132,7 +149,10 @@ class Lock:
         )
 
     def _require_visible_output(self) -> None:
-        """Raise LeaseLost with advice if this machine sees neither the lock nor the job file."""
+        """Raise LeaseLost with advice if this machine sees neither the lock nor the job file.
+
+        The output is then probably on a disk that this machine does not have.
+        """
         split = self.key.removeprefix(FOLDER).partition(".")[0]
         if version_of(self.store, self.key) or version_of(self.store, keys.job(split)):
             return
@@ -144,7 +164,10 @@ class Lock:
         )
 
     def read(self) -> tuple[_LockContent, str] | None:
-        """Return the content of the lock and its version; None if this run has lost the lock."""
+        """Return the content of the lock and its version; None if this run does not have the lock.
+
+        That is the case if the lock object is gone, is unreadable, or has the token of another run.
+        """
         try:
             data, version = self.store.get_versioned(self.key)
         except ObjectNotFound:
@@ -155,7 +178,7 @@ class Lock:
         return content, version
 
     def renew(self) -> None:
-        """Write the lock again, so that it does not expire."""
+        """Write the lock again, so that it does not expire. Do nothing if it is lost."""
         current = self.read()
         if current is not None:
             content, version = current
@@ -163,7 +186,7 @@ class Lock:
             self.store.replace(self.key, renewed.to_json(), version)
 
     def release(self) -> None:
-        """Remove the lock. If removing is not allowed, mark the lock as released."""
+        """Remove the lock, unless it is lost. If removing is not allowed, mark it as released."""
         current = self.read()
         if current is not None:
             content, version = current
@@ -175,7 +198,10 @@ class Lock:
 
 
 class Locks:
-    """The locks of one run. They are released when the ``with`` block ends, even with an error.
+    """The locks of one run.
+
+    They are released when the ``with`` block ends, even with an error, unless ``leave_to_expire``
+    was called.
 
     If the store does not support locks (``KeepsLocks``), runs do not exclude each other.
 
@@ -183,12 +209,13 @@ class Locks:
         store: the output.
         part: the part of each split that the run writes; None for the whole split.
         note: called with messages for the user.
-        takeover: take over the locks of other runs without waiting.
-        outlives_driver: tasks of the run may continue on a cluster after this process has ended.
-            The locks then stay until they expire, even if this process is known to have ended.
+        takeover: take over the locks of other runs without waiting, and remove locks that exclude
+            this run.
+        outlives_driver: whether tasks of the run may continue on a cluster after this process has
+            ended. Other runs then wait until the locks expire, even if this process has ended.
 
     Attributes:
-        by_split: the lock of each split that the run has locked.
+        by_split: the lock of each split that the run has locked, by the name of the split.
     """
 
     def __init__(
@@ -218,10 +245,11 @@ class Locks:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        # Remove temporary files of this run while it still has its locks.
         with contextlib.suppress(DataprepError):
             self._store.tidy()
         self._ended.set()
-        if self._renewer.ident is not None:
+        if self._renewer.ident is not None:  # the thread was started
             self._renewer.join()
         if not self._release_at_end:
             return
@@ -240,10 +268,12 @@ class Locks:
         """Take the locks of the splits that the run has not locked yet.
 
         If another run writes the same split or part, wait until that run ends or its lock expires.
+        With ``takeover``, do not wait. Do nothing if the store does not support locks.
 
         Raises:
             OutputConflict: another run writes the whole split, while this run writes a part of it;
                 or the reverse; or the other run divides the split into another number of parts.
+                The lock on this split is then released at the end of the ``with`` block.
             StoreError: a lock cannot be read or written.
         """
         if not isinstance(self._store, KeepsLocks):
@@ -259,8 +289,10 @@ class Locks:
             lock = Lock(self._store, key, subject, secrets.token_hex(8))
             self._acquire(self._store, lock)
             self.by_split[split] = lock
-            if self._renewer.ident is None:
+            if self._renewer.ident is None:  # the thread was not started yet
                 self._renewer.start()
+            # Search after the own lock was created. If two such runs start at the same time, at
+            # least one of them then finds the lock of the other.
             self._refuse_conflicting_runs(self._store, split)
 
     def check(self) -> None:
@@ -269,19 +301,23 @@ class Locks:
             lock.check()
 
     def check_of(self, split: str) -> LockCheck:
-        """Return a function that checks the lock on a split; it can be pickled."""
+        """Return a function that raises an error unless the run still has the lock on a split.
+
+        The function can be pickled.
+        """
         if split not in self.by_split:  # the store does not support locks
             return no_lock
         return self.by_split[split].check
 
     def _acquire(self, store: KeepsLocks, lock: Lock) -> None:
-        """Create the lock object, or replace one that has expired. Wait if necessary."""
+        """Create the lock object, or replace that of another run. Wait until this is possible."""
         process = unknown_process() if self._outlives_driver else this_process()
         content = _LockContent(lock.subject, lock.token, *process).to_json()
-        last_message_s = -_MESSAGE_INTERVAL_S
+        last_message_s = -_MESSAGE_INTERVAL_S  # so that the first message comes at once
         while True:
             remaining_s = 0.0
             with contextlib.suppress(ObjectNotFound):  # the other run released it at this moment
+                # ``create`` may return False although it has stored the object (see ``Store``).
                 if store.create(lock.key, content) or lock.read():
                     return
                 other = _read_other_lock(store, lock.key)
@@ -300,12 +336,14 @@ class Locks:
             time.sleep(min(max(remaining_s, _MIN_POLL_INTERVAL_S), _MAX_POLL_INTERVAL_S))
 
     def _refuse_conflicting_runs(self, store: KeepsLocks, split: str) -> None:
-        """Raise OutputConflict if another run that must not write now has a lock on the split.
+        """Raise OutputConflict if another run has a lock that excludes this run from the split.
 
-        Such a run writes the whole split, or divides it into another number of parts. Expired locks
-        of such runs are removed.
+        ``_conflicting_keys`` says which locks exclude a run. If such a lock has expired, or with
+        ``takeover``, it is removed instead.
         """
         for key in self._conflicting_keys(store, split):
+            # The lock may be removed at this moment. If this run may not remove an expired lock,
+            # the lock stays.
             with contextlib.suppress(ObjectNotFound, PermissionRefused):
                 other = _read_other_lock(store, key)
                 if other.remaining_s > 0 and not self._takeover:
@@ -318,11 +356,16 @@ class Locks:
                 store.delete(key)
 
     def _conflicting_keys(self, store: KeepsLocks, split: str) -> list[str]:
-        """The keys of locks on the split that exclude this run."""
+        """The keys of the locks on the split that exclude this run.
+
+        If this run writes the whole split, these are the locks of all parts. If it writes a part,
+        these are the lock of the whole split, and the locks of parts with another number of parts.
+        """
         whole_split = FOLDER + split
         conflicting = []
         for info in store.list(whole_split):
             key = info.key
+            # The listing also has the locks of splits whose names begin with the same letters.
             is_of_split = key == whole_split or key.startswith(f"{whole_split}.")
             is_own = key == self.by_split[split].key
             is_part_of_same_job = False
@@ -333,7 +376,10 @@ class Locks:
         return conflicting
 
     def _renew_until_end(self) -> None:
-        """Renew all locks in a thread, until the ``with`` block ends."""
+        """Renew all locks until the ``with`` block ends. This is the function of a thread.
+
+        After an error, all locks are renewed again after a shorter pause.
+        """
         pause_s = RENEWAL_INTERVAL_S
         while not self._ended.wait(pause_s):
             try:
@@ -345,7 +391,12 @@ class Locks:
 
 
 def _read_other_lock(store: KeepsLocks, key: str) -> _OtherLock:
-    """Read the lock of another run. Raises ObjectNotFound if it is gone."""
+    """Read the lock of another run.
+
+    Raises:
+        ObjectNotFound: the lock is gone.
+        StoreError: the lock could not be read.
+    """
     data, version = store.get_versioned(key)
     remaining_s = LIFETIME_S - store.age_s(key)
     content = _parse(data)

@@ -1,6 +1,7 @@
 """Read what an output already holds: job files, plans, labels, receipts and the manifest.
 
-This module makes no decisions and writes nothing. ``resume.py`` decides what to do.
+This module writes nothing. It also determines which shards are complete. ``resume.py`` decides
+whether a job can be resumed.
 """
 
 from __future__ import annotations
@@ -27,17 +28,18 @@ from dataprep.stores import Store
 from dataprep.threaded_map import in_order
 
 _STORE_THREADS = 16
+"""The number of requests at a time. Each of them mostly waits for the answer of the store."""
 
 
 @dataclass(frozen=True)
 class StoredJobs:
-    """The jobs that an output holds.
+    """The stored jobs of some splits of an output.
 
     Attributes:
         store: the output.
-        jobs: the job file of each split.
+        jobs: the job file of each of these splits, by the name of the split.
         label_space: the labels, which all splits share.
-        plans: the plan of each split.
+        plans: the plan of each of these splits.
     """
 
     store: Store
@@ -52,13 +54,14 @@ def read_job(store: Store, split: str) -> JobFile | None:
     Raises:
         OutputConflict: the job file is damaged.
         SchemaTooNew: a newer version wrote the job file.
+        StoreError: the job file could not be read.
     """
     key = keys.job(split)
     try:
         return JobFile.from_json(store.get(key), key)
     except ObjectNotFound:
         return None
-    except SchemaTooNew:
+    except SchemaTooNew:  # a DatasetError that says already what to do
         raise
     except DatasetError as error:
         raise OutputConflict(
@@ -68,17 +71,21 @@ def read_job(store: Store, split: str) -> JobFile | None:
 
 
 def read_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
-    """Return the labels of the jobs.
+    """Return the labels of the output, which are those of all its jobs.
+
+    Args:
+        store: the output.
+        jobs: the job file of at least one split.
 
     Raises:
-        OutputConflict: the labels are missing, or are not the labels of these jobs.
+        OutputConflict: the labels are missing, or a job was planned with other labels.
     """
     digests = {job.labels_sha256 for job in jobs.values()}
     return LabelSpace.from_json(_read_unchanged(store, keys.LABELS, digests))
 
 
 def read_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
-    """Return the plan of the job.
+    """Return the stored plan of a split, whose job file is ``job``.
 
     Raises:
         OutputConflict: the plan is missing, or is not the plan of this job.
@@ -88,15 +95,15 @@ def read_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
 
 
 def _read_unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
-    """Return the bytes of an object if they are those that all job files expect.
+    """Return the bytes of an object if they have the SHA-256 that all job files record.
 
     Args:
         store: the output.
         key: the key of the object.
-        digests: the SHA-256 in each job file.
+        digests: the different values of its SHA-256 in the job files, as hexadecimal digits.
 
     Raises:
-        OutputConflict: the object is missing, or a job file has another SHA-256.
+        OutputConflict: the object is missing or empty, or a job file has another SHA-256.
     """
     try:
         data = store.get(key)
@@ -112,12 +119,15 @@ def _read_unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
 
 
 def read_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
-    """Return the manifest if it belongs to the job and its table of samples is stored.
+    """Return the manifest of a split; None if it cannot be used.
 
-    A damaged manifest counts as missing, because it can be made again from the receipts.
+    It can be used if it belongs to the job, and if the table of samples is stored with the size
+    that the manifest names. A damaged manifest counts as missing, because it can be made again from
+    the receipts. Whether the shards are stored is not checked.
 
     Raises:
         SchemaTooNew: a newer version wrote the manifest.
+        StoreError: the manifest could not be read.
     """
     key = keys.manifest(split)
     try:
@@ -129,38 +139,44 @@ def read_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
         return None
     if manifest.fingerprint != job.fingerprint:
         return None
+    # Manifests of earlier versions do not describe the table.
     if manifest.table and manifest.table.bytes != table.bytes:
         return None
     return manifest
 
 
 def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
-    """Yield the keys of the data and indexes of a finished shard, without its receipt."""
+    """Yield the keys of a shard and of its indexes in each format, without its receipt."""
     for name in job.label_offsets:
         record_format = get_format(name)
         yield keys.data(name, record_format.extension, job.split, shard, job.shards)
-        for extension in record_format.indexes([]):
+        for extension in record_format.indexes([]):  # an empty index has the same extension
             yield keys.index(name, extension, job.split, shard, job.shards)
 
 
 def shards_with_receipt(store: Store, job: JobFile) -> set[int]:
-    """Return the shards whose receipts the store lists. No receipt is read."""
+    """Return the numbers of the shards whose receipts the store lists. No receipt is read."""
     listed_keys = {info.key for info in store.list(f"receipts/{job.split}-")}
     shards = range(job.shards)
     return {shard for shard in shards if keys.receipt(job.split, shard, job.shards) in listed_keys}
 
 
 def complete_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
-    """Return the complete shards, which a run need not make again.
+    """Return the numbers of the complete shards, which a run need not make again.
 
-    A shard is complete if its receipt is stored, and if every object that the receipt names is
-    stored with the same size and ETag. A listing may lag behind the store. Therefore each listed
-    receipt is read, and the size of each object is requested. No shard is read.
+    A shard is complete if its receipt is stored and belongs to the job, and if every object that
+    the receipt names is stored with the same size and ETag. A listing may still contain objects
+    that were removed. Therefore each listed receipt is read, and the size of each object is
+    requested. No shard is read.
 
     Args:
         store: the output.
         job: the job of the split.
-        among: the shards to check; None for all shards.
+        among: the numbers of the shards to check; None for all shards. The result has their order.
+
+    Raises:
+        SchemaTooNew: a newer version wrote a receipt.
+        StoreError: a receipt could not be read.
     """
     listed_shards = shards_with_receipt(store, job)
 
@@ -173,7 +189,11 @@ def complete_shards(store: Store, job: JobFile, among: Iterable[int] | None = No
 
 
 def _is_complete(store: Store, job: JobFile, shard: int) -> bool:
-    """Whether the receipt belongs to the job, and all files that it names are stored."""
+    """Whether the receipt belongs to the job, and all files of the shard are stored as it says.
+
+    The receipt must name the files that the job expects, and each file must have the size and the
+    ETag in the receipt.
+    """
     try:
         receipt = _read_receipt(store, job, shard)
         if receipt.fingerprint != job.fingerprint:
@@ -184,7 +204,7 @@ def _is_complete(store: Store, job: JobFile, shard: int) -> bool:
             info = store.head(file.key)
             if info.bytes != file.bytes:
                 return False
-            # Not every store has ETags.
+            # A store may have no ETags, now or when the receipt was written.
             if file.etag and info.etag and file.etag != info.etag:
                 return False
     except (ObjectNotFound, CorruptRecord):
@@ -193,12 +213,19 @@ def _is_complete(store: Store, job: JobFile, shard: int) -> bool:
 
 
 def _read_receipt(store: Store, job: JobFile, shard: int) -> Receipt:
+    """Read the receipt of a shard.
+
+    Raises:
+        ObjectNotFound: it is not stored.
+        CorruptRecord: it is damaged.
+        SchemaTooNew: a newer version wrote it.
+    """
     key = keys.receipt(job.split, shard, job.shards)
     return Receipt.from_json(store.get(key), key)
 
 
 def rows_of_shard(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
-    """Return the rows of a shard's samples; none if its receipt is missing or damaged."""
+    """Return the rows of a shard's samples; no rows if its receipt is missing or damaged."""
     try:
         return _read_receipt(store, job, shard).rows
     except (ObjectNotFound, CorruptRecord):
@@ -206,7 +233,10 @@ def rows_of_shard(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
 
 
 def failures_by_shard(store: Store, job: JobFile) -> dict[int, int]:
-    """Return the number of failed samples of each shard that has failed samples."""
+    """Return the number of failed samples of each shard that has some, by the shard's number.
+
+    A shard whose receipt is missing or damaged is left out.
+    """
 
     def count_failures(shard: int) -> int:
         return sum(row.status == "failed" for row in rows_of_shard(store, job, shard))

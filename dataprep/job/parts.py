@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dataprep.errors import ConfigError
 
 _PART_PATTERN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
-_MAX_PARTS = 999_999
+_MAX_PARTS = 999_999  # six digits, as in the pattern
 # Pairs of environment variables: the number of this process or host, and the number of processes
 # or hosts. ``auto`` reads the first pair whose variables are both set. torchrun comes before
 # Kubernetes, because it may start several processes in a pod.
@@ -86,15 +86,15 @@ class Part(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     def of(self, shards: Iterable[int]) -> list[int]:
-        """Return the shards among ``shards`` that belong to this part."""
+        """Return the numbers among ``shards`` of the shards that belong to this part."""
         return [shard for shard in shards if shard % self.count == self.number]
 
 
 def _launcher_variables(option: str) -> tuple[str, str]:
-    """Return the pair of environment variables that ``auto`` reads for an option.
+    """Return the names of the two environment variables that ``auto`` reads for an option.
 
     Raises:
-        ConfigError: no pair is set.
+        ConfigError: of each pair, at least one variable is not set.
     """
     for index, count in _LAUNCHER_VARIABLES[option]:
         if {index, count} <= os.environ.keys():

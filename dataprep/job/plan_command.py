@@ -46,8 +46,13 @@ S3_MB_PER_S = 85
 """The rate of one connection to S3. Amazon's performance guidelines assume 85 to 90 MB/s."""
 
 _WORKER_BYTES = 150_000_000
+"""The memory of a worker without its shards."""
+
 _MIN_READERS = 8
+"""The number of readers that should be able to share the shards, unless the config has a number."""
+
 _PARALLEL_CHUNKS_PER_SHARD = 32
+"""The number of workers that can share one shard."""
 
 
 def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> Estimate:
@@ -102,6 +107,7 @@ def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> E
     refused: Counter[str] = Counter()
     for problem in request.listing.problems.values():
         refused[f"{problem.status}: {problem.reason}"] += 1
+    # A worker holds a shard that is made and a shard that is stored, each in all formats.
     two_shards_bytes = 2 * stored_bytes // max(shards, 1)
     return Estimate(
         source=request.source.uri,
@@ -157,6 +163,7 @@ def _labels_and_key_count_of_output(
 def _make_plans(
     request: Request, label_space: LabelSpace, note: Callable[[str], None]
 ) -> dict[str, SplitPlan]:
+    """Make the plan of each split, as ``plan_job`` does for a job. Samples are converted here."""
     config, listing = request.config, request.listing
     engine = InProcess(config.dask, lambda progress: None)
     convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
@@ -170,7 +177,7 @@ class _Trial(NamedTuple):
 
     Attributes:
         estimate: the estimate for all samples of the job.
-        sample_s: the mean duration of the conversion of one sample, in seconds.
+        sample_s: the mean time for reading, converting and encoding one sample, in seconds.
     """
 
     estimate: TrialEstimate
@@ -178,7 +185,10 @@ class _Trial(NamedTuple):
 
 
 def _run_trial(request: Request, label_space: LabelSpace, plans: Mapping[str, SplitPlan]) -> _Trial:
-    """Convert samples of all sizes to records in memory, and estimate the job from them."""
+    """Convert samples of all sizes to records in memory, and estimate the job from them.
+
+    Each split takes part with about its share of ``TRIAL_SAMPLES``, but at least one sample.
+    """
     samples = sum(split_plan.samples for split_plan in plans.values())
     rows: list[Row] = []
     record_bytes = dict.fromkeys(request.config.format, 0)
@@ -197,7 +207,7 @@ def _run_trial(request: Request, label_space: LabelSpace, plans: Mapping[str, Sp
 def _trial_task(
     request: Request, label_space: LabelSpace, split_plan: SplitPlan, count: int
 ) -> ShardTask:
-    """A task that converts about ``count`` samples of a split."""
+    """A task that converts about ``count`` samples of a split, which are spread over all sizes."""
     config = request.config
     sizes = split_plan.sizes[: split_plan.samples]
     if request.listing.in_runs:
@@ -268,6 +278,7 @@ def estimate_from_trial(
 def _estimate_split(
     split: str, split_plan: SplitPlan, estimate: TrialEstimate, config: ShardConfig
 ) -> SplitEstimate:
+    """Predict the content of a split from its share of all samples."""
     share = split_plan.samples / estimate.samples
     refused = sum(status == "failed" for status in split_plan.statuses)
     bytes_by_format = {name: int(size * share) for name, size in estimate.bytes_by_format.items()}
@@ -285,7 +296,10 @@ def _estimate_split(
 def _job_duration(
     config: ShardConfig, trial: _Trial, stored_bytes: int, shards: int
 ) -> dict[str, float]:
-    """The seconds for starting workers, for converting and for storing, by step."""
+    """The seconds for starting workers, for converting and for storing, by the name of the step.
+
+    Storing counts if the output is on S3, or if the config has an upload rate.
+    """
     workers = config.dask.worker_count
     converting_workers = workers
     if not config.dask.scheduler:  # the workers share the processors of this machine
@@ -305,7 +319,12 @@ def _job_duration(
 def seconds_with_workers(work_s: float, shards: int, workers: int) -> float:
     """Return the duration with several workers of work that one worker does in ``work_s``.
 
-    The workers share the last shards. Up to 32 workers can share one shard.
+    The workers share the last shards, so that more workers than shards can be busy.
+
+    Args:
+        work_s: the seconds that one worker needs.
+        shards: the number of shards.
+        workers: the number of workers.
     """
     parallel = min(workers, shards * _PARALLEL_CHUNKS_PER_SHARD)
     return work_s / max(1, parallel)
@@ -347,7 +366,7 @@ def _problem_warnings(
         )
         max_bytes = max(split.bytes_by_format.values())
         if max_bytes >= readers * SMALLEST_TARGET:
-            shard_megabytes = max_bytes // readers // 100_000 / 10
+            shard_megabytes = max_bytes // readers // 100_000 / 10  # rounded down to 0.1 MB
             yield f"{problem}; --shard-size {shard_megabytes:g}MB gives enough"
         elif config.plan.readers:
             max_shards = max_bytes // SMALLEST_TARGET + 1

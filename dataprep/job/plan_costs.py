@@ -22,8 +22,8 @@ from dataprep.job.plan_report import Cost, Requests
 from dataprep.job.request import Request
 from dataprep.job.split_plan import SplitPlan
 
-_KEYS_PER_LIST = 1_000
-_OBJECTS_PER_SPLIT = 6
+_KEYS_PER_LIST = 1_000  # in the answer to one LIST request
+_OBJECTS_PER_SPLIT = 6  # beside shards, indexes and receipts: such as the plan and the manifest
 _LISTINGS_PER_SPLIT = 3
 
 
@@ -54,6 +54,7 @@ def requests_by_location(
 
 
 def _requests_to_source(request: Request, plans: Mapping[str, SplitPlan]) -> Requests:
+    """Count the requests that list the source and read its samples, also for the calibration."""
     lists = 0
     if request.config.kind in ("imagefolder", "flat"):
         lists = len(request.listing) // _KEYS_PER_LIST + 1
@@ -66,6 +67,7 @@ def _requests_to_source(request: Request, plans: Mapping[str, SplitPlan]) -> Req
 def _requests_to_output(
     config: ShardConfig, plans: Mapping[str, SplitPlan], output_keys: int
 ) -> Requests:
+    """Count the requests that write the output, by the rules of ``requests_by_location``."""
     objects_per_shard = 1 + len(config.format)  # the receipt and a shard per format
     for name in config.format:
         objects_per_shard += len(get_format(name).indexes([]))
@@ -99,12 +101,13 @@ def cost_on_aws(
     Args:
         config: the config of the job.
         requests: the requests of the job, by location.
-        stored_bytes: the bytes of all shards.
-        prices: the file of prices.
-        duration_s: how long the job runs.
+        stored_bytes: the bytes of all shards in all formats.
+        prices: the content of the price file.
+        duration_s: how long the job runs, in seconds.
 
     Returns:
-        The cost; None if nothing is on AWS, or if the region has no prices.
+        The cost; None if neither the source nor the output is on AWS, or if the region has no
+        prices. A server with an endpoint of its own is not on AWS.
     """
     endpoint_url = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
     price, price_source = storage_price(prices, config.store)

@@ -15,7 +15,7 @@ from dataprep.job.report import Understood
 from dataprep.message_text import counted
 from dataprep.output.manifest import quirk_name
 
-_MIN_SHOWN_S = 0.05
+_MIN_SHOWN_S = 0.05  # a shorter step would be shown as 0.0 s
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Cost:
 
     Attributes:
         requests: the cost of all requests of the job.
-        month: the cost of keeping the shards for a month.
+        month: the cost of keeping the shards for a month; 0 if the output is not on S3.
         machine: the cost of ``instance`` while the job runs; None if its price is unknown.
         instance: the type of machine, such as ``c7i.16xlarge``.
         currency: the currency of the three costs.
@@ -112,9 +112,9 @@ class Estimate:
         output: the address of the output.
         entries: the number of entries of the source.
         refused: the number of entries that are not samples, by the reason.
-        classes: the number of classes that have labels.
+        classes: the number of classes in the labels of the output.
         splits: the estimate of each split.
-        label_offsets: the number of the first label in records, by format.
+        label_offsets: the number that records add to a label, by format.
         outcome: the predicted result of converting all samples.
         workers: the number of workers.
         duration: the seconds of each step of a run, by the name of the step.
@@ -168,6 +168,7 @@ class Estimate:
         return "\n".join(lines)
 
     def _split_lines(self, split: SplitEstimate) -> list[str]:
+        """The samples, shards and failures of a split, and its size in each format."""
         about = "" if self.outcome.trial == self.outcome.samples else "about "
         failures = ""
         if split.failures:
@@ -187,6 +188,7 @@ class Estimate:
         return lines
 
     def _resource_lines(self) -> list[str]:
+        """The duration and the memory of the job."""
         steps = [
             f"{step} {seconds:,.1f} s"
             for step, seconds in self.duration.items()
@@ -201,6 +203,7 @@ class Estimate:
         ]
 
     def _image_lines(self) -> list[str]:
+        """What happens to the images, and the quirks that they have."""
         outcome = self.outcome
         shares = f"{outcome.reencoded:.0%} re-encoded, {outcome.passthrough:.0%} stored unchanged"
         quirks = [f"{quirk_name(quirk)} {count:,}" for quirk, count in outcome.met.items()]
@@ -210,6 +213,7 @@ class Estimate:
         ]
 
     def _cost_lines(self) -> list[str]:
+        """The requests to S3, and the cost of the job if it is known."""
         lines = []
         for location, requests in self.requests.items():
             lines.append(

@@ -28,13 +28,13 @@ from dataprep.stores.local import LocalStore
 
 @dataclass(frozen=True)
 class JobPlan:
-    """A planned job, which ``create_job`` writes to the output.
+    """A planned job, in the form in which ``create_job`` writes it to the output.
 
     Attributes:
-        plans: the plan of each split.
+        plans: the plan of each split, by the name of the split.
         jobs: the job file of each split.
         labels_json: the content of labels.json.
-        encoded_plans: the content of each ``SPLIT.plan.parquet``, by its split.
+        encoded_plans: ``plans`` as the bytes of ``SPLIT.plan.parquet``.
     """
 
     plans: dict[str, SplitPlan]
@@ -50,7 +50,7 @@ def plan_job(
 
     Args:
         request: the checked config and its source.
-        label_space: the labels of the output.
+        label_space: the classes of the output and their labels.
         note: called with messages for the user.
         convert: converts a few samples, to estimate the size of records.
 
@@ -97,6 +97,8 @@ def read_boxes(
 ) -> BoxColumns | None:
     """Read the boxes of each entry of the listing; None if the job has no boxes.
 
+    Entries that are not samples get no boxes.
+
     Raises:
         ConfigError: no format keeps boxes, no image has boxes, or a match is ambiguous.
         SourceError, StoreError: the boxes cannot be read.
@@ -132,7 +134,11 @@ def list_annotation_files(store: Store) -> Iterable[ObjectInfo]:
 
 
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
-    """Return the predicted bytes of all shards in all formats."""
+    """Return the predicted bytes of all shards in all formats.
+
+    The prediction of a record is that of its largest format, so that the result is too large rather
+    than too small if a job has several formats.
+    """
     bytes_per_format = sum(int(plan.predicted_bytes.sum()) for plan in plans.values())
     return bytes_per_format * len(config.format)
 

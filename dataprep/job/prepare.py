@@ -1,6 +1,7 @@
 """Prepare a job before its first shard: resume the job that the output holds, or create a new one.
 
-A request that cannot be fulfilled is refused here, before anything is written.
+A request that cannot be fulfilled is refused here, before the stored files of the job change. Only
+the locks are written earlier.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ from dataprep.stores.locked_writes import LockCheck
 from dataprep.stores.protocol import RemovesEmptyRoot
 
 Note = Callable[[str], None]
-_MAX_ATTEMPTS = 4  # to create a job while other runs create jobs in the same output
+"""A function that shows the user a message of one line."""
+
+_MAX_ATTEMPTS = 4
+"""How often a run tries to resume or create its job while other runs create jobs in the output.
+
+The second attempt usually succeeds, because it reads the files that the other run has created. It
+fails only if yet another run creates a job at that moment.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,15 +61,16 @@ class Prepared:
 
     Attributes:
         config: the config of this run.
-        source: where the samples come from.
+        source: the opened source, from which workers read the samples.
         store: the output.
-        label_space: the labels.
-        jobs: the job file of each split.
-        plans: the plan of each split.
-        manifests: the manifest of each split that is complete already.
-        locks: the locks of this run.
-        understood: how the source was understood.
-        changes: whether this run has changed the output yet.
+        label_space: the classes of the output and their labels.
+        jobs: the job file of each split that this run makes, by the name of the split.
+        plans: the plan of each of these splits.
+        manifests: the stored manifest of each split that has one. The shards of such a split may
+            have been lost since.
+        locks: the locks of this run, which it has taken already.
+        understood: how the program interprets the source.
+        changes: records whether this run has changed the output.
     """
 
     config: ShardConfig
@@ -91,18 +100,24 @@ def prepare(
 
     Args:
         config: the config of the job.
-        overwrite: remove the splits of the job first.
-        retry_failed: make the shards with failed samples again.
+        overwrite: remove the stored splits that the job makes, and create the job anew.
+        retry_failed: resume the job, and remove the receipts of shards with failed samples, so that
+            these shards are made again.
         part: the part of each split that this run makes; None for the whole split.
         takeover: take over the locks of other runs without waiting.
-        cleanup: releases the locks when it is closed.
+        cleanup: a stack that the caller closes at the end of the run. This function registers there
+            the release of the locks, the removal of an empty output, and the correction of exit
+            codes.
         note: called with messages for the user.
-        engine: converts samples, to estimate the size of records.
+        engine: converts a few samples of a new job, to estimate the size of records.
 
     Raises:
-        ConfigError, SourceError, StoreError, OutputConflict: the job cannot run. If something was
-            written before, the error has ``exit_code`` 1. This also holds for later errors, until
-            ``cleanup`` is closed.
+        ConfigError, SourceError, StoreError, OutputConflict, SchemaTooNew: the job cannot run.
+        TooManyFailures: a retry could make a complete split incomplete.
+        JobError: the samples for the estimate could not be converted, or the locks were lost.
+
+    If this run has changed the output before an error, the error has ``exit_code`` 1. This also
+    holds for later errors, until ``cleanup`` is closed.
     """
     changes = Changes()
     cleanup.enter_context(changes.exit_codes())
@@ -125,6 +140,8 @@ def prepare(
             return _create(run, overwrite, engine)
         except AnotherJobCreated:
             note(f"another run has just created a job in {store.uri}: trying to resume that job")
+            # With ``overwrite``, this run has removed the old splits already. The new job of the
+            # other run must stay.
             overwrite = False
     raise OutputConflict(
         f"{keys.LABELS} in {store.uri} differs from the labels of this source, and other runs "
@@ -140,7 +157,7 @@ class _Run:
         request: the checked config and its source.
         store: the output.
         locks: the locks of this run.
-        changes: whether this run has changed the output yet.
+        changes: records whether this run has changed the output.
         note: called with messages for the user.
     """
 
@@ -152,7 +169,13 @@ class _Run:
 
 
 def _resume(run: _Run, retry_failed: bool) -> Prepared | None:
-    """Return the stored job, ready to continue; None if the output lacks one of its splits."""
+    """Return the stored job, ready to continue; None if a requested split has no job file.
+
+    Raises:
+        OutputConflict: the stored job differs from the request, or its files are damaged.
+        TooManyFailures: a retry could make a complete split incomplete.
+        SchemaTooNew: a newer version wrote the files of the job.
+    """
     request, store = run.request, run.store
     jobs = _read_jobs(request, store, retry_failed)
     if not jobs:
@@ -160,6 +183,8 @@ def _resume(run: _Run, retry_failed: bool) -> Prepared | None:
     label_space = read_labels(store, jobs)
     plans = {split: read_plan(store, split, job) for split, job in jobs.items()}
     stored_jobs = StoredJobs(store, jobs, label_space, plans)
+    # Compare the stored splits even if a split is missing: the missing split then gets a job with
+    # the same config and source.
     require_same_job(request.config, stored_jobs, request.listing, retry_failed=retry_failed)
     if len(jobs) < len(request.splits):
         return None
@@ -167,6 +192,7 @@ def _resume(run: _Run, retry_failed: bool) -> Prepared | None:
     digest = request.listing.digest()
     for split, job in jobs.items():
         if job.source["sha256"] != digest:
+            # Only sizes and locations differ, because ``require_same_job`` refuses other changes.
             plans[split] = with_current_locations(plans[split], request.listing)
     if retry_failed:
         jobs = _begin_retry(run, jobs, plans)
@@ -196,7 +222,9 @@ def _read_jobs(request: Request, store: Store, retry_failed: bool) -> dict[str, 
     """Read the job files of the requested splits. A split without a job file is left out.
 
     Raises:
-        OutputConflict: failed samples are to be retried, but a split has no job.
+        OutputConflict: failed samples are to be retried, but a split has no job file; or a job file
+            is damaged.
+        SchemaTooNew: a newer version wrote a job file.
     """
     jobs: dict[str, JobFile] = {}
     missing_splits = []
@@ -217,24 +245,39 @@ def _read_jobs(request: Request, store: Store, retry_failed: bool) -> dict[str, 
 def _begin_retry(
     run: _Run, jobs: Mapping[str, JobFile], plans: Mapping[str, SplitPlan]
 ) -> dict[str, JobFile]:
-    """Remove the receipts of shards with failed samples. Return the updated job files."""
+    """Remove the receipts of shards with failed samples, and the manifests of their splits.
+
+    Returns:
+        The job files. They have the current versions of the source files, which may have been
+        replaced since the job was planned.
+
+    Raises:
+        TooManyFailures: the same failures would make a complete split incomplete; nothing was
+            removed.
+    """
     request, store, changes, check_lock = run.request, run.store, run.changes, run.locks.check
-    failures = {split: failures_by_shard(store, job) for split, job in jobs.items()}
-    refuse_retry_beyond_limit(store, failures, request.config.max_failures)
+    failures_by_split = {split: failures_by_shard(store, job) for split, job in jobs.items()}
+    refuse_retry_beyond_limit(store, failures_by_split, request.config.max_failures)
     updated_jobs = {}
     for split, job in jobs.items():
-        remove_for_retry(store, job, plans[split], failures[split], changes, run.note, check_lock)
+        failures = failures_by_split[split]
+        remove_for_retry(store, job, plans[split], failures, changes, run.note, check_lock)
         updated_jobs[split] = update_file_versions(store, job, request.listing, changes, check_lock)
     return updated_jobs
 
 
 def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
-    """Plan a new job, remove the splits that it overwrites, then write its files."""
+    """Plan a new job, remove the splits that it overwrites, then write its files.
+
+    Raises:
+        AnotherJobCreated: another run has created its job in this output first.
+        ConfigError, SourceError, StoreError, JobError: the job cannot be planned or written.
+    """
     request, store = run.request, run.store
     splits_to_remove: list[str] = []
     if overwrite:
         splits_to_remove = _splits_to_remove(store, request.splits)
-        run.locks.take(splits_to_remove)
+        run.locks.take(splits_to_remove)  # may include a validation split that is not requested
     else:
         for split in request.splits:
             if read_job(store, split) is None:
@@ -247,9 +290,11 @@ def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
     _require_space(run, planned)
     _note_planned_size(run, planned)
     _note_removed_splits(run, splits_to_remove)
-    run.locks.check()
+    run.locks.check()  # planning can take minutes
     job_files = {split: job.to_json() for split, job in planned.jobs.items()}
-    with nothing_written():  # the first write shows whether the store allows writing
+    # A store that does not allow writing refuses the first write, with exit code 2. After a change,
+    # ``run.changes`` corrects the exit code of an error to 1.
+    with nothing_written():
         for split in splits_to_remove:
             _remove_split(store, split, run.changes, run.locks.check)
         create_job(
@@ -257,7 +302,7 @@ def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
             planned.labels_json,
             planned.encoded_plans,
             job_files,
-            0.0 if overwrite else JOB_FILE_WAIT_S,
+            0.0 if overwrite else JOB_FILE_WAIT_S,  # --overwrite replaces remains at once
             run.locks.check,
             run.changes,
         )
@@ -276,7 +321,7 @@ def _create(run: _Run, overwrite: bool, engine: Engine) -> Prepared:
 
 
 def _require_space(run: _Run, planned: JobPlan) -> None:
-    """Raise StoreFull if the output does not have enough free space for the planned shards."""
+    """Raise StoreFull if the output is known to have too little free space for the shards."""
     needed_bytes = bytes_to_write(planned.plans, run.request.config)
     space_error = not_enough_space(run.store, needed_bytes)
     if space_error is not None:
@@ -284,14 +329,14 @@ def _require_space(run: _Run, planned: JobPlan) -> None:
 
 
 def _note_planned_size(run: _Run, planned: JobPlan) -> None:
-    """Tell the user the number and the size of the planned shards."""
+    """Tell the user the number and the predicted size of the planned shards."""
     config = run.request.config
-    needed_bytes = bytes_to_write(planned.plans, config)
-    shards = sum(plan.shard_count for plan in planned.plans.values())
-    shard_megabytes = needed_bytes / len(config.format) / shards / 1e6
+    predicted_bytes = bytes_to_write(planned.plans, config)
+    shard_count = sum(plan.shard_count for plan in planned.plans.values())
+    mean_shard_mb = predicted_bytes / len(config.format) / shard_count / 1e6
     run.note(
-        f"plan: {counted(shards, 'shard')} per format, about {shard_megabytes:,.1f} MB each, "
-        f"{needed_bytes / 1e6:,.0f} MB in all"
+        f"plan: {counted(shard_count, 'shard')} per format, about {mean_shard_mb:,.1f} MB each, "
+        f"{predicted_bytes / 1e6:,.0f} MB in all"
     )
 
 
@@ -305,10 +350,12 @@ def _note_removed_splits(run: _Run, splits_to_remove: Sequence[str]) -> None:
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
-    """The splits to overwrite, and the validation split if it was taken from one of them.
+    """The splits to overwrite, and the validation split if its samples were taken from one of them.
 
-    If that validation split stayed, its samples would then be in both splits. A split whose job
-    file cannot be read adds no validation split.
+    The new job may put these samples into another split. If the validation split stayed, they would
+    be in two splits. The validation split was taken from a split if the stored job of that split
+    requests a share for validation, and both stored jobs have the same source. If one of the two
+    job files is missing or cannot be read, the validation split stays.
     """
     to_remove = list(splits)
     for split in splits:
@@ -325,10 +372,11 @@ def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
 
 
 def _remove_split(store: Store, split: str, changes: Changes, check_lock: LockCheck) -> None:
-    """Remove all files of a split.
+    """Remove all files of a split. The labels stay, because other splits may share them.
 
-    The manifest goes first, so that a reader never sees an incomplete split with a manifest. The
-    job file goes last, so that a removal that is interrupted can be continued by the next run.
+    The manifest is removed first, so that a reader never sees an incomplete split with a manifest.
+    The job file is removed last. If the removal is interrupted, the remaining files still have
+    their job file, without which the next run would refuse them (``refuse_leftovers``).
     """
     split_keys = {
         info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())
@@ -346,7 +394,11 @@ def _remove_split(store: Store, split: str, changes: Changes, check_lock: LockCh
 
 
 def _removal_rank(key: str) -> int:
-    """Sort keys for removal: receipts, then shards and indexes, then files of the root folder."""
+    """The position of a key in the order of removal. Lower positions are removed first.
+
+    Receipts come before shards and indexes, so that no receipt names a file that was removed. The
+    files of the root folder come last.
+    """
     folder = key.rpartition("/")[0]
     if folder == "receipts":
         return 0

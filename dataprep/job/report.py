@@ -21,8 +21,9 @@ class Display:
 
         Args:
             split: the name of the split.
-            samples: the number of its samples.
-            done: the number of samples in shards that are stored already.
+            samples: the number of samples that this run is responsible for: those of the whole
+                split, or of a part of it.
+            done: the number of these samples that are in shards that are stored already.
         """
 
     def advance(self, progress: Progress) -> None:
@@ -80,7 +81,7 @@ class ValidationShare:
     """The size of a validation split that was taken from another split.
 
     Attributes:
-        asked: the requested share, as the config has it.
+        asked: the requested share, as the config has it, such as ``5%``.
         samples: the number of samples of the validation split.
         of: the number of samples of both splits together.
     """
@@ -106,7 +107,7 @@ class Summary:
         seconds: how long this run worked on the split.
         made_shards: the number of shards that this run made.
         kept_shards: the number of shards that earlier runs made.
-        images_per_s: the samples per second of this run.
+        images_per_s: the number of samples that this run converted, divided by ``seconds``.
         failures: the name and the reason of each failed sample; empty if the split was complete
             before this run.
         skips: the number of skipped samples by reason; empty if the split was complete before.

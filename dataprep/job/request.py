@@ -38,9 +38,9 @@ class Request:
 
     Attributes:
         config: the config.
-        splits: the splits that the job makes.
+        splits: the names of the splits that the job makes.
         source: the opened source.
-        listing: the entries of the source, with their final classes.
+        listing: the entries of the source. Their classes are those that the config defines.
         labelling: how classes get their labels.
     """
 
@@ -75,6 +75,7 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
     Raises:
         ConfigError: settings, or the source and the output, exclude each other.
         SourceError: the source cannot be listed, or contains no images.
+        StoreError: the source, or a file that defines classes, cannot be read.
     """
     splits = _splits_of(config)
     _refuse_locations(config, splits)
@@ -115,7 +116,10 @@ def _splits_of(config: ShardConfig) -> tuple[str, ...]:
 
 
 def _with_labelling(listing: Listing, labelling: Labelling, note: Callable[[str], None]) -> Listing:
-    """Return the listing with the classes that the section ``labels`` of the config defines."""
+    """Return the listing with the classes that the section ``labels`` of the config defines.
+
+    Labelling can also change which entries are samples, and which labels the source suggests.
+    """
     before = Classified(listing.classes, listing.problems, listing.label_space)
     after = labelling.apply(listing.names, before, note)
     problems = {row: Problem(*problem) for row, problem in after.problems.items()}
@@ -177,6 +181,8 @@ def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
 def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
     """Refuse an output that is a file, or that overlaps with the source.
 
+    The source may be below the output, if the job writes no file there.
+
     Raises:
         ConfigError: the output is a file; the output is inside the source; or the source is where
             the output would be written.
@@ -186,9 +192,10 @@ def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
         raise ConfigError(f"the output {config.output!r} is a file: give a folder")
     source = config.source.removeprefix("file://")
     output = config.output.removeprefix("file://")
-    if "://" not in source and "://" not in output:
+    if "://" not in source and "://" not in output:  # both are local paths
         source = os.path.realpath(source)
         output = os.path.realpath(output)
+    # With a slash at the end, the folder ``photos2`` does not begin with ``photos``.
     source = f"{source.rstrip('/')}/"
     output = f"{output.rstrip('/')}/"
     if output.startswith(source):

@@ -1,7 +1,8 @@
-"""Decide whether a stored job can be resumed.
+"""Decide whether a stored job can be resumed, or whether files without a job file can stay.
 
-A job is resumed only with the config, source and library versions with which it was planned. Its
-complete shards are kept (``output_state.complete_shards``), and all other shards are made.
+A job is resumed only with the config, source and library versions with which it was planned.
+``require_same_job`` lists the few changes of the source that are accepted. The complete shards of a
+resumed job are kept (``output_state.complete_shards``), and all other shards are made.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dataprep.output.versions import resizer_difference, versions_that_determine
 from dataprep.sources import Listing
 from dataprep.stores import Store
 
+# Limits of the differences and of the keys that an error names.
 _MAX_SHOWN_CONFLICTS = 8
 _MAX_SHOWN_KEYS = 3
 
@@ -32,32 +34,40 @@ def require_same_job(
 ) -> None:
     """Refuse to resume jobs that were planned with another config, source or library versions.
 
-    Three changes of the source are accepted. Samples that are retried may have other sizes. Samples
-    may be at other locations in archives. A file with many samples may be replaced if one of its
-    samples is retried.
+    Three changes of the source are accepted:
+
+    - A sample that is retried, or was retried before, may have another size. Other samples may then
+      be at other locations in their archives.
+    - An entry that is not a sample may have another size.
+    - A file with many samples may be replaced if one of its samples is retried.
 
     Args:
         config: the config of this run.
-        stored_jobs: the jobs of the output.
+        stored_jobs: the stored jobs of the requested splits.
         listing: the source as it is now.
         retry_failed: whether failed samples are retried (``--retry-failed``).
 
     Raises:
-        OutputConflict: something differs; the message lists the differences.
+        OutputConflict: a job differs. The message lists the first differences of the first split
+            that differs.
     """
-    versions = dict(versions_that_determine_bytes(same_everywhere=config.image.same_everywhere))
+    current_versions = dict(
+        versions_that_determine_bytes(same_everywhere=config.image.same_everywhere)
+    )
     for split, job in stored_jobs.jobs.items():
-        difference = resizer_difference(job.versions)
-        if difference:
+        # A resizer is compared first, because its error gives advice of its own.
+        resizer_problem = resizer_difference(job.versions)
+        if resizer_problem:
             raise OutputConflict(
-                f"{config.output}: its job for split {split!r} was {difference}, or start again "
-                "with another --output or with --overwrite"
+                f"{config.output}: its job for split {split!r} was {resizer_problem}, or start "
+                "again with another --output or with --overwrite"
             )
-        # Jobs of earlier versions do not name their resizer.
-        planned_versions = {"resizer": versions.get("resizer"), **job.versions}
+        # Jobs of earlier versions do not name their resizer. It gives the same pixels as the
+        # current resizer, as was just checked.
+        planned_versions = {"resizer": current_versions.get("resizer"), **job.versions}
         conflicts = [
             *differences(with_defaults(job.config), content_of_split(config, split)),
-            *differences(planned_versions, versions),
+            *differences(planned_versions, current_versions),
             *describe_source_changes(stored_jobs, split, listing, retry_failed=retry_failed),
         ]
         if conflicts:
@@ -72,11 +82,20 @@ def require_same_job(
 
 
 def with_current_locations(plan: SplitPlan, listing: Listing) -> SplitPlan:
-    """Return the plan with the current sizes, containers and offsets of its samples."""
-    rows_by_name = {name: row for row, name in enumerate(listing.names)}
-    rows = np.array([rows_by_name[name] for name in plan.names[: plan.samples]], dtype=np.int64)
+    """Return the plan with the current sizes, containers and offsets of its samples.
+
+    Entries that are not samples stay as they were planned.
+
+    Args:
+        plan: the stored plan.
+        listing: the source as it is now. It has every sample of the plan, as ``require_same_job``
+            checks.
+    """
+    listing_rows = {name: row for row, name in enumerate(listing.names)}
+    sample_names = plan.names[: plan.samples]
+    rows = np.array([listing_rows[name] for name in sample_names], dtype=np.int64)
     sizes = np.concatenate([listing.sizes[rows], plan.sizes[plan.samples :]])
-    if not plan.containers:
+    if not plan.containers:  # every sample is a separate file
         return replace(plan, sizes=sizes)
     containers = [listing.containers[row] for row in rows.tolist()]
     containers.extend(plan.containers[plan.samples :])
@@ -85,20 +104,22 @@ def with_current_locations(plan: SplitPlan, listing: Listing) -> SplitPlan:
 
 
 def refuse_leftovers(store: Store, split: str) -> None:
-    """Refuse files with names of this split if the split has no job file.
+    """Refuse to create a job for a split if the output has files of the split but no job file.
 
-    A plan and readable labels are accepted. A run that is killed before it writes its job file
-    leaves them behind.
+    The plan and the labels are accepted, because a run that is killed before it writes its job file
+    leaves them behind. Labels that cannot be read are refused.
 
     Raises:
-        OutputConflict: there are such files; the message names some of them.
+        OutputConflict: the output has other files of the split, or labels that cannot be read. The
+            message names some of these files.
     """
     stored_keys = {info.key for info in store.list()}
     leftovers = {key for key in stored_keys if keys.belongs_to(split, key, format_names())}
     leftovers.discard(keys.plan(split))
     if keys.LABELS in stored_keys and not _are_labels_readable(store):
         leftovers.add(keys.LABELS)
-    # Read the job file last. Another part may have written it, and shards, since the listing.
+    # Read the job file last. A run of another part may have written it, and then shards, since the
+    # listing. Its shards are no leftovers.
     if leftovers and read_job(store, split) is None:
         shown_keys = ", ".join(sorted(leftovers)[:_MAX_SHOWN_KEYS])
         if len(leftovers) > _MAX_SHOWN_KEYS:

@@ -1,9 +1,11 @@
-"""Prepare ``--retry-failed``: make all shards with failed samples again, from the stored plan.
+"""Prepare ``--retry-failed``, which makes shards with failed samples again from the stored plan.
 
-Source files of these shards may have another size than planned. The receipts then record the new
+The manifest is removed first, then the receipts of these shards, so that the split never looks
+complete if the run is killed.
+
+Source files of failed samples may have another size than planned. The new receipts record this
 size. A file with many samples may be replaced if one of its samples failed. The job file then
-records the new version of the file. The manifest is removed first, then the receipts, so that the
-split never looks complete if the run is killed.
+records the new version of the file.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ def refuse_retry_beyond_limit(
 ) -> None:
     """Refuse to retry if a complete split would become incomplete by the same failures.
 
+    This can happen if ``limit`` is lower than it was when the split was completed.
+
     Args:
         store: the output.
-        failures_by_split: for each split, the number of failed samples in each shard.
+        failures_by_split: for each split, the number of failed samples in each shard that has some.
         limit: the number or share of samples that may fail (``--max-failures``).
 
     Raises:
@@ -41,7 +45,7 @@ def refuse_retry_beyond_limit(
         try:
             counts = Manifest.from_json(store.get(keys.manifest(split)), split).samples
         except (ObjectNotFound, DatasetError):
-            continue
+            continue  # the split is not complete
         allowed = allowed_failures(limit, counts.total)
         if failures_by_shard and counts.failed > allowed:
             error = TooManyFailures(
@@ -49,7 +53,7 @@ def refuse_retry_beyond_limit(
                 f"--max-failures {limit} allows {allowed:,}: if they failed again, the split would "
                 f"become incomplete. Nothing was changed. Use --max-failures {counts.failed}"
             )
-            error.exit_code = 2
+            error.exit_code = 2  # nothing was changed
             raise error
 
 
@@ -62,13 +66,16 @@ def remove_for_retry(
     note: Callable[[str], None],
     check_lock: LockCheck,
 ) -> None:
-    """Remove the manifest, then the receipts of the shards that are made again.
+    """Remove the manifest, then the receipts of shards with failed samples. Tell the user.
+
+    Nothing is removed if no shard has failed samples. Entries that failed when the job was planned
+    are in no shard, so that they cannot be retried.
 
     Args:
         store: the output.
         job: the job of the split.
         plan: the plan of the split.
-        failures_by_shard: how many samples failed, for each shard with failed samples.
+        failures_by_shard: the number of failed samples in each shard that has some.
         changes: records that the output has changed.
         note: called with messages for the user.
         check_lock: called before each removal; raises LeaseLost if the run has lost its lock.
@@ -95,10 +102,20 @@ def remove_for_retry(
 def update_file_versions(
     store: Store, job: JobFile, listing: Listing, changes: Changes, check_lock: LockCheck
 ) -> JobFile:
-    """Store the current versions of the source files in the job file. Return the new job file.
+    """Record the current versions of the source files in the stored job file.
 
-    Thus the job can be resumed with files that ``--retry-failed`` has accepted. The fingerprint of
-    the job does not change.
+    A later run can then resume the job with the files that this run has accepted. The fingerprint
+    of the job does not change.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        listing: the source as it is now.
+        changes: records that the output has changed.
+        check_lock: called before each write; raises LeaseLost if the run has lost its lock.
+
+    Returns:
+        The new job file, or ``job`` if no source file was replaced.
     """
     if not replaced_files(job, listing):
         return job

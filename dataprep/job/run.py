@@ -1,4 +1,8 @@
-"""Run a job: ``shard`` makes all shards of each split, ``shard_part`` makes one part of them."""
+"""Run a job: ``shard`` makes all shards of each split, and ``shard_part`` makes a part of them.
+
+The functions ``run_splits`` and ``run_parts`` do the same, and yield the summary of each split as
+soon as it ends.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,8 @@ def shard(
 ) -> tuple[Summary, ...]:
     """Make the shards that ``config`` describes, or resume where an earlier run stopped.
 
-    Complete shards of an earlier run are kept. A complete split does not change.
+    Complete shards of an earlier run are kept. A complete split does not change, except by
+    ``overwrite`` or ``retry_failed``.
 
     Args:
         config: the source, the output, and how images become records.
@@ -51,9 +56,10 @@ def shard(
         A summary of each split.
 
     Raises:
-        ConfigError, SourceError, OutputConflict: the request was refused; nothing was written.
-        TooManyFailures: more samples failed than ``config.max_failures``; no manifest was written.
-        StoreError, SourceChanged, WorkerLost: the job stopped; run it again to resume.
+        ConfigError, SourceError, OutputConflict: the request was refused. If the attribute
+            ``exit_code`` of the error is 2, nothing was written.
+        TooManyFailures: more samples failed than ``config.max_failures``. No manifest was written.
+        StoreError, SourceChanged, JobError: the job stopped; run it again to resume.
     """
     return tuple(run_splits(config, overwrite, retry_failed, takeover, display or Display()))
 
@@ -61,11 +67,11 @@ def shard(
 def run_splits(
     config: ShardConfig, overwrite: bool, retry_failed: bool, takeover: bool, display: Display
 ) -> Iterator[Summary]:
-    """Run each split, and yield its summary when it ends.
+    """Make each split of a job, and yield its summary when the split is complete.
 
-    The caller thus has the summaries of finished splits if a later split fails.
+    Therefore the caller has the summaries of complete splits even if a later split fails.
 
-    Arguments and errors are those of ``shard``.
+    The arguments and errors are those of ``shard``.
     """
     require_reachable(config.dask)
     with _running_engine(config, display) as (cleanup, engine):
@@ -93,9 +99,10 @@ def shard_part(
 ) -> tuple[PartSummary, ...]:
     """Make the shards of one part of each split. ``finalize`` completes the splits.
 
-    The first part that runs writes the plan, and the other parts read it. If two parts start at
-    the same time, both write the same plan. A part stops as soon as its own failures exceed what
-    ``config.max_failures`` allows for the whole split.
+    The first part that runs stores the plan, and the other parts read it. If two parts start at the
+    same time, both make the same plan. A part stops as soon as more samples have failed than
+    ``config.max_failures`` allows for the whole split. It counts the failures of the plan and of
+    its own shards.
 
     Args:
         config: the source, the output, and how images become records.
@@ -107,9 +114,10 @@ def shard_part(
         A summary of the part in each split.
 
     Raises:
-        ConfigError, SourceError, OutputConflict: the request was refused; nothing was written.
+        ConfigError, SourceError, OutputConflict: the request was refused. If the attribute
+            ``exit_code`` of the error is 2, nothing was written.
         TooManyFailures: more samples failed than ``config.max_failures``.
-        StoreError, SourceChanged, WorkerLost: the job stopped; run it again to resume.
+        StoreError, SourceChanged, JobError: the job stopped; run it again to resume.
     """
     return tuple(run_parts(config, part, takeover, display or Display()))
 
@@ -117,9 +125,9 @@ def shard_part(
 def run_parts(
     config: ShardConfig, part: Part, takeover: bool, display: Display
 ) -> Iterator[PartSummary]:
-    """Make the part in each split, and yield its summary when it ends.
+    """Make the part of each split, and yield its summary when the part is complete.
 
-    Arguments and errors are those of ``shard_part``.
+    The arguments and errors are those of ``shard_part``.
     """
     require_reachable(config.dask)
     with _running_engine(config, display) as (cleanup, engine):
@@ -138,9 +146,10 @@ def run_parts(
 
 @contextmanager
 def _running_engine(config: ShardConfig, display: Display) -> Iterator[tuple[ExitStack, Engine]]:
-    """Yield a stack that releases the locks, and the engine that makes the shards.
+    """Yield a stack for the locks of the run, and the engine that makes the shards.
 
-    The engine is closed before the stack, so that locks are released after all workers have ended.
+    At the end, the engine is closed before the stack. Therefore the locks are released after the
+    workers of this run have ended.
     """
     with (
         ExitStack() as cleanup,
@@ -150,17 +159,24 @@ def _running_engine(config: ShardConfig, display: Display) -> Iterator[tuple[Exi
 
 
 def _keep_locks_while_tasks_run(locks: Locks, engine: Engine) -> None:
-    """Do not release the locks if tasks may still write. Called after the engine is closed."""
+    """Let the locks expire if tasks may still write, instead of releasing them.
+
+    This is called after the engine was closed, and before the locks would be released.
+    """
     if engine.tasks_may_run:
         locks.leave_to_expire()
 
 
 def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display) -> Summary:
-    """Make the missing shards of a split, then its table of samples and its manifest."""
+    """Make the missing shards of a split, then its table of samples and its manifest.
+
+    Nothing is written if the split is complete already.
+    """
     start_s = time.monotonic()
     job, store, config = prepared.jobs[split], prepared.store, prepared.config
     kept_shards = complete_shards(store, job)
     manifest = prepared.manifests.get(split)
+    # A split can have its manifest but lack shards, if files were lost since.
     if manifest is not None and len(kept_shards) == job.shards:
         return summarize_complete_split(store, manifest, len(kept_shards), start_s, display.note)
     results = _make_shards(prepared, split, range(job.shards), kept_shards, engine, display)
@@ -202,7 +218,8 @@ def _run_part(
     kept_shards = complete_shards(store, job, shards_of_part)
     results = _make_shards(prepared, split, shards_of_part, kept_shards, engine, display)
     seconds = time.monotonic() - start_s
-    # Other parts may be running. Their receipts are counted, but not read.
+    # Other parts may be running. Their receipts are counted, but not read. The shards of this part
+    # are stored, even if the listing does not contain their receipts yet.
     stored_shards = shards_with_receipt(store, job).union(shards_of_part)
     missing_count = job.shards - len(stored_shards)
     return PartSummary(
@@ -225,46 +242,50 @@ def _run_part(
 class _ShardResults:
     """Collects the results of shards, and raises an error once too many samples have failed.
 
+    Failures in shards that earlier runs made are not counted here, but when the split is finished.
+
     Args:
-        plan: the plan of the split; entries that failed during planning count, too.
-        max_failures: the number or share of entries that may fail.
+        plan: the plan of the split. Its entries that failed during planning count, too.
+        max_failures: the number or share of the plan's entries that may fail.
 
     Attributes:
-        results: the results of the shards that were made.
+        results: the results of the shards that this run has made.
     """
 
     def __init__(self, plan: SplitPlan, max_failures: int | str) -> None:
         self.results: list[ShardResult] = []
         self._max_failures = max_failures
-        self._allowed = allowed_failures(max_failures, len(plan.names))
-        self._refused = []
+        self._allowed_count = allowed_failures(max_failures, len(plan.names))
+        self._failures_of_plan = []  # names and reasons
         for name, status, reason in zip(plan.names, plan.statuses, plan.reasons, strict=True):
             if status == "failed":
-                self._refused.append((escape(name), reason))
-        self._failed = len(self._refused)
+                self._failures_of_plan.append((escape(name), reason))
+        self._failed = len(self._failures_of_plan)  # the number of failures so far
 
-    def check_refused_entries(self) -> None:
-        """Raise TooManyFailures if the refused entries alone are too many."""
-        if self._failed > self._allowed:
-            raise self._error(self._refused, "nothing was converted")
+    def check_failures_of_plan(self) -> None:
+        """Raise TooManyFailures if too many entries failed during planning."""
+        if self._failed > self._allowed_count:
+            raise self._error(self._failures_of_plan, "nothing was converted")
 
     def add(self, result: ShardResult) -> None:
         """Add the result of a shard. Raise TooManyFailures if there are too many failures now."""
         self.results.append(result)
         self._failed += result.failed
-        if self._failed > self._allowed:
-            # The latest failures come first. Each failure is shown once.
-            examples = [*result.examples, *self._refused, *_failure_examples(self.results)]
-            raise self._error(list(dict.fromkeys(examples)), "stopped")
+        if self._failed > self._allowed_count:
+            # The latest failures come first, so that the message shows them.
+            examples = [*result.examples, *self._failures_of_plan]
+            examples += _failure_examples(self.results)
+            without_repetitions = list(dict.fromkeys(examples))
+            raise self._error(without_repetitions, "stopped")
 
     def _error(self, examples: Sequence[tuple[str, str]], state: str) -> TooManyFailures:
         return too_many_failures_error(
-            self._failed, self._allowed, self._max_failures, examples, state
+            self._failed, self._allowed_count, self._max_failures, examples, state
         )
 
 
 def _failure_examples(results: Sequence[ShardResult]) -> list[tuple[str, str]]:
-    """The name and the reason of a few failed samples of each shard."""
+    """The names and reasons of a few failed samples of each shard, in the order of the results."""
     examples: list[tuple[str, str]] = []
     for result in results:
         examples.extend(result.examples)
@@ -279,15 +300,18 @@ def _make_shards(
     engine: Engine,
     display: Display,
 ) -> list[ShardResult]:
-    """Make the missing shards of a split, and return their results.
+    """Make the missing shards of a split.
 
     Args:
         prepared: the job.
         split: the name of the split.
-        shards: the shards that this run is responsible for.
-        kept_shards: the shards among them that are complete already.
+        shards: the numbers of the shards that this run must provide.
+        kept_shards: the numbers of the shards among them that are complete already.
         engine: makes the shards.
         display: receives the progress.
+
+    Returns:
+        The results of the shards that were made, in the order in which they were completed.
 
     Raises:
         TooManyFailures: more samples failed than allowed; the job has stopped early.
@@ -297,17 +321,18 @@ def _make_shards(
         return []
     plan = prepared.plans[split]
     collected = _ShardResults(plan, prepared.config.max_failures)
-    collected.check_refused_entries()
-    samples = sum(plan.samples_in(shard) for shard in shards)
+    collected.check_failures_of_plan()
+    all_samples = sum(plan.samples_in(shard) for shard in shards)
     missing_samples = sum(plan.samples_in(shard) for shard in missing_shards)
 
     def on_ready() -> None:
         prepared.changes.begin()  # from here on, workers store shards
-        display.start(split, samples, samples - missing_samples)
+        display.start(split, all_samples, all_samples - missing_samples)
 
-    tasks = [partial(_build_task, prepared, split, shard) for shard in missing_shards]
+    # A task is built when it is needed, because it contains all its samples.
+    task_builders = [partial(_build_task, prepared, split, shard) for shard in missing_shards]
     try:
-        engine.run(tasks, collected.add, on_ready)
+        engine.run(task_builders, collected.add, on_ready)
     finally:
         display.stop()
     return collected.results

@@ -24,6 +24,10 @@ from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
 from dataprep.stores.protocol import Uploads
 
 _INITIAL_BYTES = MAX_SHARD_BYTES + 2**23
+"""The memory of a buffer: a shard of the maximum size, and 8 MiB more.
+
+The additional memory is for a shard that becomes larger than predicted.
+"""
 
 
 class Records(NamedTuple):
@@ -40,14 +44,14 @@ class Records(NamedTuple):
     crcs: list[int]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """Pickle the bytes as one piece, which is not copied if the receiver supports PEP 574."""
+        """Pickle the bytes as one piece, which is not copied again where PEP 574 is supported."""
         return Records, ([PickleBuffer(b"".join(self.pieces))], self.lengths, self.crcs)
 
     @classmethod
     def of(
         cls, record_format: RecordFormat, options: RecordOptions, samples: Sequence[Sample]
     ) -> Records:
-        """Encode samples in a record format."""
+        """Encode samples in a record format, in their order."""
         pieces = _Pieces()
         writer = record_format.writer(pieces, options)
         lengths, crcs = [], []
@@ -71,13 +75,14 @@ class _Pieces(list[Buffer]):
 class ShardBuffer:
     """The records of one shard in one format. They are hashed as they are appended.
 
-    Its memory is large enough for a shard of 128 MB, and grows if a shard is larger.
+    The memory of a buffer is large enough for a shard of 128 MB, and grows if a shard is larger.
 
     Args:
         record_format: the format of the shard.
         store: where the shard will be stored.
 
     Attributes:
+        format: the format of the shard.
         offsets: the position of each record in the shard, in bytes.
         lengths: the length of each record, in bytes.
         crcs: the CRC-32C of each record.
@@ -109,7 +114,7 @@ class ShardBuffer:
         start = self._memory.tell()
         end = start + total_bytes
         if end > len(self._memory):
-            larger = _map_memory(2 * end)
+            larger = _map_memory(2 * end)  # doubled, so that bytes are rarely copied
             larger.write(memoryview(self._memory)[:start])
             self._memory = larger
         for piece in pieces:
@@ -135,6 +140,9 @@ class ShardBuffer:
             entries: an index entry for each record, in the order of the records.
             check_lock: called before each write; raises LeaseLost if the run has lost its lock.
 
+        Returns:
+            The keys, sizes and hashes of the stored objects, for the receipt.
+
         Raises:
             LeaseLost: raised by ``check_lock``.
             StoreError: the shard or an index could not be stored.
@@ -146,7 +154,7 @@ class ShardBuffer:
         md5 = self._md5.digest() if self._md5 is not None else None
         info = put_under_lock(self._store, key, content, check_lock, md5)
         file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
-        _free_memory.append(self._memory)
+        _free_memory.append(self._memory)  # the store does not need it any more
         indexes = []
         for extension, index in self.format.indexes(entries).items():
             index_key = keys.index(name, extension, *shard_identity)
@@ -157,6 +165,7 @@ class ShardBuffer:
 
 
 _free_memory: list[mmap.mmap] = []
+"""The memory of stored shards, which the next buffers of this process take."""
 
 
 def release() -> None:

@@ -2,8 +2,8 @@
 
 ``make_shard`` converts the samples in batches (``conversion.py``), encodes their records
 (``encode_batches``), and stores the shard and then its receipt (``assemble_shard``). If several
-workers share a shard, each of them converts and encodes chunks of it. One worker then assembles
-the chunks.
+workers or threads share a shard, each of them converts and encodes chunks of it. One of them then
+assembles the chunks.
 """
 
 from __future__ import annotations
@@ -29,17 +29,27 @@ from dataprep.output.versions import require_versions
 from dataprep.stores.locked_writes import put_under_lock
 
 _MAX_EXAMPLES = 3
+"""The maximum number of failed samples that a worker names to the driver for each shard."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """Neighbouring samples of a shard: their rows, and their records in each format."""
+    """Neighbouring samples of a shard, with their records.
+
+    Attributes:
+        rows: a row of the samples table for each sample.
+        records: the records of the written samples, by the name of the format.
+    """
 
     rows: list[Row]
     records: dict[str, Records]
 
     def __sizeof__(self) -> int:
-        """The bytes of the records. Dask assembles a shard on the worker with most of its bytes."""
+        """The bytes of the records.
+
+        Dask uses this size when it chooses a worker to assemble a shard. It takes the worker that
+        already holds most bytes of the shard's chunks.
+        """
         return sum(sum(records.lengths) for records in self.records.values())
 
 
@@ -53,14 +63,18 @@ def make_shard(
 
     Args:
         task: the shard.
-        report: called with the progress; it may raise an error to stop the work.
-        upload_slot: a context that is entered while the shard is stored.
-        batches: the converted samples; None to convert them in this process.
+        report: called with the progress of the conversion in this process; it may raise an error to
+            stop the work. It is not used if ``batches`` is given.
+        upload_slot: a context that is entered while the shard is stored, to limit the shards that
+            are stored at the same time; None for no limit.
+        batches: the outcomes of the samples, in order; None to convert the samples in this process.
 
     Raises:
         SourceChanged: a sample is gone or has another size than planned.
         StoreError: the source could not be read or the shard could not be stored.
         LeaseLost: another run has taken over the lock.
+        JobError: the libraries here have other versions than the job, or ``batches`` has too few
+            outcomes.
     """
     require_versions(task.versions)
     if batches is None:
@@ -70,13 +84,28 @@ def make_shard(
 
 
 def convert_task(task: ShardTask, report: Report) -> Batches:
-    """Convert the samples of a task. Raises the errors of ``convert_batches``."""
+    """Yield the outcomes of converting the samples of a shard or chunk.
+
+    Args:
+        task: the shard or chunk.
+        report: called with the progress; it may raise an error to stop the work.
+
+    Raises:
+        SourceChanged: a sample is gone or has another size than planned.
+        StoreError: the source could not be read.
+    """
     located = [sample.located for sample in task.samples]
     return convert_batches(task.source, located, task.policy, report)
 
 
 class _ClassNames(NamedTuple):
-    """The names of a class in the forms that rows and records contain."""
+    """The names of a class in the forms that rows and records contain.
+
+    Attributes:
+        escaped_synset: the name of the class as text, escaped; for rows.
+        synset: the name of the class as the source has it; for records.
+        text: the description of the class; for records.
+    """
 
     escaped_synset: str
     synset: bytes
@@ -90,16 +119,20 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
         task: the shard or chunk.
         batches: the outcomes of all its samples, in their order.
 
+    Yields:
+        For each batch, the rows of all its samples, and the records of the samples whose images
+        were converted.
+
     Raises:
-        JobError: the batches do not have as many outcomes as the task has samples.
+        JobError: the batches have fewer outcomes than the task has samples.
     """
-    class_names = _class_names_by_label(task)
+    names_by_label = _class_names_by_label(task)
     formats = [
         (get_format(name), RecordOptions(offset, task.layout))
         for name, offset in task.label_offsets
     ]
     escaped_names = escape_all([sample.located.name for sample in task.samples])
-    start = 0
+    start = 0  # the position of the batch in the task
     for batch in batches:
         stop = start + len(batch)
         rows = []
@@ -111,48 +144,52 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
             batch,
             strict=True,
         ):
-            names = class_names[planned.label]
-            image = outcome.converted
-            if isinstance(image, ImageError):
+            class_names = names_by_label[planned.label]
+            # A file that was not read has the size 0. The row then has the size in the listing.
+            source_bytes = outcome.source_bytes or planned.located.bytes
+            converted = outcome.converted
+            if isinstance(converted, ImageError):
                 row = Row(
                     number=number,
                     source=escaped_name,
                     label=planned.label,
-                    synset=names.escaped_synset,
-                    status=status_of(image, planned.located.name, task.source),
-                    reason=str(image),
-                    kind=image.kind,
-                    notes=image.kind if isinstance(image, ImageTooSmall) else "",
-                    source_bytes=outcome.source_bytes or planned.located.bytes,
+                    synset=class_names.escaped_synset,
+                    status=status_of(converted, planned.located.name, task.source),
+                    reason=str(converted),
+                    kind=converted.kind,
+                    # The manifest's ``warnings`` count the notes, so that they also count the
+                    # images that are skipped because they are too small.
+                    notes=converted.kind if isinstance(converted, ImageTooSmall) else "",
+                    source_bytes=source_bytes,
                     source_sha256=outcome.sha256,
                 )
                 rows.append(row)
                 continue
             boxes: tuple[Box, ...] = ()
-            notes = image.notes
+            notes = converted.notes
             if task.boxes is not None and planned.annotated is not None:
                 boxes, box_notes = convert_boxes(
-                    planned.annotated, image, planned.label, task.boxes
+                    planned.annotated, converted, planned.label, task.boxes
                 )
                 notes = (*notes, *box_notes)
-            samples_to_encode.append(_sample_of(number, planned, names, image, boxes))
+            samples_to_encode.append(_sample_of(number, planned, class_names, converted, boxes))
             row = Row(
                 number=number,
                 source=escaped_name,
                 label=planned.label,
-                synset=names.escaped_synset,
+                synset=class_names.escaped_synset,
                 status="written",
-                action=image.action,
+                action=converted.action,
                 notes=",".join(notes),
-                source_width=image.source_width,
-                source_height=image.source_height,
-                source_bytes=outcome.source_bytes or planned.located.bytes,
+                source_width=converted.source_width,
+                source_height=converted.source_height,
+                source_bytes=source_bytes,
                 source_sha256=outcome.sha256,
-                colorspace=image.source_colorspace,
-                exif_orientation=image.exif_orientation,
-                width=image.width,
-                height=image.height,
-                image_bytes=len(image.data),
+                colorspace=converted.source_colorspace,
+                exif_orientation=converted.exif_orientation,
+                width=converted.width,
+                height=converted.height,
+                image_bytes=len(converted.data),
                 boxes=None if planned.annotated is None else len(boxes),
                 values=planned.values or None,
             )
@@ -169,11 +206,19 @@ def encode_batches(task: ShardTask, batches: Iterable[Sequence[Outcome]]) -> Ite
 def _sample_of(
     number: int,
     planned: PlannedSample,
-    names: _ClassNames,
+    class_names: _ClassNames,
     image: Converted,
     boxes: tuple[Box, ...],
 ) -> Sample:
-    """The sample that a format encodes as a record."""
+    """The sample that a format encodes as a record.
+
+    Args:
+        number: the position of the sample in the plan of the split.
+        planned: the sample as it was planned.
+        class_names: the names of its class.
+        image: its converted image.
+        boxes: its boxes, in the converted image.
+    """
     source_name = to_bytes(planned.located.name)
     return Sample(
         image=image.data,
@@ -184,8 +229,8 @@ def _sample_of(
         channels=image.channels,
         colorspace=image.colorspace,
         filename=source_name.rpartition(b"/")[2],
-        synset=names.synset,
-        text=names.text,
+        synset=class_names.synset,
+        text=class_names.text,
         encoding=image.encoding,
         values=planned.values,
         boxes=boxes,
@@ -195,15 +240,15 @@ def _sample_of(
 
 def _class_names_by_label(task: ShardTask) -> dict[int, _ClassNames]:
     """The names of each class in a shard, by its label. The label -1 (no class) has empty names."""
-    class_names = {-1: _ClassNames("", b"", b"")}
-    indices = {sample.label for sample in task.samples} - {-1}
-    labels = [task.label_space.labels[index] for index in indices]
-    escaped_synsets = escape_all([label.synset for label in labels])
-    for label, escaped_synset in zip(labels, escaped_synsets, strict=True):
-        class_names[label.index] = _ClassNames(
-            escaped_synset, to_bytes(label.synset), to_bytes(label.text)
+    names_by_label = {-1: _ClassNames("", b"", b"")}
+    labels = {sample.label for sample in task.samples} - {-1}
+    entries = [task.label_space.labels[label] for label in labels]
+    escaped_synsets = escape_all([entry.synset for entry in entries])
+    for entry, escaped_synset in zip(entries, escaped_synsets, strict=True):
+        names_by_label[entry.index] = _ClassNames(
+            escaped_synset, to_bytes(entry.synset), to_bytes(entry.text)
         )
-    return class_names
+    return names_by_label
 
 
 def assemble_shard(
@@ -214,9 +259,13 @@ def assemble_shard(
     """Join the records of a shard, store it in every format, and store its receipt last.
 
     Args:
-        task: the shard.
-        batches: the samples of the shard and their records, in order.
-        upload_slot: a context that is entered while the shard is stored.
+        task: the shard. Its ``samples`` are not used.
+        batches: the rows and records of all samples of the shard, in order.
+        upload_slot: a context that is entered while the shard is stored, to limit the shards that
+            are stored at the same time; None for no limit.
+
+    Returns:
+        The number of samples and of failed samples, with a few examples of failures.
 
     Raises:
         StoreError: the shard could not be stored.
@@ -247,7 +296,10 @@ def assemble_shard(
 
 
 def _with_record_locations(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) -> Samples:
-    """The samples table of a shard, with the location of each record in each format."""
+    """Return the rows as columns, with the location of each record in each format.
+
+    The buffers have locations only for samples that were written. Other samples get None.
+    """
     samples = Samples.of(rows)
     statuses = samples.columns["status"]
     locations_by_format: dict[str, list[RecordLocation | None]] = {}
@@ -260,20 +312,29 @@ def _with_record_locations(rows: Sequence[Row], buffers: Sequence[ShardBuffer]) 
 
 
 def _index_entries(samples: Samples, format_name: str, label_offset: int) -> list[IndexEntry]:
-    """The entries of the index of a shard in one format. Each record has an entry."""
+    """An index entry for each record of a shard in one format, in the order of the records.
+
+    Args:
+        samples: the samples of the shard, with the locations of their records.
+        format_name: the format of the shard.
+        label_offset: the number that the format adds to a label.
+    """
     columns = samples.columns
-    values: Sequence[Any] = columns.get("values") or [None] * len(samples)
+    all_labels: Sequence[Any] = columns.get("values") or [None] * len(samples)
     entries = []
-    for number, label, source, labels, location in zip(
+    for number, label, source, labels_of_sample, location in zip(
         columns["number"],
         columns["label"],
         columns["source"],
-        values,
+        all_labels,
         samples.records[format_name],
         strict=True,
     ):
         if location is not None:
             offset, length = location[0], location[1]
-            entry = IndexEntry(number, label + label_offset, offset, length, source, labels or ())
+            shifted_label = label + label_offset
+            entry = IndexEntry(
+                number, shifted_label, offset, length, source, labels_of_sample or ()
+            )
             entries.append(entry)
     return entries

@@ -22,10 +22,15 @@ MIN_CHUNK_SAMPLES = 32
 """The minimum number of samples in a chunk. Each task costs Dask some milliseconds."""
 
 POLL_INTERVAL_S = 2.0
+"""How often the queue checks whether the cluster has workers, while no task ends."""
 
 _SHARDS_IN_FLIGHT_PER_WORKER = 3  # one is stored, one is converted, one waits
-_CHUNKS_IN_FLIGHT_PER_WORKER = 2
+_CHUNKS_IN_FLIGHT_PER_WORKER = 2  # one is converted, one waits
 _CHUNKS_PER_WORKER = 12
+"""The number of chunks for each worker, into which all chunked shards together are cut.
+
+With fewer chunks, some workers are idle at the end. Each chunk costs Dask some time.
+"""
 
 
 def shards_to_chunk(shards: int, workers: int) -> int:
@@ -35,6 +40,10 @@ def shards_to_chunk(shards: int, workers: int) -> int:
     fewer than the workers, so they are cut into chunks. At least one shard for every four workers
     is cut into chunks, because some workers finish before others. No more shards are cut, because
     each chunk costs some time.
+
+    Args:
+        shards: the number of shards to make, at least 0.
+        workers: the number of workers, at least 1. A worker with several threads counts as several.
     """
     last_shards = shards % workers
     min_shards = workers // 4
@@ -56,7 +65,8 @@ class ShardQueue:
             Dask.
         options: the settings of the cluster.
         note: called with messages for the user.
-        tasks: functions that build the task of a shard, called when the shard is submitted.
+        task_builders: a function for each shard, which builds its task. It is called when the shard
+            is submitted.
         on_result: called with the result of each shard.
     """
 
@@ -66,7 +76,7 @@ class ShardQueue:
         topic: str,
         options: DaskOptions,
         note: Callable[[str], None],
-        tasks: Sequence[Callable[[], ShardTask]],
+        task_builders: Sequence[Callable[[], ShardTask]],
         on_result: OnResult,
     ) -> None:
         self._client = client
@@ -74,31 +84,37 @@ class ShardQueue:
         self._options = options
         self._note = note
         self._on_result = on_result
-        self._waiting = deque(tasks)
+        self._waiting = deque(task_builders)
+        # Each thread of a Dask worker counts as a worker, because it runs one task at a time.
         threads: int = sum(worker["nthreads"] for worker in self._connected_workers().values())
         self._workers = max(threads, 1)
-        self._shards_to_chunk = shards_to_chunk(len(tasks), self._workers)
-        # With fewer chunks some workers are idle at the end. Each chunk costs Dask some time.
+        self._shards_to_chunk = shards_to_chunk(len(task_builders), self._workers)
         chunks = _CHUNKS_PER_WORKER * self._workers
         self._chunks_per_shard = chunks / max(self._shards_to_chunk, 1)
-        # The tasks in flight, by their keys in Dask: one for each shard, and those of chunks.
+        # The tasks in flight, by their keys in Dask: those that store a shard, and those of chunks.
         self._task_by_key: dict[str, ShardTask] = {}
         self._chunk_keys: set[str] = set()
-        # Shards by their names: in chunks, with isolated images, and how often each was repeated.
+        # The names of shards that are made in chunks or with isolated images, and how often each
+        # shard was made again.
         self._chunked_shards: set[str] = set()
         self._isolated_shards: set[str] = set()
         self._repetitions: Counter[str] = Counter()
         self._key_numbers = itertools.count()
-        # The workers of a configured class may first wait in the queue of a batch system.
+        # When the cluster was last seen to have workers, on the monotonic clock. The workers of a
+        # configured class may first wait in the queue of a batch system, without a time limit.
         self._workers_seen_s = math.inf if options.cluster else time.monotonic()
 
     def run(self) -> None:
         """Submit tasks and wait for results, until all shards are made.
 
         Raises:
-            WorkerLost: workers died over a shard, or the cluster has no workers.
+            WorkerLost: workers died over a shard, the cluster has no workers, or the connection to
+                it is lost.
+            SourceChanged: a sample is gone or has another size than planned.
             JobError: a worker failed.
             StoreError: a shard could not be stored after all retries.
+
+        Errors of ``on_result`` stop the job, too.
         """
         from distributed import Semaphore, as_completed
 
@@ -110,7 +126,7 @@ class ShardQueue:
                 for future in finished:
                     new_futures = self._take_result(future)
                     if future not in new_futures:
-                        future.release()
+                        future.release()  # Dask then frees the memory of the result
                     running.update([*new_futures, *self._submit_next()])
                 if finished:
                     self._workers_seen_s = time.monotonic()
@@ -127,6 +143,7 @@ class ShardQueue:
         upload_slots.close()
 
     def _connected_workers(self) -> Mapping[str, Any]:
+        """Return what the scheduler knows about each of its workers, by the worker's address."""
         info = self._client.scheduler_info(n_workers=-1)
         return cast(Mapping[str, Any], info["workers"])
 
@@ -143,7 +160,8 @@ class ShardQueue:
     def _submit_next(self) -> list[Any]:
         """Submit waiting shards until enough are in flight. Return the new futures.
 
-        For each worker, three shards or two chunks are in flight.
+        At most three shards are in flight for each worker. A shard that is made in chunks is
+        submitted only if fewer than two chunks are in flight for each worker.
         """
         futures = []
         while self._waiting and len(self._task_by_key) < self._max_shards_in_flight:
@@ -160,10 +178,14 @@ class ShardQueue:
 
     @property
     def _max_shards_in_flight(self) -> int:
+        """The maximum number of shards whose tasks Dask has."""
         return _SHARDS_IN_FLIGHT_PER_WORKER * self._workers
 
     def _submit(self, task: ShardTask) -> list[Any]:
-        """Submit a shard, also if it was submitted before. Return its futures."""
+        """Submit a shard in the way that was chosen for it, and return its futures.
+
+        A shard may be submitted several times, after an error.
+        """
         from dataprep.job import dask_tasks
 
         if task.name in self._isolated_shards:
@@ -177,6 +199,7 @@ class ShardQueue:
         from dataprep.job import dask_tasks
 
         chunk_samples = math.ceil(len(task.samples) / self._chunks_per_shard)
+        # The task of each chunk, by the position of its first sample in the shard.
         chunks = cut_into_chunks(task, max(MIN_CHUNK_SAMPLES, chunk_samples))
         starts = list(chunks)
         packed_chunks = [dask_tasks.pack_task(chunk) for chunk in chunks.values()]
@@ -187,7 +210,7 @@ class ShardQueue:
             topic=self._topic,
             key=[self._new_key("chunk", f"{task.name}.{start}") for start in starts],
             pure=False,
-            priority=-task.shard,
+            priority=-task.shard,  # earlier shards come first
         )
         self._chunk_keys.update(future.key for future in futures)
         return [*futures, self._submit_shard(task, dask_tasks.assembled_shard, futures)]
@@ -195,12 +218,18 @@ class ShardQueue:
     def _submit_shard(
         self, task: ShardTask, function: Callable[..., Any], chunks: Sequence[Any] = ()
     ) -> Any:
-        """Submit the task that stores a shard. ``chunks`` are the futures of its chunks."""
+        """Submit the task that stores a shard, and return its future.
+
+        Args:
+            task: the shard.
+            function: the function of ``dask_tasks`` that makes or assembles the shard.
+            chunks: the futures of its chunks; none if it is made as a whole.
+        """
         from dataprep.job import dask_tasks
 
         key = self._new_key(function.__name__, task.name)
         self._task_by_key[key] = task
-        if chunks:  # the chunks have the samples already
+        if chunks:  # the tasks of the chunks have the samples already
             task = replace(task, samples=())
         return self._client.submit(
             function,
@@ -210,7 +239,7 @@ class ShardQueue:
             *chunks,
             key=key,
             pure=False,
-            priority=-task.shard,
+            priority=-task.shard,  # earlier shards come first
         )
 
     def _new_key(self, function_name: str, name: str) -> str:
@@ -222,7 +251,11 @@ class ShardQueue:
         return f"{function_name}-{name}-{self._topic}-{next(self._key_numbers)}"
 
     def _take_result(self, future: Any) -> list[Any]:
-        """Pass on the result of a future. Return the new futures if its shard is made again."""
+        """Pass the result of a future to ``on_result``.
+
+        Returns:
+            The futures to wait for if the shard is made again; otherwise none.
+        """
         if future.key in self._chunk_keys:  # the task that assembles the shard uses the result
             self._chunk_keys.remove(future.key)
             return []
@@ -237,6 +270,7 @@ class ShardQueue:
             return self._repeat(task, error)
         except (DataprepError, KeyboardInterrupt):
             raise
+        # The remaining errors are those of Dask, and unexpected errors of the task.
         except Exception as error:
             if isinstance(error, TimeoutError) and future.status != "error":
                 # The worker died with the result, so that Dask makes the shard again.

@@ -17,33 +17,36 @@ from dataprep.sources import ReadsRuns, Source
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock
 
-_MAX_RUN_LENGTH = 4
-"""The maximum length of a run, in chunks. A longer run is cut into pieces.
+_MAX_CHUNKS_OF_PIECE = 4
+"""A longer run is cut into pieces of at most this length, in chunks.
 
-Each piece must then read the run from its start, which is slower than reading it once.
+Cutting costs time, because each piece must read the run from its start. Without it, one worker
+would convert a long run while the others have nothing to do.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """Everything that a worker needs to make a shard.
+    """Everything that a worker needs to make a shard, or to convert a chunk of a shard.
 
     Attributes:
         fingerprint: the fingerprint of the job.
-        versions: the versions of libraries that the job was planned with.
+        versions: the names and versions of the libraries that the job was planned with.
         split: the split that the shard belongs to.
         shard: the number of the shard, from 0.
         shards: the number of shards of the split.
-        first_number: the position of the first sample in the plan of the split.
-        samples: the samples, in the order of their records.
+        first_number: the position of the first of ``samples`` in the plan of the split, from 0.
+        samples: the samples of the shard or chunk, in the order of their records.
         label_space: the classes and their labels.
         policy: how images are converted.
-        label_offsets: the formats to write, each with the number of its first label.
+        label_offsets: the names of the formats to write, each with the number that its records add
+            to a label.
         source: where the samples come from.
         store: the output.
         layout: the features of TFRecord examples.
-        boxes: how boxes follow the changes of their images; None if the job has no boxes.
-        sample_limit: how long the conversion of one sample may take.
+        boxes: the settings of bounding boxes; None if the job has no boxes.
+        sample_limit: how long the conversion of one sample may take, and what happens if it takes
+            longer.
         check_lock: raises LeaseLost if another run has taken over the lock.
     """
 
@@ -76,7 +79,7 @@ class ShardResult:
 
     Attributes:
         shard: the number of the shard.
-        samples: the number of its samples, including those that failed.
+        samples: the number of its samples, including failed and skipped samples.
         failed: the number of samples that failed.
         examples: the names and reasons of the first few samples that failed.
     """
@@ -95,16 +98,19 @@ def cut_into_chunks(task: ShardTask, chunk_samples: int) -> dict[int, ShardTask]
 
     Args:
         task: the shard.
-        chunk_samples: the number of samples in a chunk.
+        chunk_samples: the number of samples in each chunk but the last. If the source reads whole
+            runs, a chunk may have more.
 
     Returns:
-        The tasks, by the position of their first sample in the shard.
+        The tasks of the chunks, by the position of their first sample in the shard; none if the
+        shard has no samples.
     """
-    count = len(task.samples)
-    starts = list(range(0, count, chunk_samples))
+    sample_count = len(task.samples)
     if isinstance(task.source, ReadsRuns):
         starts = _chunk_starts_at_runs(task.samples, chunk_samples)
-    stops = [*starts[1:], count]
+    else:
+        starts = list(range(0, sample_count, chunk_samples))
+    stops = [*starts[1:], sample_count]
     chunks = {}
     for start, stop in zip(starts, stops, strict=True):
         samples = task.samples[start:stop]
@@ -113,9 +119,10 @@ def cut_into_chunks(task: ShardTask, chunk_samples: int) -> dict[int, ShardTask]
 
 
 def _chunk_starts_at_runs(samples: Sequence[PlannedSample], chunk_samples: int) -> list[int]:
-    """The first sample of each chunk, chosen so that few runs are read twice.
+    """The position of the first sample of each chunk, chosen so that few runs are read twice.
 
-    Each chunk but the last has at least ``chunk_samples`` samples.
+    Each chunk but the last has at least ``chunk_samples`` samples. Therefore several short runs
+    may be in one chunk.
     """
     if not samples:
         return []
@@ -123,9 +130,10 @@ def _chunk_starts_at_runs(samples: Sequence[PlannedSample], chunk_samples: int) 
     run_start = 0
     for _, run in groupby(samples, key=lambda sample: sample.located.container):
         run_length = len(list(run))
-        pieces = -(-run_length // (_MAX_RUN_LENGTH * chunk_samples))
-        for piece in range(1, pieces + 1):
-            stop = run_start + run_length * piece // pieces
+        # Cut the run into as few pieces as the limit allows, of about equal lengths.
+        piece_count = -(-run_length // (_MAX_CHUNKS_OF_PIECE * chunk_samples))  # rounded up
+        for piece in range(1, piece_count + 1):
+            stop = run_start + run_length * piece // piece_count
             if stop - starts[-1] >= chunk_samples and stop < len(samples):
                 starts.append(stop)
         run_start += run_length

@@ -1,4 +1,7 @@
-"""Describe how a source has changed since its job was planned. A changed job is not resumed."""
+"""Describe how a source has changed since its job was planned.
+
+A job is resumed only if its source has not changed, apart from changes that are accepted here.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,15 @@ def describe_source_changes(
         retry_failed: whether failed samples are retried, so that their files may change.
 
     Returns:
-        A line for each kind of change; none if the job can be resumed.
+        A line for each kind of change; none if the job can be resumed. Replaced files are named
+        only if there is no other change.
     """
     job = stored_jobs.jobs[split]
     if job.source["sha256"] != listing.digest():
         lines = _describe_differences(stored_jobs, listing, retry_failed=retry_failed)
         if lines:
             return lines
-    replaced = replaced_files(job, listing)
+    replaced = replaced_files(job, listing)  # the same names and sizes, but other bytes
     if replaced and retry_failed:
         replaced -= _files_to_retry(stored_jobs, listing)
     if not replaced:
@@ -50,7 +54,7 @@ def describe_source_changes(
 
 
 def replaced_files(job: JobFile, listing: Listing) -> set[str]:
-    """Return the files with many entries whose version has changed since the job was planned.
+    """Return the keys of files with many entries whose version differs from the planned version.
 
     A file without a known version counts as unchanged: not every store has versions, and jobs of
     earlier releases do not record them.
@@ -68,15 +72,19 @@ def _describe_differences(
 ) -> list[str]:
     """Describe how a listing differs from the plans, if their digests differ.
 
-    The result is empty if all changes are sizes that may change.
+    The result is empty if only sizes have changed, and all of them may change.
+
+    If no difference of names, sizes or labels is found, the digest shows that something else has
+    changed, such as a location. This is described, too, unless the plans have entries that are not
+    samples: their sizes are in the digest, and may change.
     """
     names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
     resized = names_by_change[_RESIZED]
     for split, plan in stored_jobs.plans.items():
-        allowed = _names_with_accepted_size(
+        accepted = _names_with_accepted_size(
             stored_jobs.store, stored_jobs.jobs[split], plan, resized, listing, retry_failed
         )
-        names_by_change[_RESIZED] = names_by_change[_RESIZED] - allowed
+        names_by_change[_RESIZED] = names_by_change[_RESIZED] - accepted
     lines = []
     changes = set()
     for change, names in names_by_change.items():
@@ -94,9 +102,17 @@ def _describe_differences(
 def _differing_names(
     listing: Listing, label_space: LabelSpace, plans: Mapping[str, SplitPlan]
 ) -> dict[str, set[str]]:
-    """Group the names of changed files by the kind of change.
+    """Group the names of changed entries by the kind of change.
 
-    The size of an entry that is not a sample may change.
+    The size of an entry that is not a sample may change. It is in no group.
+
+    Args:
+        listing: the source as it is now.
+        label_space: the classes of the output and their labels.
+        plans: the plans of all splits.
+
+    Returns:
+        The names for each kind of change. The kinds are phrases for messages; some have no names.
     """
     planned_names: set[str] = set()
     planned_sizes: dict[str, int] = {}
@@ -104,6 +120,7 @@ def _differing_names(
     for plan in plans.values():
         sample_names = plan.names[: plan.samples]
         planned_names.update(plan.names)
+        # Samples come first in the columns, so that ``zip`` stops at the last sample.
         planned_sizes.update(zip(sample_names, plan.sizes.tolist(), strict=False))
         planned_labels.update(zip(sample_names, plan.labels.tolist(), strict=False))
     sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
@@ -113,6 +130,7 @@ def _differing_names(
     linked_names = _names_behind_failed_links(samples, plans)
     if linked_names:
         groups["behind links that earlier versions did not follow"] = linked_names
+    # A name that is in one of these groups gets no second line.
     explained = {name for names in groups.values() for name in names}
     common = (sizes.keys() & planned_labels.keys()) - explained
     labels = {name: label_space.index.get(classes[name], -1) for name in common}
@@ -129,7 +147,7 @@ def _names_skipped_now_or_before(
     planned_samples: Set[str],
     plans: Mapping[str, SplitPlan],
 ) -> dict[str, set[str]]:
-    """Find files that are skipped now and were samples before, or the reverse, by the reason.
+    """Group entries that are skipped now and were samples before, or the reverse, by the reason.
 
     A listing may have a name twice, as a sample and as a skipped row.
 
@@ -154,9 +172,9 @@ def _names_skipped_now_or_before(
 
 
 def _names_behind_failed_links(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]:
-    """The samples that were not reached when the job was planned, because links were not followed.
+    """The samples that an earlier version did not reach, because it did not follow symlinks.
 
-    Such a sample is a link that failed then, or is in a folder behind such a link.
+    Such a sample is a link that failed when the job was planned, or is in a folder behind one.
     """
     links = set()
     for plan in plans.values():
@@ -168,7 +186,7 @@ def _names_behind_failed_links(samples: Set[str], plans: Mapping[str, SplitPlan]
 
 
 def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
-    """The files that may be replaced, because one of their samples is retried.
+    """The keys of the files that may be replaced, because one of their samples is retried.
 
     A sample is retried if it failed, or if its shard has no receipt.
     """
@@ -178,7 +196,7 @@ def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
         plan = stored_jobs.plans[split]
         for shard in range(job.shards):
             rows = rows_of_shard(stored_jobs.store, job, shard)
-            if not rows:
+            if not rows:  # there is no receipt, so that the whole shard is made again
                 names.update(plan.names[plan.rows_of(shard)])
             for row in rows:
                 if row.status == "failed":
@@ -200,24 +218,32 @@ def _names_with_accepted_size(
     listing: Listing,
     retry_failed: bool,
 ) -> set[str]:
-    """The names of files whose size may differ from the plan.
+    """The names of samples in a plan whose current size is accepted although it was not planned.
 
-    The current size of a file is accepted if its receipt has the same size, because the file was
-    retried before. With ``retry_failed``, any size is accepted for a failed file, and for files of
-    shards without a receipt.
+    The current size of a sample is accepted if its receipt has the same size, because the sample
+    was retried before. With ``retry_failed``, any size is accepted for a sample that failed, and
+    for the samples of shards without a receipt.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        plan: the plan of the split.
+        resized: the names of samples whose size differs from a plan, of all splits.
+        listing: the source as it is now.
+        retry_failed: whether failed samples are retried.
     """
     sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     shards_to_check = set()
     for name, shard in zip(plan.names, plan.shards.tolist(), strict=True):
         if name in resized:
             shards_to_check.add(shard)
-    allowed: set[str] = set()
+    accepted: set[str] = set()
     for shard in shards_to_check:
         rows = rows_of_shard(store, job, shard)
         if retry_failed and not rows:
-            allowed.update(plan.names[plan.rows_of(shard)])
+            accepted.update(plan.names[plan.rows_of(shard)])
         for row in rows:
             name = unescape(row.source)
             if row.source_bytes == sizes.get(name) or (retry_failed and row.status == "failed"):
-                allowed.add(name)
-    return allowed
+                accepted.add(name)
+    return accepted

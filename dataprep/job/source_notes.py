@@ -22,11 +22,16 @@ from dataprep.sources.folder_classes import NO_CLASS
 _FEW_CLASSES_SHARE = 0.6
 """A shard has few classes if it has at most this share of the classes that shuffling would give."""
 
-_SHOWN_CLASSES = 5
+_SHOWN_CLASSES = 5  # in a note about the order of classes
 
 
 def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[str]:
-    """Yield what is unusual about the source, its classes and the requested shard size."""
+    """Yield a sentence for each thing that is unusual about the source, classes or shard size.
+
+    Args:
+        request: the checked config and its source.
+        label_space: the classes of the output and their labels.
+    """
     listing = request.listing
     yield from listing.notes
     for glob in Exclusion(request.config.exclude).unmatched(listing):
@@ -65,9 +70,10 @@ def describe_source(
     """Describe how the source was interpreted, and which labels its samples get.
 
     Args:
-        request: the job.
-        label_space: the labels of the output.
-        plans: the plans of the splits. With plans, the notes also describe unusual splits.
+        request: the checked config and its source.
+        label_space: the classes of the output and their labels.
+        plans: the plan of each split. With plans, the notes also describe unusual splits. None if
+            the job is not planned yet.
     """
     config, listing = request.config, request.listing
     if config.unlabelled:  # the output may have classes, but the samples of this job have none

@@ -29,8 +29,8 @@ class PlannedSample(NamedTuple):
     Attributes:
         located: the name of the sample, and the location of its bytes.
         label: the 0-based label; -1 if the job is unlabelled.
-        values: all labels; empty if the sample has one label.
-        annotated: the boxes; None if the job has no boxes.
+        values: all labels, as the record contains them; empty if the sample has one label.
+        annotated: the boxes in the source image; None if the job has no boxes.
     """
 
     located: Located
@@ -43,7 +43,8 @@ class PlannedSample(NamedTuple):
 class SplitPlan:
     """The rows of ``SPLIT.plan.parquet``: samples in the order in which they are written.
 
-    Some entries of a source are not samples, such as unreadable files. Their rows come last.
+    Some entries of a source are not samples, such as unreadable files. Their rows come last. The
+    rows of samples are in ascending order of their shards.
 
     Attributes:
         names: the name of each row.
@@ -75,7 +76,7 @@ class SplitPlan:
 
     @cached_property
     def shard_count(self) -> int:
-        """The number of shards."""
+        """The number of shards of the split."""
         return int(self.shards.max(initial=-1)) + 1
 
     @cached_property
@@ -84,7 +85,7 @@ class SplitPlan:
         return int((self.shards >= 0).sum())
 
     def rows_of(self, shard: int) -> slice:
-        """Return the rows of a shard's samples."""
+        """Return the rows of a shard's samples, which are neighbours in the plan."""
         start, stop = np.searchsorted(self.shards[: self.samples], [shard, shard + 1])
         return slice(int(start), int(stop))
 
@@ -94,7 +95,7 @@ class SplitPlan:
         return int(rows.stop) - int(rows.start)
 
     def planned_samples(self, rows: slice) -> tuple[PlannedSample, ...]:
-        """Return the samples of some rows in the form that workers get."""
+        """Return the samples in a range of rows, in the form that workers get."""
         location_columns = [self.names[rows], self.sizes[rows].tolist()]
         if self.containers:
             location_columns += [self.containers[rows], self.offsets[rows].tolist()]
@@ -109,7 +110,11 @@ class SplitPlan:
         return tuple(map(PlannedSample, located, labels, values, annotated))
 
     def entries_without_shard(self, label_space: LabelSpace) -> Samples:
-        """Return the rows of the samples table for entries that are in no shard."""
+        """Return rows of the samples table for the entries that are in no shard.
+
+        Args:
+            label_space: the classes, from which the rows get their class names.
+        """
         rows = []
         for position in range(self.samples, len(self.names)):
             label = int(self.labels[position])
@@ -195,11 +200,12 @@ def classes_in_a_shard(plan: SplitPlan) -> tuple[float, float]:
     """Return the mean number of classes in a shard: in this plan, and with shuffled samples."""
     labels = plan.labels[: plan.samples].astype(np.int64)
     shards = plan.shards[: plan.samples].astype(np.int64)
-    # Combine shard and label into one number. Labels begin with -1.
+    # Combine shard and label into one number for each pair. Labels begin with -1, so that there are
+    # up to ``max + 2`` different labels.
     label_count = int(labels.max(initial=0)) + 2
     pairs = np.unique(shards * label_count + labels)
-    _, counts = np.unique(labels, return_counts=True)
-    class_shares = counts / max(plan.samples, 1)
+    _, samples_per_class = np.unique(labels, return_counts=True)
+    class_shares = samples_per_class / max(plan.samples, 1)
     samples_per_shard = plan.samples / max(plan.shard_count, 1)
     # A shuffled shard has a class unless none of its samples has it.
     shuffled_classes = float(np.sum(1 - (1 - class_shares) ** samples_per_shard))

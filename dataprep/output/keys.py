@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 LABELS = "labels.json"
 """The key of the labels, which all splits share."""
 
+# The limits of the size of a shard, 1 MB and 128 MB. A job aims at sizes between them.
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
 
@@ -26,13 +27,18 @@ def numbered(split: str, shard: int, shards: int) -> str:
     """Return the name of a shard, such as ``train-00003-of-00012``.
 
     Numbers have five digits, or as many as ``shards`` needs.
+
+    Args:
+        split: the name of the split.
+        shard: the number of the shard, from 0.
+        shards: the number of shards of the split.
     """
     digits = max(5, len(str(shards)))
     return f"{split}-{shard:0{digits}}-of-{shards:0{digits}}"
 
 
 def data(format_name: str, extension: str, split: str, shard: int, shards: int) -> str:
-    """Return the key of a shard. The folder of a format contains only its shards."""
+    """Return the key of a shard. The folder of a format contains nothing but shards."""
     return f"{format_name}/{numbered(split, shard, shards)}{extension}"
 
 
@@ -48,14 +54,17 @@ def index_of(shard_key: str, extension: str) -> str:
 
 
 def shard_number(key: str) -> int:
-    """Return the number of the shard that a key contains."""
+    """Return the number of the shard that a key contains, from 0.
+
+    The key is that of a shard, an index or a receipt. An IndexError is raised for other keys.
+    """
     return int(re.findall(r"-(\d{5,})-of-", key)[-1])
 
 
 def split_of_shard(name: str) -> str | None:
-    """Return the split in the name of a shard; None if it is not the name of a shard.
+    """Return the split in the name of a shard; None if ``name`` does not begin as such a name.
 
-    The name is a key without its folder.
+    The name is a key without its folder, with or without an extension.
     """
     match = re.match(rf"({_SPLIT}){_NUMBERS}", name)
     return match[1] if match else None
@@ -67,7 +76,7 @@ def receipt(split: str, shard: int, shards: int) -> str:
 
 
 def job(split: str) -> str:
-    """Return the key of the job file, which contains all that determines the bytes of a split."""
+    """Return the key of the job file, which records everything that determines a split's bytes."""
     return f"{split}.job.json"
 
 
@@ -82,7 +91,10 @@ def samples(split: str) -> str:
 
 
 def whole_samples(split: str) -> str:
-    """Return the key of the table of samples of the whole split, in a copy of one host's share."""
+    """Return the key of the table of samples of the whole split.
+
+    Only a copy of one host's share (``dataprep stage``) has it.
+    """
     return f"{split}.whole-samples.parquet"
 
 
@@ -112,12 +124,15 @@ def splits(stored_keys: Iterable[str]) -> set[str]:
 
 
 def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
-    """Return whether an object belongs to a split: a shard, index, receipt or table.
+    """Return whether an object is one of the files of a split.
+
+    These are its shards, indexes and receipts, its job file, plan and manifest, and its tables of
+    samples. The labels belong to no split.
 
     Args:
         split: the name of the split.
         key: the key of the object.
-        format_names: the formats of the output, whose shards and indexes belong to a split.
+        format_names: the names of the formats in whose folders shards and indexes are expected.
     """
     folder, _, name = key.rpartition("/")
     if not folder:

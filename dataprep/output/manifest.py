@@ -21,8 +21,7 @@ from dataprep.schema import malformed_as, parse, typed
 
 SCHEMA = 1
 OUT_OF_BOUNDS = "shards_out_of_bounds"
-"""The key in ``warnings`` with the number of shards that are smaller than 1 MB or larger than 128
-MB."""
+"""A key in ``warnings``: the number of shards that are smaller than 1 MB or larger than 128 MB."""
 
 
 def quirk_name(kind: str) -> str:
@@ -70,15 +69,15 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """Counts of source samples. Each sample is counted once.
+    """Counts of source entries. Each entry is counted once as written, failed or skipped.
 
     Attributes:
-        total: the number of samples.
-        written: how many were written.
-        failed: how many failed.
-        skipped: how many were skipped.
-        passthrough: how many images were stored unchanged, or with changed metadata only.
-        reencoded: how many images were encoded again.
+        total: the number of entries, including those that are in no shard.
+        written: the number of samples that were written.
+        failed: the number of entries that failed.
+        skipped: the number of entries that were skipped.
+        passthrough: the number of images that were stored unchanged, or with changed metadata only.
+        reencoded: the number of images that were encoded again.
     """
 
     total: Count
@@ -96,7 +95,7 @@ class Share:
     Attributes:
         number: the number of the share, from 0.
         count: the number of shares.
-        samples: the number of samples in each share.
+        samples: the number of samples in each share, in the order of the shares.
         shards: the numbers of the shards of each share; empty in copies of earlier versions.
         table: ``SPLIT.whole-samples.parquet``, the table of samples of all shares; None in copies
             of earlier versions.
@@ -110,7 +109,10 @@ class Share:
 
     @property
     def left_out(self) -> float:
-        """The fraction of samples that is not read if all hosts read the same number of samples."""
+        """The fraction of samples that is not read if all hosts read the same number of samples.
+
+        Each host can then read only as many samples as the smallest share has.
+        """
         return 1 - self.count * min(self.samples) / max(sum(self.samples), 1)
 
 
@@ -120,16 +122,18 @@ class Manifest:
 
     Attributes:
         split: the name of the split.
-        created: when the manifest was written, in UTC.
+        created: when the manifest was written, in UTC, as an ISO 8601 text.
         fingerprint: the fingerprint of the job.
         config: the settings that determine the content of the data set.
-        run: information about the run that does not affect the content.
-        versions: the versions of libraries.
+        run: properties of the run that wrote the manifest, such as its number of workers. They do
+            not affect the content of the data set.
+        versions: the versions of libraries, by the name of the library.
         formats: the shards in each format.
-        samples: counts of source samples.
+        samples: counts of source entries.
         warnings: the number of samples with each quirk, and counts of other problems.
         table: the table of samples; None in manifests of earlier versions.
-        share: the share of one host, in a copy with only some of the shards (``dataprep stage``).
+        share: the share of one host, in a copy with only some of the shards (``dataprep stage``);
+            None in a complete data set.
         schema: the schema number of the file.
     """
 
@@ -183,7 +187,10 @@ class Manifest:
 
 
 def out_of_bounds(formats: Formats) -> int:
-    """Return the number of shards outside 1 to 128 MB. The largest format of each shard counts."""
+    """Return the number of shards outside 1 to 128 MB.
+
+    The size of a shard is that in its largest format.
+    """
     sizes = _max_shard_sizes(formats)
     return sum(not MIN_SHARD_BYTES <= size <= MAX_SHARD_BYTES for size in sizes)
 
@@ -191,7 +198,7 @@ def out_of_bounds(formats: Formats) -> int:
 def spread(formats: Formats) -> float:
     """Return the largest deviation of a shard from the mean size, as a fraction of the mean.
 
-    The size of a shard is that in its largest format.
+    The result is 0 if there are no shards. The size of a shard is that in its largest format.
     """
     sizes = _max_shard_sizes(formats)
     mean = sum(sizes) / len(sizes) if sizes else 0

@@ -22,6 +22,7 @@ from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 
+# Types of numbers in receipts and manifests: 64 bits, 32 bits with -1, and one byte.
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 SmallInteger: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
 ByteInteger: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
@@ -48,14 +49,14 @@ class Row(NamedTuple):
         notes: the kinds of quirks of the image and its boxes, separated by commas.
         source_width, source_height: the size of the source image, in pixels.
         source_bytes: the size of the source file.
-        source_sha256: the SHA-256 of the source file.
+        source_sha256: the SHA-256 of the source file, as hexadecimal digits.
         colorspace: the colour space of the source image.
         exif_orientation: the orientation in the Exif data of the source image.
         width, height: the size of the written image, in pixels.
         image_bytes: the size of the written image, in bytes.
         boxes: the number of boxes that were written; None if the job has no boxes.
         values: all labels; None if the sample has one label.
-        records: the location of the record in each format.
+        records: the location of the record, by the name of the format; None if it is not known yet.
     """
 
     number: Count
@@ -81,6 +82,7 @@ class Row(NamedTuple):
     records: Mapping[str, RecordLocation] | None = None
 
 
+# Columns that are absent if no sample has them, and columns that a receipt may lack.
 _OPTIONAL_COLUMNS = ("boxes", "values")
 _LATER_COLUMNS = ("image_bytes", *_OPTIONAL_COLUMNS)
 COLUMN_TYPES: Mapping[str, Any] = get_type_hints(Row, include_extras=True)
@@ -92,7 +94,7 @@ def _column_fields() -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, column_type in COLUMN_TYPES.items():
         list_type = GenericAlias(list, column_type)
-        if name in _LATER_COLUMNS:  # receipts of earlier versions do not have this column
+        if name in _LATER_COLUMNS:
             fields[name] = (list_type | None, None)
         else:
             fields[name] = (list_type, ...)
@@ -108,10 +110,10 @@ class Samples:
     """Rows of the samples table, stored as columns.
 
     Attributes:
-        columns: the values of each field of ``Row`` except ``records``. ``boxes`` and ``values``
-            are absent if no sample has them.
+        columns: the values of each field of ``Row`` except ``records``, by the name of the field.
+            ``boxes`` and ``values`` are absent if no sample has them.
         records: for each format, the location of each sample's record; None for a sample that was
-            not written.
+            not written. Without formats if the locations are not known.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -122,7 +124,7 @@ class Samples:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Samples:
-        """Return rows as columns, without the locations of their records."""
+        """Return rows as columns. The locations of their records are left out."""
         columns = {name: list(map(attrgetter(name), rows)) for name in Row._fields}
         del columns["records"]
         for name in _OPTIONAL_COLUMNS:
@@ -144,7 +146,7 @@ class Samples:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The samples as rows, with the locations of their records."""
+        """The samples as rows, with the locations of their records. It is computed once."""
         no_values = [None] * len(self)
         columns = [self.columns.get(name, no_values) for name in Row._fields[:-1]]
         records: list[dict[str, RecordLocation]] = [{} for _ in no_values]
@@ -157,13 +159,13 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """An object of the output.
+    """An object of the output, as it was stored.
 
     Attributes:
-        key: its key.
-        bytes: its size.
-        sha256: the SHA-256 of its bytes.
-        etag: its ETag; None if the store has no ETags.
+        key: the key of the object.
+        bytes: the size of the object.
+        sha256: the SHA-256 of its bytes, as hexadecimal digits.
+        etag: the ETag of the object; None if the store has no ETags.
     """
 
     key: str
@@ -177,9 +179,9 @@ class StoredShard:
     """A shard in one format.
 
     Attributes:
-        file: the shard itself.
-        records: the number of its records.
-        indexes: the index files beside it.
+        file: the file with the records.
+        records: the number of records in the shard.
+        indexes: the index files of the shard.
     """
 
     file: StoredFile
@@ -214,7 +216,7 @@ class Receipt:
 
     @property
     def files(self) -> list[StoredFile]:
-        """The objects of the shard: in each format the shard itself, then its indexes."""
+        """The objects of the shard: in each format the file with the records, then its indexes."""
         files = []
         for shard in self.formats.values():
             files.append(shard.file)
@@ -226,7 +228,7 @@ class Receipt:
         return replace(self, samples=Samples.of([]))
 
     def to_json(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content of the receipt file, with its keys in a fixed order."""
         samples = {**self.samples.columns, "records": self.samples.records}
         content = {"schema": SCHEMA, **asdict(self.without_rows()), "samples": samples}
         return json.dumps(content, separators=(",", ":")).encode() + b"\n"

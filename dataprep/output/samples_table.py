@@ -101,7 +101,12 @@ class SampleTable:
         self._quirks: Counter[str] = Counter()
 
     def add(self, samples: Samples, shard: int | None) -> None:
-        """Append the samples of a shard, or of no shard if ``shard`` is None."""
+        """Append samples.
+
+        Args:
+            samples: the samples of a shard, or entries that are in no shard.
+            shard: the number of the shard; None for entries that are in no shard.
+        """
         self._tables.append(self._to_arrow(samples, shard))
         columns = samples.columns
         self._statuses.update(columns["status"])
@@ -123,7 +128,7 @@ class SampleTable:
 
     @property
     def counts(self) -> SampleCounts:
-        """Counts of all rows."""
+        """The number of rows by status, and of images by what was done to them."""
         statuses, actions = self._statuses, self._actions
         return SampleCounts(
             total=statuses["written"] + statuses["failed"] + statuses["skipped"],
@@ -138,6 +143,9 @@ class SampleTable:
         """Return the manifest's ``warnings``.
 
         They count the samples with each quirk, and the shards that are too small or too large.
+
+        Args:
+            formats: all shards of the split.
         """
         counts = self._quirks + Counter({OUT_OF_BOUNDS: out_of_bounds(formats)})
         return {quirk: counts[quirk] for quirk in sorted(counts)}
@@ -153,7 +161,7 @@ class SampleTable:
         return table.drop_columns(empty_columns)
 
     def to_parquet(self) -> bytes:
-        """Return the content of the file."""
+        """Return the table as a Parquet file, ``SPLIT.samples.parquet``."""
         sink = io.BytesIO()
         pq.write_table(self.table(), sink, compression="zstd")
         return sink.getvalue()
@@ -187,7 +195,7 @@ class SampleTable:
         return differing
 
     def _to_arrow(self, samples: Samples, shard: int | None) -> pa.Table:
-        """The rows of a shard as an Arrow table with all columns."""
+        """The rows of a shard, or of no shard, as an Arrow table with all columns."""
         count = len(samples)
         columns: dict[str, pa.Array] = {}
         for name in _COLUMNS:
@@ -198,7 +206,7 @@ class SampleTable:
                 array = np.array(values, _INTEGER_TYPES[COLUMN_TYPES[name]])
                 is_known = array != _UNKNOWN_VALUES.get(name, 0)
                 if name == "label" and shard is not None:
-                    is_known[:] = True
+                    is_known[:] = True  # -1 is then the label of a sample without a class
                 columns[name] = number_column(array, is_known)
         shards = np.full(count, shard or 0, np.int32)
         columns["shard"] = number_column(shards, np.full(count, shard is not None))
@@ -240,7 +248,11 @@ class StoredTable:
 
     @classmethod
     def fetch(cls, store: Store, split: str) -> StoredTable:
-        """Read the table of a split. Raises ObjectNotFound."""
+        """Read the table of a split, without checking it.
+
+        Raises:
+            ObjectNotFound: the table is missing.
+        """
         return cls(store, split, store.get(keys.samples(split)))
 
     def schema(self) -> pa.Schema:
@@ -259,7 +271,7 @@ class StoredTable:
 
         Args:
             names: the names of the columns; None for all columns.
-            written: return only the samples that were written, instead of all source samples.
+            written: whether to return only the samples that were written, instead of all rows.
 
         Raises:
             DatasetError: the table is damaged, or does not have one of the columns.
@@ -355,7 +367,12 @@ def to_numpy_array(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def text_column(values: Sequence[str], *, null_if_empty: bool = False) -> pa.ChunkedArray:
-    """Return strings as an Arrow array. With ``null_if_empty``, empty strings become null."""
+    """Return strings as a chunked Arrow array.
+
+    Args:
+        values: the strings.
+        null_if_empty: whether empty strings become null.
+    """
     chunks = []
     for start in range(0, len(values), _CHUNK_ROWS):  # an Arrow array has at most 2 GiB
         encoded = [value.encode() for value in values[start : start + _CHUNK_ROWS]]

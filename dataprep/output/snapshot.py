@@ -24,8 +24,14 @@ from dataprep.stores.protocol import GetVersioned, Store, Versioned, location
 class Snapshot:
     """Reads objects of one split, as long as the split still has the manifest that was opened.
 
-    Threads can share it, and its pickle is small. A copy in another process accepts only the same
-    manifest. If a store has no versions, the manifest is read again after each object.
+    Threads can share a snapshot, and its pickle is small. A copy in another process accepts only
+    the same manifest. If a store has no versions, the manifest is read again after each object.
+
+    Args:
+        store: the store that contains the split.
+        split: the name of the split.
+        digest: the SHA-256 of the manifest.
+        version: the version of the manifest in the store; empty if it is unknown.
 
     Attributes:
         store: the store that contains the split.
@@ -34,6 +40,7 @@ class Snapshot:
     def __init__(self, store: Store, split: str, digest: str, version: str) -> None:
         self.store = store
         self._split, self._digest, self._version = split, digest, version
+        # The version of each object, by its key, that was found to belong to the manifest.
         self._confirmed: dict[str, str] = {}
 
     @classmethod
@@ -53,7 +60,7 @@ class Snapshot:
         return Snapshot, (self.store, self._split, self._digest, self._version)
 
     def manifest(self) -> Manifest:
-        """Read the manifest again.
+        """Read the manifest again, and check that its bytes are the same.
 
         Raises:
             DatasetChanged: the manifest is missing, or has changed since it was opened.
@@ -64,6 +71,7 @@ class Snapshot:
             raise self._changed("its manifest is gone") from None
         if current._digest != self._digest:
             raise self._changed("it has another manifest")
+        # The same bytes may have been stored again, with another version.
         self._version = current._version
         return manifest
 
@@ -131,11 +139,11 @@ class Snapshot:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Check the manifest after the ``with`` block. This is for reads without this class.
+        """Check the manifest after the ``with`` block, which reads the split without this class.
 
         Raises:
-            DatasetChanged: see ``check``. It also replaces an error of the block if the data set
-                has changed.
+            DatasetChanged: see ``check``. If the split has changed, it also replaces a DatasetError
+                or ObjectNotFound of the block.
         """
         try:
             yield

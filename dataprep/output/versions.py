@@ -11,8 +11,9 @@ from dataprep._version import __version__
 from dataprep.errors import JobError
 
 PIPELINE = 5
-"""The version of the conversion, which is increased when other bytes are written for a source."""
+"""The version of the conversion. It is increased when the same source gives other bytes."""
 
+# Names of packages on PyPI.
 _CODECS = ("simplejpeg", "opencv-python-headless", "pillow")
 _FRAMEWORKS = ("torch", "tensorflow", "tensorflow-cpu", "mxnet", "nvidia-dali-cuda120")
 _OTHER_LIBRARIES = ("numpy", "dask", "distributed", "boto3", "pyarrow")
@@ -41,7 +42,7 @@ def versions_that_determine_bytes(*, same_everywhere: bool = True) -> tuple[tupl
 
 @cache
 def resizer() -> str:
-    """The library with which ``image.resize`` resizes images on this machine.
+    """The name and version of the library with which ``image.resize`` resizes images here.
 
     The version of NumPy is left out, because all versions add integers in the same way.
     """
@@ -72,7 +73,7 @@ def resizer_difference(planned: Mapping[str, str]) -> str:
 
 
 def installed_libraries() -> str:
-    """Two lines with the versions of the codecs and frameworks in this environment."""
+    """Two lines with the versions of the codecs and of the frameworks that are installed."""
     codecs = [f"{name} {version(name)}" for name in _CODECS]
     codecs.append(resizer())
     frameworks = []
@@ -94,6 +95,9 @@ def informative_versions() -> dict[str, str]:
 
 def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
     """Raise an error unless this machine has the libraries with which the job was planned.
+
+    Args:
+        planned: the names and versions of these libraries.
 
     Raises:
         JobError: versions differ; the error names the differences.

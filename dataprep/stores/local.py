@@ -33,12 +33,19 @@ _ABANDONED_AFTER_S = 86_400.0
 """Temporary files of this age are removed even if their writer is not known to have ended."""
 
 _BLOCK_BYTES = 4096
+"""Writes without the page cache must have a multiple of the block size, which is at most this."""
+
 _MIN_DIRECT_BYTES = 2**22
-"""Data of at least this size is written without the page cache."""
+"""Data of at least this size are written without the page cache."""
 
 
 class LocalStore(KeepsLocks):
-    """The files below a folder. A file appears under its name only when it is complete."""
+    """The files below a folder. A file appears under its name only when it is complete.
+
+    Attributes:
+        root: the folder.
+        uri: the folder as text.
+    """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
@@ -47,15 +54,15 @@ class LocalStore(KeepsLocks):
         self._created_folders: list[Path] = []
 
     def __getstate__(self) -> dict[str, object]:
-        # Another process may have another working folder.
+        # The process that unpickles the store may have another working folder.
         root = self.root.absolute()
         return {**self.__dict__, "root": root, "uri": os.fspath(root)}
 
     def path(self, key: str) -> Path:
-        """Return the path of an object.
+        """Return the path of an object, which need not exist.
 
         Raises:
-            PermissionRefused: the key would lead out of the folder.
+            PermissionRefused: the key contains ``..`` or a null character, or begins with a slash.
         """
         return Path(self._path_string(key))
 
@@ -125,10 +132,13 @@ class LocalStore(KeepsLocks):
         return self._write(key, [data], os.link)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
-        """Write a file if the current one has ``version``. A lock on its folder excludes others."""
+        """Write a file if the current file has ``version``.
+
+        A lock on its folder excludes other writers between the comparison and the renaming.
+        """
 
         def rename(temporary: Path, path: Path) -> None:
-            """Rename the file. Raise FileExistsError if the current one has another version."""
+            """Rename the file. Raise FileExistsError if the current file has another version."""
             with _open_folder(path.parent) as folder:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(folder, fcntl.LOCK_EX)
@@ -179,7 +189,7 @@ class LocalStore(KeepsLocks):
                 path.parent.rmdir()
 
     def _path_string(self, key: str) -> str:
-        """Return the path of an object as text. Raise PermissionRefused if it leaves the root."""
+        """Return the path of an object as text. The errors are those of ``path``."""
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
             raise PermissionRefused(f"refused: {key!r} would leave {self.uri!r}")
         return f"{self.uri}/{key}"
@@ -187,7 +197,7 @@ class LocalStore(KeepsLocks):
     def _read(
         self, key: str, offset: int = 0, length: int | None = None
     ) -> tuple[bytes, os.stat_result]:
-        """Return part of a regular file, and its status.
+        """Return part of a regular file, and its status when it was opened.
 
         This takes few system calls, because jobs read millions of small files.
         """
@@ -235,10 +245,11 @@ class LocalStore(KeepsLocks):
         Args:
             key: the key of the object.
             pieces: the bytes of the object.
-            give_name: called with the temporary path and the final path.
+            give_name: called with the temporary path and the final path. It gives the file its
+                final name, or raises FileExistsError.
 
         Returns:
-            False if ``give_name`` raises FileExistsError.
+            Whether the file was given its name: False if ``give_name`` raises FileExistsError.
         """
         path = self.path(key)
         with translate_os_errors(key), self._temporary_file() as temporary:
@@ -266,7 +277,10 @@ def _writer_has_ended(name: str) -> bool:
 
 
 def version_of(status: os.stat_result) -> str:
-    """Return the version of a file. A file that replaces it under its name has another version."""
+    """Return the version of a file: its inode, modification time and size.
+
+    A file that replaces it under its name has another version.
+    """
     return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
 
 
@@ -295,8 +309,12 @@ def translate_os_errors(name: str, *, reading: bool = False) -> Iterator[None]:
 
     Args:
         name: the name of the object in the message.
-        reading: whether an object is read. If it is, a name that cannot be the name of a file, such
-            as the name of a folder, raises ObjectNotFound.
+        reading: whether an object is read. In that case, a name that cannot be the name of a file,
+            such as the name of a folder, raises ObjectNotFound.
+
+    Raises:
+        StoreFull, PermissionRefused, ObjectNotFound: as ``_ERRORS`` says.
+        StoreError: any other OSError.
     """
     try:
         yield
@@ -330,8 +348,8 @@ def _write_all(descriptor: int, data: Buffer) -> None:
     written = 0
     if view.nbytes >= _MIN_DIRECT_BYTES:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        # If the file system does not support it, the loop below writes everything. The loop also
-        # raises all other errors again.
+        # If the file system does not support this, the loop below writes everything. Other errors,
+        # such as a full disk, occur again in the loop, which raises them.
         with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | getattr(os, "O_DIRECT", 0))
             direct_bytes = view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES

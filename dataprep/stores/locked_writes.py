@@ -18,6 +18,8 @@ LockCheck = Callable[[], None]
 """A function that returns as long as the run has its lock, and raises LeaseLost afterwards."""
 
 _MAX_ATTEMPTS = 5
+"""How often an object is written if another program changes it at the same time."""
+
 _COMPARED_PIECE_BYTES = 8 * 2**20
 
 
@@ -30,6 +32,8 @@ def put_under_lock(
 ) -> ObjectInfo:
     """Create an object, or replace the stored object if its bytes differ.
 
+    A stored object with the same bytes stays as it is.
+
     A store without ``KeepsLocks`` cannot replace a particular version of an object. It overwrites
     whatever version is stored.
 
@@ -38,14 +42,14 @@ def put_under_lock(
         key: the key of the object.
         data: the bytes of the object.
         check_lock: called before each write; raises LeaseLost if the run has lost its lock.
-        md5: the MD5 of ``data`` if the caller knows it.
+        md5: the MD5 of ``data`` if the caller knows it; None to compute it if it is needed.
 
     Returns:
         The size and ETag of the stored object.
 
     Raises:
         LeaseLost: raised by ``check_lock``; nothing is stored afterwards.
-        StoreError: the object could not be stored.
+        StoreError: the object could not be stored, or another program changed it again and again.
     """
     upload = Upload(key, data, md5, check_lock)
     for _ in range(_MAX_ATTEMPTS):
@@ -68,7 +72,7 @@ def put_under_lock(
 
 
 def version_of(store: Store, key: str) -> str:
-    """Return the version of an object; empty if it is gone, or if the store has no versions."""
+    """Return the version of an object; empty if it does not exist, or without ``KeepsLocks``."""
     if not isinstance(store, KeepsLocks):
         return ""
     try:
@@ -98,7 +102,11 @@ def _replace(store: Store, upload: Upload, version: str) -> ObjectInfo | None:
 
 
 def _is_stored(store: Store, upload: Upload) -> bool:
-    """Whether the store already holds the same bytes. A large object is compared in pieces."""
+    """Whether the store already holds the same bytes.
+
+    The size and the ETag are compared first. If the ETag is not the MD5 of the bytes, the object is
+    read in pieces, to save memory.
+    """
     info = store.head(upload.key)
     if info.bytes != len(upload.data):
         return False

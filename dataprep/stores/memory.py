@@ -22,6 +22,7 @@ class _Object(NamedTuple):
     stored_s: float
 
 
+# The objects of each URI, by their keys. They stay until the process ends.
 _OBJECTS_BY_URI: dict[str, dict[str, _Object]] = {}
 _VERSION_NUMBERS = count()
 _REPLACE_LOCK = threading.Lock()
@@ -35,6 +36,7 @@ class MemoryStore(KeepsLocks):
         self._objects = _OBJECTS_BY_URI.setdefault(uri, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # The objects are not pickled: a copy in another process begins empty.
         return MemoryStore, (self.uri,)
 
     def prepare(self) -> None:
@@ -54,6 +56,7 @@ class MemoryStore(KeepsLocks):
     def create(self, key: str, data: Buffer) -> bool:
         """Store a copy of the bytes unless the key exists."""
         new_object = _copied(data)
+        # ``setdefault`` is atomic, so that only one of several threads creates the object.
         return self._objects.setdefault(key, new_object) is new_object
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
@@ -97,4 +100,5 @@ def _copied(data: Buffer) -> _Object:
 
 
 def _info(key: str, data: bytes) -> ObjectInfo:
+    """The description of an object. The MD5 of its bytes is its ETag, as on S3."""
     return ObjectInfo(key, len(data), hashlib.md5(data, usedforsecurity=False).hexdigest())

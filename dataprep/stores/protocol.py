@@ -25,10 +25,9 @@ class ObjectInfo(NamedTuple):
     Attributes:
         key: the key below the root of the store. Bytes that are not UTF-8 are represented by
             surrogates, as in the result of ``os.fsdecode``.
-        bytes: the size of the object.
+        bytes: the size of the object; 0 if it has a problem.
         etag: the ETag of the server, without quotes; None for local files.
-        problem: why the object cannot be read, such as a symlink that leaves the root; None if it
-            can be read.
+        problem: why the object cannot be read, such as ``LEAVES``; None if it can be read.
     """
 
     key: str
@@ -44,7 +43,7 @@ class Versioned(NamedTuple):
 
     Attributes:
         data: the bytes.
-        version: the version; empty if it is unknown.
+        version: the version, in any form that the store chooses; empty if it is unknown.
     """
 
     data: bytes
@@ -72,8 +71,9 @@ class GetTo(Protocol):
 class GetVersioned(Protocol):
     """An optional capability: return the version of an object together with its bytes.
 
-    Data sets are read by these methods if the store has them. A class that derives from another
-    store and changes the result of ``get`` must therefore also change ``get_versioned``.
+    Data sets are read by these methods if the store has them. ``get`` and ``get_range`` call
+    ``get_versioned`` unless a class overrides them. A class that derives from a store and changes
+    the result of ``get`` must therefore also change ``get_versioned``.
     """
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
@@ -84,7 +84,11 @@ class GetVersioned(Protocol):
         """
 
     def version(self, key: str) -> str:
-        """Return the current version of an object. Raise ObjectNotFound if there is none."""
+        """Return the current version of an object.
+
+        Raises:
+            ObjectNotFound: the object does not exist.
+        """
         return self.get_versioned(key, 0, 0).version
 
     def get(self, key: str) -> bytes:
@@ -92,7 +96,7 @@ class GetVersioned(Protocol):
         return self.get_versioned(key).data
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes of an object from ``offset``."""
+        """Return ``length`` bytes of an object from ``offset``; fewer if the object ends before."""
         return self.get_versioned(key, offset, length).data
 
 
@@ -106,7 +110,7 @@ class Upload:
             removes an object that was damaged during the transfer.
         attempts: the number of times that the bytes were sent, over all requests for this upload. A
             store that repeats requests counts its attempts here.
-        reason: why the last attempt failed; empty if no attempt has failed.
+        reason: why the last failed attempt failed; empty if no attempt has failed.
     """
 
     def __init__(
@@ -147,10 +151,16 @@ class Uploads(Protocol):
     """
 
     def create_upload(self, upload: Upload) -> ObjectInfo | None:
-        """Do as ``create``; return the confirmed object, or None if ``create`` returns False."""
+        """Do as ``Store.create``, but return a description of the stored object.
+
+        The result is None in the cases in which ``create`` returns False.
+        """
 
     def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
-        """Do as ``replace``; return the confirmed object, or None if ``replace`` returns False."""
+        """Do as ``KeepsLocks.replace``, but return a description of the stored object.
+
+        The result is None in the cases in which ``replace`` returns False.
+        """
 
 
 @runtime_checkable
@@ -171,7 +181,10 @@ class RemovesEmptyRoot(Protocol):
 
 @runtime_checkable
 class Store(Protocol):
-    """Objects by key. All keys are below one root: a folder, a bucket and prefix, or a name."""
+    """A store of objects, each of which has a key and bytes.
+
+    All keys of a store are below one root: a folder, a bucket and prefix, or a name.
+    """
 
     uri: str
     """The address of the root, without credentials."""
@@ -187,11 +200,14 @@ class Store(Protocol):
         """
 
     def free_bytes(self) -> int | None:
-        """Return the free space in bytes, or None if the store does not know it."""
+        """Return the free space in bytes; None if the store has no limit or does not know it."""
         return None
 
     def tidy(self) -> None:
-        """Remove temporary files of writers that were interrupted. Keep those of live writers."""
+        """Remove temporary files of writers that were interrupted.
+
+        The temporary files of writers that may still be working are kept.
+        """
         return
 
     def get(self, key: str) -> bytes:
@@ -212,6 +228,8 @@ class Store(Protocol):
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store an object completely or not at all, and confirm that it is stored.
 
+        An object with the same key is replaced.
+
         After the method has returned, the caller may reuse the memory of ``data``.
 
         Raises:
@@ -230,7 +248,11 @@ class Store(Protocol):
         """Yield every object whose key begins with ``prefix``, in no particular order."""
 
     def head(self, key: str) -> ObjectInfo:
-        """Return the size and the ETag of an object. Raise ObjectNotFound if there is none."""
+        """Return the size and the ETag of an object.
+
+        Raises:
+            ObjectNotFound: the object does not exist.
+        """
 
     def delete(self, key: str) -> None:
         """Remove an object. A key that does not exist is no error."""
@@ -240,12 +262,13 @@ class Store(Protocol):
 class KeepsLocks(GetVersioned, Store, Protocol):
     """An optional capability: the operations that locks need.
 
-    With it, runs exclude each other by locks, and a run that has lost its lock overwrites nothing.
-    Without it, runs do not exclude each other, and ``put`` replaces shards, receipts and tables.
+    In a store with this capability, runs exclude each other by locks, and a run that has lost its
+    lock overwrites nothing. In other stores, runs do not exclude each other, and ``put`` replaces
+    whatever shard, receipt or table is stored.
     """
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
-        """Store an object if the current one has ``version``. Return whether it was stored.
+        """Store an object if the current object has ``version``. Return whether it was stored.
 
         The result is also False if the object no longer exists, or if an answer is lost (see
         ``create``). If several callers replace the same version, only one of them succeeds.

@@ -56,8 +56,8 @@ _MAX_CONNECTIONS = 256
 A connection is opened only when it is needed.
 """
 
-_PIECE_BYTES = 2**20
-_MD5_DIGITS = 32
+_PIECE_BYTES = 2**20  # the size of the pieces in which an answer is read
+_MD5_DIGITS = 32  # of an ETag that may be an MD5
 
 # Answers to a conditional PUT: the condition is not met, or the server does not support conditions.
 _CONDITION_NOT_MET_CODES = ("PreconditionFailed", "404", "NoSuchKey")
@@ -69,13 +69,20 @@ _log = logging.getLogger(__name__)
 
 
 class S3Store(KeepsLocks):
-    """The objects of a bucket whose keys begin with a prefix."""
+    """The objects of a bucket whose keys begin with a prefix.
+
+    Threads can share a store. Each process opens connections of its own.
+
+    Attributes:
+        uri: the address of the bucket and prefix, without a slash at its end.
+        options: the endpoint, the profile and other options.
+    """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._bucket = S3Bucket(uri, options)
         self.uri = self._bucket.uri
         self.options = self._bucket.options
-        # Whether this bucket has shown an ETag that is the MD5 of the bytes.
+        # Whether an ETag of this bucket was the MD5 of the object's bytes.
         self._etags_are_md5s = False
         self._open_client: S3Client | None = None
         self._process = os.getpid()
@@ -91,7 +98,10 @@ class S3Store(KeepsLocks):
             client.close()
 
     def prepare(self) -> None:
-        """Check that the bucket exists. There are few retries, so that a wrong name fails early."""
+        """Check that the bucket exists and can be reached, but not that it can be written to.
+
+        There is only one retry, so that a wrong address fails early.
+        """
         name = self._bucket.name
         with (
             translate_s3_errors(f"s3://{name}", self.options),
@@ -121,6 +131,7 @@ class S3Store(KeepsLocks):
         """
         arguments = {}
         if offset or length is not None:
+            # A range has at least one byte. For a length of 0, it is removed below.
             last_byte = "" if length is None else offset + max(length, 1) - 1
             arguments["Range"] = f"bytes={offset}-{last_byte}"
         content = io.BytesIO()
@@ -128,11 +139,14 @@ class S3Store(KeepsLocks):
         return Versioned(content.getvalue()[:length], version)
 
     def version(self, key: str) -> str:
-        """Return the ETag of an object."""
+        """Return the ETag of an object, without quotes, as its version."""
         return self.head(key).etag or ""
 
     def age_s(self, key: str) -> float:
-        """Return the seconds from ``Last-Modified`` to ``Date`` in one answer of the server."""
+        """Return the seconds from ``Last-Modified`` to ``Date`` in one answer of the server.
+
+        Thus the clock of this machine does not matter.
+        """
         with self._bucket.translate_s3_errors(key):
             answer = self._client().head_object(**self._bucket.object_arguments(key))
             now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
@@ -217,7 +231,7 @@ class S3Store(KeepsLocks):
             return self._open_client
 
     def _copy_to(self, key: str, file: IO[bytes], arguments: Mapping[str, Any]) -> str:
-        """Write an object to ``file``, and return its ETag.
+        """Write an object or a range of it to ``file``, and return its ETag.
 
         The object is read again if the MD5 of its bytes differs from its ETag. An ETag that looks
         like an MD5 may be of another kind. This is assumed if two readings give the same bytes, and
@@ -245,8 +259,16 @@ class S3Store(KeepsLocks):
     ) -> tuple[str, str]:
         """Write the answer of one GET to ``file`` from position ``start``.
 
-        Returns the ETag, and the MD5 of the bytes. The MD5 is empty if it cannot be compared with
-        the ETag.
+        Args:
+            key: the key of the object.
+            file: the file to write. Its content from ``start`` on is removed first.
+            start: the position in the file, in bytes.
+            arguments: further arguments of the request, such as its range.
+
+        Returns:
+            The ETag, and the MD5 of the bytes. The MD5 is empty if it cannot be compared with the
+            ETag. Both are empty, and nothing is written, if the range begins at or after the end
+            of the object.
         """
         file.seek(start)
         file.truncate()
@@ -274,7 +296,7 @@ class S3Store(KeepsLocks):
         return etag, md5.hexdigest() if is_comparable else ""
 
     def _put_unconditionally(self, upload: Upload) -> ObjectInfo:
-        """Store an object, and replace an existing one, until the store holds its bytes."""
+        """Send an object until the store holds its bytes. An existing object is replaced."""
         while True:
             self._send(upload)
             info = self.head(upload.key)
@@ -331,7 +353,10 @@ class S3Store(KeepsLocks):
         return self._put_if_version(upload, etag)
 
     def _is_confirmed(self, info: ObjectInfo, upload: Upload) -> bool:
-        """Whether a stored object has the ETag or the content of the upload."""
+        """Whether a stored object has the MD5 of the upload as its ETag, or the same content.
+
+        The object is read if its ETag is not the MD5 of the upload.
+        """
         if info.etag == upload.md5.hex():
             self._etags_are_md5s = True
             return True
@@ -342,7 +367,11 @@ class S3Store(KeepsLocks):
     def _prepare_to_send_again(self, upload: Upload) -> None:
         """Record that the store holds other bytes than were sent.
 
-        If no attempts are left, remove the object and raise StoredBytesDiffer.
+        If no attempts are left, remove the object, if the run still has its lock.
+
+        Raises:
+            StoredBytesDiffer: no attempts are left.
+            LeaseLost: no attempts are left, and the run has lost its lock.
         """
         upload.reason = _OTHER_BYTES
         if upload.attempts < self.options.max_attempts:
@@ -357,7 +386,10 @@ class S3Store(KeepsLocks):
         )
 
     def _send(self, upload: Upload, **conditions: str) -> str:
-        """Send an object, with retries, and return its ETag."""
+        """Send an object, with retries, and return its ETag.
+
+        ``conditions`` are the arguments of a conditional PUT, such as ``IfMatch``.
+        """
         arguments = {
             **self._bucket.object_arguments(upload.key),
             **self._bucket.put_arguments(),

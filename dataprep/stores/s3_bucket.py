@@ -66,11 +66,14 @@ class S3Bucket:
         never signs them.
 
         Args:
-            attempts: the maximum number of attempts for each request; None for ``max_attempts`` of
-                the options.
+            attempts: the maximum number of attempts for each request, including the first; None for
+                ``max_attempts`` of the options.
             connections: the maximum number of connections that the client keeps open.
             retry_mode: the retry mode of botocore.
             more: further arguments of botocore's ``Config``.
+
+        Raises:
+            ConfigError: there is no such profile.
         """
         import boto3
         from botocore.config import Config
@@ -95,7 +98,7 @@ class S3Bucket:
             return session.client("s3", endpoint_url=options.endpoint_url, config=config)
 
     def object_arguments(self, key: str) -> dict[str, Any]:
-        """Return the arguments that each request for an object has."""
+        """Return the arguments that each request for the object ``key`` has."""
         return {"Bucket": self.name, "Key": self.prefix + key, **self.payer_arguments()}
 
     def payer_arguments(self) -> dict[str, Any]:
@@ -187,19 +190,26 @@ _TRANSLATIONS = (
 
 
 def without_advice(message: str) -> str:
-    """Return an error message without its advice, which fits only ``dataprep shard``."""
+    """Return an error message without the advice for an overloaded store.
+
+    The advice fits only ``dataprep shard``.
+    """
     return message.removesuffix(_TRY_LATER)
 
 
 def error_code(error: object) -> str:
     """Return the code of an error answer of S3; empty for every other error."""
-    # An error without an answer has no response, or None.
+    # An error without an answer has no attribute ``response``, or has None there.
     response = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
 def is_temporary(error: BaseException) -> bool:
-    """Whether the request may succeed if it is repeated: the body or the connection was broken."""
+    """Whether the request may succeed if it is repeated.
+
+    This is so if the body arrived damaged, the request timed out, or the connection was lost.
+    boto3 itself repeats requests after other temporary errors.
+    """
     from botocore import exceptions as boto
 
     if isinstance(error, boto.ClientError):
@@ -245,7 +255,12 @@ def translate_s3_errors(name: str, options: StoreOptions) -> Iterator[None]:
 
 
 def _error_from_answer(error: object, name: str) -> StoreError:
-    """Translate an error answer of S3."""
+    """Translate an error answer of S3.
+
+    Args:
+        error: the ``ClientError`` of botocore.
+        name: the address of the bucket or object, with which the message begins.
+    """
     code = error_code(error)
     response = getattr(error, "response", {})
     reason = one_line(response.get("Error", {}).get("Message") or code)

@@ -1,7 +1,8 @@
 """Repeat requests to S3: PUTs by ``send_with_retries``, GETs by ``call_with_retries``.
 
 boto3 itself repeats a request if the server refuses it temporarily or if the connection is lost. It
-makes up to ``store.max_attempts`` attempts, in its adaptive mode.
+makes up to ``store.max_attempts`` attempts, in its adaptive mode, which slows down when the server
+is overloaded.
 
 An object is sent at most ``store.max_attempts`` times in all. ``Upload.attempts`` counts the
 attempts of boto3, the attempts of ``send_with_retries``, and the attempts after which the store
@@ -60,7 +61,7 @@ def send_with_retries(
     address: str,
     max_attempts: int,
 ) -> str:
-    """Send an object by PUT until the server has accepted or finally refused it. Return its ETag.
+    """Send an object by PUT until the server has accepted or finally refused it.
 
     boto3 repeats requests after temporary refusals and lost connections. This function repeats the
     request if the body arrived damaged, or after a conflict with another request.
@@ -73,9 +74,13 @@ def send_with_retries(
         max_attempts: the maximum number of times that the object is sent, including the attempts
             that ``upload.attempts`` already counts.
 
+    Returns:
+        The ETag of the stored object, without quotes.
+
     Raises:
         StoreError: there are no attempts left. The message has the reason of the last failure.
         botocore.exceptions.ClientError: the server finally refused the object.
+        botocore.exceptions.BotoCoreError: the last attempt failed without an answer.
     """
     pause_s = _FIRST_PAUSE_S
     while True:
@@ -102,7 +107,8 @@ def send_with_retries(
 def call_with_retries(request: Callable[[], Answer], attempts: int = READ_ATTEMPTS) -> Answer:
     """Call ``request`` until it succeeds or fails permanently, at most ``attempts`` times.
 
-    Each pause between two calls is twice as long as the previous pause.
+    The first pause between two calls takes 0.2 s, and each pause is twice as long as the previous
+    one. The error of the last call is raised.
     """
     for attempt in range(attempts - 1):
         try:
@@ -134,13 +140,13 @@ class _Body:
         return len(self.upload.data)
 
     def read(self, size: int) -> memoryview:
-        """Return the next ``size`` bytes."""
+        """Return the next ``size`` bytes; fewer at the end."""
         start = self._position
         self._position += size
         return self.upload.data[start : self._position]
 
     def seek(self, offset: int) -> None:
-        """Set the position. botocore calls this before another attempt."""
+        """Set the position, in bytes. botocore calls this before another attempt."""
         self._position = offset
 
     def count_attempt(self) -> None:
