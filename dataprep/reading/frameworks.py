@@ -149,8 +149,8 @@ def to_torch(
     **Epochs.** Each iteration is the next epoch, also in workers. ``set_epoch`` chooses another
     epoch. The order and the random numbers depend on the seed, the epoch and the sample, but not on
     threads or workers. If you use another sampler than ``images.sampler``, the map style augments
-    samples for the epoch of the last ``set_epoch``. If the transform
-    is random, it warns once when more samples than an epoch has were read without ``set_epoch``.
+    samples for the epoch of the last ``set_epoch``. If the transform is random, it warns once when
+    more samples than an epoch has were read without a call of ``set_epoch``.
 
     **Several processes.** Processes that train together give ``rank`` and ``world_size``, and
     ``even`` if they need equal numbers of steps. Each process then reads its own samples.

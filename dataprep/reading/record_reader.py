@@ -56,7 +56,7 @@ _MIN_RUN_BYTES = 512 * 1024
 latency. Runs of large records have ``RUN_SAMPLES`` samples and are larger."""
 
 _DEFAULT_BATCH = 64
-"""Samples in the first windows of a stream if the batch size is unknown."""
+"""Samples that are assumed to be in the consumer's batch if the caller of ``stream`` gives none."""
 
 
 class Records:
@@ -72,7 +72,7 @@ class Records:
         mean_bytes: the average size of a record in bytes.
         subset: ``Dataset.subset``, which names the samples of a subset; None for other data sets.
             For the subset that the ranks of all hosts read together, see ``subset_name``.
-        is_remote: whether the shards are on a remote store.
+        is_remote: whether the shards are in another store than a local folder, such as S3.
         counter: counts the samples and bytes that arrive; None if they are not counted. See
             ``Dataset.count_reads``.
     """
@@ -150,8 +150,9 @@ class Records:
         If the data set is no share, or a single rank reads it, the order stays as it is.
 
         Raises:
-            ConfigError: the number of ranks does not fit the number of shares; or several ranks
-                read a subset, and the number of its samples in some share is unknown or 0.
+            ConfigError: the number of ranks does not fit the number of shares; this rank belongs to
+                another host's share; or several ranks read a subset, and the number of its samples
+                in some share is unknown or 0.
         """
         if self._share is None:
             return order

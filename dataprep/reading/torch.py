@@ -51,7 +51,7 @@ from dataprep.threaded_map import fed_in_order, in_order
 _MAX_DEFAULT_THREADS = 6
 
 _IMAGES_PER_TASK = 8
-"""Images that a thread decodes in one task. A task has several, so that its own cost is small."""
+"""Images that a thread decodes in one task. The cost of starting a task is divided among them."""
 
 
 class SampleIndex(int):
@@ -201,7 +201,10 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
 
 
 class _StateUnknown(ConfigError, AttributeError):
-    """``state_dict`` is absent. As an AttributeError, it lets ``hasattr`` return False."""
+    """The error for ``state_dict``, which the map style lacks.
+
+    It is an AttributeError, so that ``hasattr`` returns False.
+    """
 
 
 class EpochSampler(Sampler[int]):
