@@ -33,6 +33,9 @@ def write_contact_sheet(records: SplitRecords | ShardReader, path: Path, images:
         path: the file, ``.png`` or ``.jpg``.
         images: the maximum number of images.
 
+    Returns:
+        A line about the picture, and the damage of the drawn records.
+
     Raises:
         ConfigError: the name of the file has another extension, or there are no records.
         OSError: the file cannot be written.

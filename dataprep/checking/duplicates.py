@@ -63,7 +63,8 @@ class Duplicates:
     Attributes:
         split: the split whose samples are compared.
         against: the other split; None if the samples of ``split`` are compared with each other.
-        pairs: the number of pairs of equal samples.
+        pairs: the number of pairs of equal samples: of two samples of ``split``, or of a sample of
+            ``split`` and a sample of ``against``.
         samples: the number of samples of ``split`` that belong to a group.
         groups: all groups.
     """
@@ -176,6 +177,7 @@ def _written(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _group(sha256: str, samples: list[DuplicateSample], others: list[DuplicateSample]) -> Group:
+    """Return a group of samples with equal content, and compare their labels."""
     labels = {sample.label for sample in samples + others}
     return Group(sha256, len(labels) > 1, samples, others)
 

@@ -58,7 +58,7 @@ def inspect(
         split: a split of an output. By default, the summary and the page show all splits, and all
             other options refer to the split ``train``.
         format: the format of an output from which a record, a picture or a page is read.
-        record: the number of the record that is shown, from 0.
+        record: the number of the record that is shown, from 0, in the shard or in the split.
         save: the file to which the image of this record is written.
         contact_sheet: the file to which a picture of many records is written, ``.png`` or ``.jpg``.
         html: the file to which a page about an output is written, ``.html``.
@@ -68,10 +68,15 @@ def inspect(
             are counted and listed. With ``contact_sheet``, only these samples are drawn.
         options: endpoint, profile and other options of the store.
 
+    Returns:
+        The result as text and for ``--json``, and whether damage was found in records that were
+        read.
+
     Raises:
         ConfigError: options exclude each other, there is no such record, the target is not a shard,
             or the query is not allowed.
-        ManifestMissing: there is no such data set.
+        ManifestMissing: there is no such data set, or it is not complete.
+        FormatMissing: the split does not have the format.
         RecordError: the record is damaged.
         StoreError: the store cannot be read.
         OSError: a file cannot be written.
@@ -174,7 +179,8 @@ def _open_target(
         store = open_store(folder or "/", options)
         return store, store.head(name)
     except (ConfigError, ObjectNotFound, PermissionRefused):
-        # There is no such object, or the target is a whole bucket, s3://bucket.
+        # There is no such object, or the target is a whole bucket, s3://bucket. Permission for an
+        # output may not include the folder above it.
         return open_store(uri, options), None
     except StoreError as error:
         error.exit_code = 2  # an argument is wrong: it names a store that cannot be reached

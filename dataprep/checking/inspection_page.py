@@ -175,7 +175,10 @@ def _class_name(label: Label) -> str:
 
 
 def _histogram(column: str, distribution: Distribution, values: pd.Series[int]) -> _Histogram:
-    """Count values in bins of equal width on a logarithmic scale."""
+    """Count values in bins of equal width on a logarithmic scale.
+
+    The scale begins at 1 or above. Values of 0 are not counted.
+    """
     minimum = max(distribution["least"], 1)
     maximum = max(distribution["most"], minimum + 1)
     bins = min(_MAX_BINS, int(maximum - minimum))
@@ -185,7 +188,7 @@ def _histogram(column: str, distribution: Distribution, values: pd.Series[int]) 
 
 
 def _thumbnail(record: Record) -> _Thumbnail:
-    """Make a small JPEG of the image of a sample."""
+    """Make a small JPEG of the image of a sample, or say why it cannot be decoded."""
     try:
         image = Image.fromarray(decode_rgb(record.image))
     except ImageError as error:

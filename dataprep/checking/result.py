@@ -39,7 +39,13 @@ class Inspection:
 
     @classmethod
     def of_file(cls, line: str, content: dict[str, Any], faults: Sequence[str]) -> Inspection:
-        """Return a line about a file that was written, followed by a line for each fault."""
+        """Return the result of a view that was written to a file.
+
+        Args:
+            line: describes the file. A line for each fault follows.
+            content: the result as ``--json`` prints it.
+            faults: the damage that was found.
+        """
         lines = [escape(line)]
         lines += [escape(fault) for fault in faults]
         return cls("\n  fault: ".join(lines), content, not faults)
@@ -82,9 +88,9 @@ class Verification:
         faults: all faults, but only the first faults of an object that has many.
         duplicates: samples with equal content. They do not count as faults.
         formats: the formats of the split.
-        shards: the number of shards in each format.
-        samples: the number of samples in each format.
-        bytes: the size of all shards in all formats together.
+        shards: the number of shards in each format whose receipts can be used.
+        samples: the number of samples in each format, according to these receipts.
+        bytes: the size of these shards in all formats together.
     """
 
     output: str
@@ -108,7 +114,7 @@ class Verification:
         remedies = [fault.remedy for fault in self.faults if fault.remedy is not None]
         if not remedies:
             return ""
-        distinct_remedies = dict.fromkeys(remedies)  # in order
+        distinct_remedies = dict.fromkeys(remedies)  # keeps the order
         keys = [remedy for remedy in distinct_remedies if remedy]
         if not keys:
             return "run the same dataprep shard again"

@@ -11,11 +11,14 @@ from dataprep.reading.dataset import Dataset
 from dataprep.stores import location
 from dataprep.threaded_map import in_order
 
-_CONCURRENT_REQUESTS = 16
+_CONCURRENT_REQUESTS = 16  # They hide the latency of a remote store.
 
 
 class SplitRecords:
-    """The records of samples of a split. It has the same methods as a ``ShardReader``.
+    """The records of samples of a split.
+
+    It has the members of a ``ShardReader`` that are needed to draw records: ``uri``, ``fault``,
+    ``count`` and ``read``.
 
     Attributes:
         fault: always None. The table of samples has the location of each record. Therefore damaged
@@ -42,7 +45,11 @@ class SplitRecords:
         return len(self._numbers)
 
     def read(self, index: int) -> Record:
-        """Read the record of the sample at ``index``. Raises ConfigError if there is none."""
+        """Read the record of the sample at ``index`` in the chosen samples.
+
+        Raises:
+            ConfigError: there is no such sample.
+        """
         dataset = self._dataset
         require_record_number(index, len(self._numbers), self.uri)
         number = self._numbers[index]
@@ -56,7 +63,11 @@ class SplitRecords:
 
 
 def read_evenly_spaced(records: SplitRecords | ShardReader, images: int) -> list[Record]:
-    """Read at most ``images`` records that are evenly spaced."""
+    """Read at most ``images`` records that are evenly spaced.
+
+    Raises:
+        ConfigError: there are no records.
+    """
     total = records.count()
     count = max(1, min(total, images))
     # Divide all records into ``count`` equal intervals, and take the middle of each interval.

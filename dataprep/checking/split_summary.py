@@ -30,7 +30,10 @@ _OTHER_COLUMNS = ("label", "status", "reason", "action", "colorspace")
 
 
 class Distribution(TypedDict):
-    """The distribution of whole numbers: their quantiles, mean and sum. The names are JSON keys."""
+    """The distribution of whole numbers: their quantiles, mean and sum. The names are JSON keys.
+
+    ``count`` is how many numbers there are. ``p5`` and ``p95`` are percentiles.
+    """
 
     count: int
     least: int
@@ -43,7 +46,7 @@ class Distribution(TypedDict):
 
 
 class FormatSummary(TypedDict):
-    """The sizes of the shards and the records of a split in one format, in bytes."""
+    """The label offset of one format of a split, and the sizes of shards and records in bytes."""
 
     name: str
     label_offset: int
@@ -95,6 +98,7 @@ def summaries_of(store: Store, split: str | None) -> list[SplitSummary]:
     Raises:
         ManifestMissing: the split does not exist or is not complete, or there is no split.
         DatasetError: a table of samples is damaged.
+        DatasetChanged: a split was written again while it was read.
     """
     if split:
         return [_summary(store, split)]

@@ -159,7 +159,7 @@ class _SplitChecks:
     """Checks the objects of one split against its job, its plan and each other.
 
     Args:
-        store: the output.
+        store: the store that contains the output.
         job: the job that wrote the split.
         depth: how much is read.
         faults: the list to which faults of the plan, of ``labels.json`` and of shards are added.
@@ -186,7 +186,7 @@ class _SplitChecks:
         }
 
     def check_shards(self, workers: int) -> tuple[list[Receipt], SampleTable]:
-        """Check all shards in this number of threads.
+        """Check all shards in ``workers`` threads, and add their faults.
 
         Returns:
             The receipts that can be used, without their rows, and the table of all their rows.
@@ -248,7 +248,8 @@ class _SplitChecks:
         Args:
             manifest: the manifest of the split.
             receipts: the receipts of all shards.
-            table: the table of samples that results from these receipts.
+            table: the table of samples that results from these receipts. For a whole split, rows
+                of entries that are in no shard are added to it.
         """
         if self._plan is None or self._labels is None:
             return
@@ -325,7 +326,10 @@ class _SplitChecks:
     def _listing_faults(
         self, files: Sequence[StoredFile], *, compare_etags: bool
     ) -> Iterator[Fault]:
-        """Compare the listed sizes, and ETags if the store has them, with those in a receipt."""
+        """Compare the listed sizes, and ETags if the store has them, with those in a receipt.
+
+        ETags are not compared if the content has faults, because they would repeat these faults.
+        """
         for file in files:
             info = self._objects.get(file.key)
             if info is None:

@@ -40,10 +40,10 @@ def format_faults(
     has_file_names: bool,
     decodes_images: bool,
 ) -> list[Fault]:
-    """Read a shard in one format, and its index files.
+    """Read a shard in one format and its index files, and compare them with the receipt.
 
     Args:
-        store: the output.
+        store: the store that contains the output.
         job: the job that wrote the shard.
         receipt: the receipt of the shard.
         format_name: the format.
@@ -51,7 +51,8 @@ def format_faults(
         decodes_images: whether all pixels are decoded.
 
     Returns:
-        All faults, but at most ``MAX_FAULTS`` of the records.
+        All faults of index files, and at most ``MAX_FAULTS`` faults of the shard itself. Missing
+        files are not among them, because the comparison with the listing reports them.
     """
     stored_format = receipt.formats[format_name]
     record_format = get_format(format_name)

@@ -76,7 +76,8 @@ def get_format(name: str) -> RecordFormat:
     """The format with this name.
 
     Raises:
-        ConfigError: no format has this name, or the format lacks a member of the protocol.
+        ConfigError: no format has this name, its package cannot be loaded, or the format lacks a
+            member of the protocol.
     """
     record_format = _FORMATS.load(name)()
     missing = [member for member in _MEMBERS if not hasattr(record_format, member)]
@@ -91,7 +92,7 @@ def get_format(name: str) -> RecordFormat:
 def preferred_format(names: Collection[str]) -> str:
     """The format that is read if an output has these formats and no format is named.
 
-    It is the default format, or the first format if the output lacks the default format.
+    It is the default format, or the first of ``names`` if the output lacks the default format.
     """
     return DEFAULT_FORMAT if DEFAULT_FORMAT in names else next(iter(names))
 

@@ -5,7 +5,8 @@ TensorFlow, ``tensorflow/core/example/{example,feature}.proto``.
 
 The encoder writes the same bytes as TensorFlow's ``SerializeToString(deterministic=True)``, with
 one exception. If one key begins with another key, protobuf for Python writes the longer key first
-(upb, ``_upb_mapsorter_cmpstr``). The decoder reads the Examples of any writer.
+(upb, ``_upb_mapsorter_cmpstr``), and this package the shorter one. The decoder reads the Examples
+of any writer.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ _LIST_TYPES: Mapping[int, type[Feature]] = {
 
 _EXAMPLE_LIMIT_BYTES = 2**31 - 1  # protobuf does not read larger messages
 _CACHED_ENTRY_LIMIT_BYTES = 128  # larger entries rarely repeat
-_SEARCHED_BYTES = 4096  # the part of an Example in which ``first_byte_string`` searches
+# ``first_byte_string`` copies this many bytes from the start of an Example, and searches in them.
+_SEARCHED_BYTES = 4096
 
 
 def example_head(entries_bytes: int) -> bytes:
@@ -98,7 +100,7 @@ def example_head(entries_bytes: int) -> bytes:
 
 
 def encode_feature(key: str, feature: Feature) -> bytes:
-    """Encode one entry of an Example. The entries of an Example are sorted by their keys.
+    """Encode one entry of an Example. The caller joins the entries in the order of their keys.
 
     Raises:
         RecordError: the list cannot store one of the numbers.
@@ -151,6 +153,7 @@ def _packed(key: str, feature: FloatList | Int64List) -> bytes:
         raise RecordError(
             f"feature {key!r} cannot be stored as {type_name}: {error}; use numbers that fit"
         ) from error
+    # protobuf encodes a negative number as the unsigned number with the same 64 bits.
     unsigned = struct.unpack(f"<{count}Q", signed)
     return b"".join([encode_varint(value) for value in unsigned])
 
@@ -186,7 +189,8 @@ def decode_example(data: Buffer) -> dict[str, Feature]:
 def first_byte_string(data: Buffer, key: str) -> memoryview | None:
     """The byte string of one feature, as a view, without decoding the features before it.
 
-    This is much faster than ``decode_example``, but handles only Examples in the usual form.
+    This is much faster than ``decode_example``, but handles only Examples in the usual form. It
+    takes the first entry with this key, and does not notice that the key is repeated.
 
     Returns:
         None if the feature is not near the start of the Example, or if the Example has an unusual

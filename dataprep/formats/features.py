@@ -44,7 +44,7 @@ _REPEATING_FIELDS = (
     "text",
     "width",
 )
-_MAX_CACHED = 16_384
+_MAX_CACHED = 16_384  # Limits the memory of a cache if values repeat less often than expected.
 
 
 @lru_cache(maxsize=8)
@@ -117,7 +117,8 @@ def _caching_encoder(features: Sequence[tuple[str, str]], label_offset: int) -> 
     If there are lists among the features, they must be empty in all samples.
     """
     attributes = [_attribute(field) for _, field in features if field not in LIST_FIELDS]
-    # attrgetter fails without attributes. Therefore "encoding" is always among them.
+    # attrgetter fails without attributes. Therefore "encoding" is always among them. It has few
+    # values, so that it hardly increases the number of cached sets.
     values_of = attrgetter("encoding", *attributes)
     cache: dict[Any, bytes] = {}
 
@@ -140,7 +141,11 @@ def _caching_encoder(features: Sequence[tuple[str, str]], label_offset: int) -> 
 
 @lru_cache(maxsize=_MAX_CACHED)
 def _repeating_entry(feature: str, field: str, values: tuple[Any, ...]) -> bytes:
-    """The entry of one repeating field. A single field repeats more often than a set of fields."""
+    """The entry of one repeating field.
+
+    This cache is beside that of ``_caching_encoder``, because the values of a single field repeat
+    more often than those of a set of fields.
+    """
     return encode_feature(feature, _list_type(field)(values))
 
 
@@ -198,7 +203,8 @@ def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int
     """Return the sample with these features. Features that the layout does not name are ignored.
 
     Raises:
-        CorruptRecord: a feature is missing, has the wrong type, or does not have exactly one value.
+        CorruptRecord: a feature is missing, has the wrong type, or does not have exactly one value;
+            or the lists of boxes differ in length.
     """
     attributes: dict[str, Any] = {}
     lists: dict[str, tuple[Any, ...]] = {}
@@ -241,7 +247,11 @@ def _stored_values(features: Mapping[str, Feature], name: str, field: str) -> tu
 
 
 def _boxes(lists: Mapping[str, tuple[Any, ...]], label: int, label_offset: int) -> tuple[Box, ...]:
-    """The boxes of a sample. Boxes without labels have the label of the image."""
+    """The boxes of a sample. Boxes without labels have the label of the image.
+
+    Raises:
+        CorruptRecord: the lists differ in length.
+    """
     columns = [lists[side] for side in BOX_SIDES]
     count = len(columns[0])
     labels = [stored_label - label_offset for stored_label in lists.get("bbox/label", ())]

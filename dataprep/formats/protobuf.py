@@ -30,7 +30,7 @@ def tag_of(field_number: int, wire_type: int = DELIMITED) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """Encode a number of at most 64 bits. Each byte holds 7 bits; the low bits come first."""
+    """Encode a number from 0 to 2^64 - 1. Each byte holds 7 bits; the low bits come first."""
     encoded = bytearray()
     while value >= _ONE_BYTE_LIMIT:
         encoded.append(value & 0x7F | 0x80)
@@ -40,7 +40,10 @@ def encode_varint(value: int) -> bytes:
 
 
 def delimited_head(tag: int, size_bytes: int) -> bytes:
-    """The tag of a delimited field and the size of its content."""
+    """The encoded tag of a delimited field, and the size of its content.
+
+    The field number must be below 16, so that the tag fits into one byte.
+    """
     if size_bytes < _ONE_BYTE_LIMIT:  # a shortcut for most fields
         return bytes((tag, size_bytes))
     return bytes((tag,)) + encode_varint(size_bytes)

@@ -26,7 +26,10 @@ Where: TypeAlias = tuple[str, int]
 """The name of a file and the number of a record in this file. Error messages contain both."""
 
 HEAD_BYTES = 1536
-"""The number of bytes at the start of a shard that are enough to recognise its format."""
+"""The number of bytes at the start of a shard that are enough to recognise its format.
+
+A tar needs most. An empty one is recognised because it ends after 1,024 zero bytes.
+"""
 
 _LOCATION = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 

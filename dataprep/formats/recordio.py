@@ -69,12 +69,15 @@ class RecordIOWriter(PayloadWriter):
     >>> with dataprep.RecordIOWriter("photos.rec") as writer:           # doctest: +SKIP
     ...     offset, length = writer.write(payload)
 
-    A payload must be smaller than 512 MiB. It is copied only if the record must be split. The
-    parameters are the same as in ``PayloadWriter``.
+    A payload must be smaller than 512 MiB. It is copied only if the record must be split, or if
+    ``write_parts`` gets parts whose sizes are not multiples of 4. The parameters are the same as in
+    ``PayloadWriter``.
     """
 
     def write_parts(self, parts: Sequence[Buffer]) -> Extent:
         """Write one record. Its payload consists of ``parts``, one after the other.
+
+        The parts are joined in memory if the size of one before the last is no multiple of 4.
 
         Returns:
             The offset and the length of the encoded record in bytes.
@@ -339,7 +342,11 @@ class RecordIOFormat:
         return read_recordio(data, name=name)
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
-        """The sample in an image record, whose first label must be a whole number."""
+        """The sample in an image record.
+
+        Raises:
+            CorruptRecord: the record is too short, or its first label is not a whole number.
+        """
         record = unpack_image_record(payload)
         if not record.labels[0].is_integer():
             raise CorruptRecord(f"labels {record.labels!r} do not begin with a class index")

@@ -27,6 +27,8 @@ from dataprep.name_encoding import escape
 from dataprep.stores import ObjectInfo, Store, location
 
 _BLOCK_BYTES = 8 * 2**20
+"""Bytes that are fetched at a time, so that neighbouring records share a request."""
+
 _IMAGE_NAMES = ("image/encoded", "image")  # the usual names of the feature that holds the image
 
 
@@ -92,7 +94,10 @@ class Record:
         return ()
 
     def text(self, *names: str) -> str:
-        """The byte strings of the first feature with one of these names, as escaped text."""
+        """The byte strings of the first feature with one of these names, as escaped text.
+
+        Several strings are joined by spaces.
+        """
         strings = [bytes(value) for value in self.first_values((BytesList,), *names)]
         return escape(b" ".join(strings).decode("utf-8", "surrogateescape"))
 
@@ -176,7 +181,7 @@ class ShardReader:
 
         Raises:
             ConfigError: there is no record with this number.
-            RecordError: the framing before the record is damaged.
+            RecordError: the framing of the record, or of a record before it, is damaged.
         """
         extents = self._extents or list(islice(self.extents(), max(0, number + 1)))
         if self.fault and number >= len(extents):
@@ -230,7 +235,7 @@ def require_record_number(number: int, count: int, owner: str) -> None:
 
 
 def read_record(data: Buffer, uri: str, format_name: str, number: int, offset: int) -> Record:
-    """Decode one record of a shard.
+    """Decode one record of a shard. A damaged record has ``Record.damage``; no error is raised.
 
     Args:
         data: the encoded record.
@@ -264,7 +269,8 @@ def read_image_header(image: bytes) -> ImageHeader | None:
 def _image_in(features: Mapping[str, Feature]) -> bytes:
     """The image among the values of a record; empty if there is none.
 
-    If no feature has a usual name of an image, the largest byte string is taken.
+    It is the largest byte string in the features with usual names of an image. If no feature has
+    such a name, it is the largest byte string of all features.
     """
     candidates = [features[name] for name in _IMAGE_NAMES if name in features]
     if not candidates:

@@ -3,7 +3,7 @@
 A record has the members of one sample, in this order:
 
 - the image (``.jpg``, ``.png`` or ``.webp``),
-- the label as a decimal number (``.cls``), unless the sample has no class,
+- the label plus the label offset, as a decimal number (``.cls``), unless the sample has no class,
 - a JSON object with everything else (``.json``).
 
 A key is the number of the sample in the plan, with at least nine digits. ``tar_members`` describes
@@ -99,7 +99,7 @@ class WebDatasetFormat:
         label = -1 if stored_label is None else stored_label - offset
         metadata = _metadata_of(view, members)
         values = _numbers(metadata.get("values", []), "values")
-        if values:  # the first value is the label
+        if values:  # the first value is the label, from which the offset is subtracted
             values = (float(label), *values[1:])
         return Sample(
             image=view[image.start : image.start + image.size],
@@ -163,7 +163,11 @@ class SampleWriter:
         self._offset = 0
 
     def write(self, sample: Sample) -> Extent:
-        """Append one record, without copying the image."""
+        """Append one record, without copying the image.
+
+        Raises:
+            RecordError: the image is too large for a tar, or a number is not finite.
+        """
         key = b"%09d" % sample.number
         image_bytes = memoryview(sample.image).nbytes
         header = encode_header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)

@@ -36,6 +36,7 @@ from dataprep.image.resize import turn
 # The formats that are read. Pillow also has decoders that run another program (EPS) or accept any
 # file (TGA). They are not used.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
+# The usual extensions of each format that Pillow names.
 _EXTENSIONS = {
     "JPEG": "jpeg jpg jpe jfif",
     "MPO": "jpeg jpg jpe jfif",
@@ -204,7 +205,8 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> De
         notes += _load(opened, policy)
     else:
         notes += _load(opened, policy)
-        orientation = _orientation(opened)  # the Exif data may follow the pixels in the file
+        # The Exif data may follow the pixels in the file. Therefore it is read after them.
+        orientation = _orientation(opened)
     vars(opened).pop("_decoder", None)  # the WebP decoder keeps two more canvases in memory
     profile = opened.info.get("icc_profile") or None
     image = _converted(_with_usual_samples(opened, mode), data, profile, policy, notes)
@@ -270,7 +272,8 @@ def _header_notes(image: Image.Image, data: bytes, policy: ImagePolicy) -> list[
     """
     if image.mode == "F" or _SIGNED_SAMPLES in _tag(image, SAMPLEFORMAT, ()):
         raise UnsupportedImage("floating-point or signed samples: no fixed range to scale from")
-    # This is faster than counting the frames, because Pillow reads all frames to count them.
+    # ``n_frames`` would be slower, because Pillow reads all frames to count them. An MPO is a JPEG
+    # with further images for other purposes, such as a preview.
     animated = getattr(image, "is_animated", False) and image.format != "MPO"
     properties: tuple[tuple[bool, Refusal, str, Note], ...] = (
         (animated, "animation", "more than one frame", "first_frame_kept"),
@@ -380,7 +383,7 @@ def _to_8_bits(image: Image.Image) -> Image.Image:
     """Scale grey samples of 12 or 16 bits to 8 bits. A transparent level becomes an alpha channel.
 
     Raises:
-        UnsupportedImage: a sample has more than 16 bits.
+        UnsupportedImage: a sample is negative, or has more bits.
     """
     samples = np.asarray(image)
     max_sample = 4_095 if 12 in _tag(image, BITSPERSAMPLE, ()) else 65_535

@@ -36,6 +36,7 @@ from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy, Note, Notes
 from dataprep.image.resize import REDUCIBLE, bgrx, fit, turn
 
 Action = Literal["passthrough", "retagged", "reencoded"]
+"""How an image was stored. ``Converted.action`` describes the values."""
 
 _COLORSPACES = {1: "Grayscale", 3: "RGB", 4: "RGBA"}
 _SUBSAMPLING_FACTORS = {
@@ -51,7 +52,7 @@ _CHECK_POLICIES = {
     b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
     b"RI": ImagePolicy(encoding="webp", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
 }
-_MEMORY_TEST_BYTES = 2**28
+_MEMORY_TEST_BYTES = 2**28  # the largest RGB image that the default policy accepts
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def check(data: bytes) -> tuple[int, int, int]:
 
 
 def _convert(data: bytes, policy: ImagePolicy, name: str) -> Converted:
-    """Convert an image with the decoder for its format. Parameters as in ``convert``."""
+    """Convert an image with the decoder for its format. The parameters are those of ``convert``."""
     if not data:
         raise CorruptImage("empty file (0 bytes)")
     if len(data) > policy.max_source_bytes:

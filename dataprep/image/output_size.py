@@ -16,6 +16,7 @@ from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Notes
 Pixels = NDArray[np.uint8]
 """uint8 of shape (height, width, channels) with 1 (grey), 3 (RGB) or 4 (RGBA) channels."""
 
+# The maximum side in pixels that libjpeg, libpng and libwebp can write.
 _MAX_SIDES = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
 
 
@@ -161,7 +162,8 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
             f"{geometry.crop_width} x {geometry.crop_height} pixels: {policy.encoding} allows at "
             f"most {max_side:,} pixels per side"
         )
-    # One side may be scaled up before the other side is scaled down.
+    # One side may be scaled up before the other side is scaled down. The image between the two
+    # steps is then larger than the source and the result.
     max_width = max(width, geometry.width)
     max_height = max(height, geometry.height)
     if max_width * max_height > max(policy.max_pixels, DEFAULT_MAX_PIXELS):
@@ -188,7 +190,8 @@ def _target_size(policy: ImagePolicy) -> tuple[int, int]:
 def dct_divisor(width: int, height: int, min_width: int, min_height: int) -> int:
     """The number by which an inverse DCT can divide both sides of an image: 1, 2, 4 or 8.
 
-    It is the largest number with which the image does not fall below the minimum size.
+    It is the largest of these numbers with which the image does not fall below the minimum size. It
+    is 1 if the image itself is smaller.
     """
     for divisor in (8, 4, 2):
         if width >= divisor * min_width and height >= divisor * min_height:

@@ -46,7 +46,10 @@ _idle_resizers: list[Any] = []
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
-    """Turn pixels as an Exif orientation describes (Exif 2.32, table of 4.6.4 A)."""
+    """Turn pixels as an Exif orientation describes (Exif 2.32, table of 4.6.4 A).
+
+    ``orientation`` is from 1 to 8. The result is a view of ``pixels``.
+    """
     if orientation >= 5:
         pixels = pixels.transpose(1, 0, 2)
     if orientation in (2, 3, 6, 7):
@@ -227,6 +230,7 @@ def _weight_bits(max_weight: float) -> int:
 
 
 def _triangle(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The kernel of bilinear interpolation."""
     return np.maximum(1.0 - distance, 0.0)
 
 

@@ -20,6 +20,7 @@ def decode_rgb(data: bytes | bytearray | memoryview) -> Pixels:
     """Decode an image to RGB pixels, without scaling or turning it.
 
     The Exif orientation is ignored. Damage is also ignored if libjpeg only warns about it.
+    Transparent pixels are on a white background. Of several frames, the first is decoded.
 
     Returns:
         uint8 of shape (height, width, 3). The channel of a greyscale image is repeated.

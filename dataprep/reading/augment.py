@@ -1,7 +1,7 @@
 """Augment encoded images for training: crop, flip, change colours, normalise.
 
 A JPEG is decoded at 1, 1/2, 1/4 or 1/8 of its size: the smallest at which the crop is not smaller
-than the result. It is decoded only down to the last row of the crop. PNG and WebP are decoded in
+than the result. Rows well below the crop are not decoded. PNG and WebP are decoded in
 full, on a white background. The crop is then scaled with bilinear interpolation, as in TensorFlow
 and MXNet. The EXIF orientation is ignored, as the decoders of TensorFlow, MXNet and torchvision
 ignore it. Damage for which libjpeg only warns is accepted, so that it does not end a training run.
@@ -68,7 +68,8 @@ _GREY_WEIGHTS = np.array([0.299, 0.587, 0.114])
 _HUFFMAN_FRAMES = frozenset({0xC0, 0xC1, 0xC2})
 # Rows to decode below the crop, at the decoded size. Chroma is interpolated from the next row.
 _ROWS_BELOW = 4
-# Fewer rows than a row of blocks are decoded as well, because leaving them out saves no time.
+# If fewer rows than this (a row of blocks) would be left out, all rows are decoded. Leaving them
+# out would save no time.
 _MIN_ROWS_LEFT_OUT = 16
 # The steps of ``recolour``. Random numbers choose their order, so their numbers must not change.
 _BRIGHTNESS, _CONTRAST, _SATURATION = 0, 1, 2
@@ -175,7 +176,10 @@ class Augmentation:
             cv2.LUT(plane, normalised, channel)
 
     def pixels(self, data: Buffer, rng: np.random.Generator) -> Pixels:
-        """Return the augmented image before normalisation: uint8 of shape (size, size, 3)."""
+        """Return the augmented image before normalisation: uint8 of shape (size, size, 3), in RGB.
+
+        The arguments and errors are those of a call.
+        """
         if not self.random:
             return self.part(data, centre_crop)
         pixels = self.part(data, partial(random_crop, rng=rng))
@@ -240,7 +244,7 @@ def centre_crop(width: int, height: int) -> Box:
 
 
 def _centred(width: int, height: int, crop_width: float, crop_height: float) -> Box:
-    """Return a crop of this size at the centre of the image, at least one pixel wide and high."""
+    """Return a crop of this size, rounded to at least one pixel, at the centre of the image."""
     box_width, box_height = max(1, round(crop_width)), max(1, round(crop_height))
     return Box((width - box_width) // 2, (height - box_height) // 2, box_width, box_height)
 

@@ -1,4 +1,7 @@
-"""Read a complete split: by sample number, shard by shard, or from start to end."""
+"""Read a complete split, or some of its shards or samples.
+
+A data set is read by sample number, shard by shard, or from start to end.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +44,15 @@ if TYPE_CHECKING:
 class Shard:
     """A shard of a data set.
 
-    Iterating over a shard yields its samples. It takes one request, which fetches the whole shard.
-    A shard of a subset has only the samples that belong to the subset. Iterating over it fetches
-    the byte ranges of these samples.
+    Iterating over a shard yields its samples. One request fetches the whole shard. A shard of a
+    subset has only the samples that belong to the subset. Iterating over it fetches the byte ranges
+    of these samples.
 
     Attributes:
-        number: the number of the shard in the order of the manifest, from 0.
-        key: the key of the shard below the output.
-        bytes: the size of the shard.
-        sha256: the SHA-256 of the shard's bytes, from the manifest.
+        number: the number of the shard in the data set, from 0, in the order of the manifest.
+        key: the key of the shard, relative to the output.
+        bytes: the size of the whole shard in bytes, also in a subset.
+        sha256: the SHA-256 of the whole shard, from the manifest.
         samples: the numbers of its samples in the data set.
 
     Example:
@@ -76,9 +79,10 @@ class Shard:
 class Dataset(SlicedToLists[Sample]):
     """The samples of one split, in the order in which they were written.
 
-    ``dataprep.open`` returns a data set. Labels count from 0. ``len(dataset)`` takes no request,
-    and ``dataset[i]`` takes one range request. Iteration takes one request for each shard, and
-    fetches the next shards ahead.
+    ``dataprep.open`` returns a data set. Labels count from 0; a sample without a class has -1.
+    ``len(dataset)`` takes no request. ``dataset[i]`` takes one range request; the first one also
+    reads the table of samples. Iteration takes one request for each shard, and fetches the next
+    shards ahead.
 
     The first read of each shard also checks the manifest. If the split was written again since it
     was opened, reading raises DatasetChanged.
@@ -90,7 +94,7 @@ class Dataset(SlicedToLists[Sample]):
     same order. Its samples are numbered from 0. Their labels do not change.
 
     Attributes:
-        store: the output.
+        store: the store that contains the output.
         split: the name of the split.
         format: the format that is read, such as ``tfrecord``.
         manifest: the manifest of the split. The manifest of a data set that ``of_shards`` returned
@@ -99,8 +103,8 @@ class Dataset(SlicedToLists[Sample]):
         snapshot: reads the objects of the split.
         check: whether records are compared with the checksums in the table of samples, if their
             format has no checksums of its own.
-        read_counter: counts the samples and bytes that readers of this data set read; None until
-            ``count_reads`` is called.
+        read_counter: the counter that ``count_reads`` returned last; None until ``count_reads`` is
+            called.
 
     Example:
         >>> with dataprep.open("out", "train") as dataset:
@@ -126,17 +130,24 @@ class Dataset(SlicedToLists[Sample]):
         """Open a split; programs call ``dataprep.open`` instead.
 
         Args:
-            store: the output.
+            store: the store that contains the output.
             split: the name of the split.
             format: the format to read; None for TFRecord, or the first format if the split has no
                 TFRecord.
             snapshot: the snapshot of a split that is open already; None to open the split.
-            check: whether to compare records with the checksums in the table of samples.
+            check: whether to compare records with the checksums in the table of samples, if their
+                format has no checksums of its own.
             chosen_shards: the shards that were given to ``of_shards``, by their numbers in the
                 whole split, ascending; None for all shards.
             selected_samples: the samples of a subset, by their numbers in the whole split,
                 ascending: int64 of shape (samples,); None for all samples of the shards.
-            queries: the queries that selected these samples; None if ``select`` was used.
+            queries: the queries that selected these samples, empty for all samples; None if
+                ``select`` was used.
+
+        Raises:
+            ManifestMissing, SchemaTooNew: the split cannot be opened; see ``dataprep.open``.
+            FormatMissing: the split does not have the format.
+            DatasetChanged: the split was written again since ``snapshot`` was opened.
         """
         if snapshot is None:
             self.manifest, self.snapshot = open_split(store, split)
@@ -191,17 +202,21 @@ class Dataset(SlicedToLists[Sample]):
     def close(self) -> None:
         """Close the connections.
 
-        Samples can no longer be read. Columns that were read before remain available.
+        Samples can no longer be read through this data set. Columns that were read before remain
+        available. A data set that shares the connections, such as a subset, can still be read, and
+        then opens new connections.
         """
         self._state.close()
         if isinstance(self.store, Close):
             self.store.close()
 
     def count_reads(self) -> ReadCounter:
-        """Count the samples and bytes that arrive in readers which are created from now on.
+        """Count the samples and bytes that arrive in readers that are created from now on.
 
-        The readers are those of ``to_torch``, ``to_tf`` and ``to_mxnet``, in this process and in
-        workers that are forked from it. Iteration over the data set itself is not counted.
+        The readers are those that ``to_torch``, ``to_tf`` and ``to_mxnet`` make of this data set,
+        in this process and in workers that are forked from it. Iteration over the data set itself
+        is not counted. A subset and a data set of some shards are not counted either: call their
+        own ``count_reads``.
 
         Returns:
             The counter, which is also ``read_counter``.
@@ -227,7 +242,11 @@ class Dataset(SlicedToLists[Sample]):
 
     @cached_property
     def subset(self) -> str | None:
-        """The name of a subset in saved states: the SHA-256 of ``numbers``. None if no subset."""
+        """The SHA-256 of ``numbers``, which identifies a subset; None if this is no subset.
+
+        Saved states contain it. If ranks on several hosts read the shares that were staged there,
+        their states contain the SHA-256 of the subset's numbers in the whole split instead.
+        """
         if self._part.selected_samples is None:
             return None
         return fingerprint(self._part.selected_samples)
@@ -236,14 +255,15 @@ class Dataset(SlicedToLists[Sample]):
     def numbers(self) -> Integers:
         """The number of each sample in the whole split, ascending: int64 of shape (samples,).
 
-        If the whole split is opened, ``dataset[i]``, ``written`` and ``dataprep inspect --record``
-        use these numbers.
+        The data set that ``dataprep.open`` returns has the numbers 0, 1, 2 and so on. Its
+        ``dataset[i]`` and ``written``, and ``dataprep inspect --record``, use these numbers. If
+        ``dataprep stage`` copied a host's share, the share counts as the whole split.
         """
         return self._part.numbers
 
     @cached_property
     def label_space(self) -> LabelSpace:
-        """The classes, by label."""
+        """The classes and their labels."""
         self._state.require_open()
         data = self.snapshot.get(keys.LABELS)
         return LabelSpace.from_json(data, location(self.store, keys.LABELS))
@@ -252,8 +272,9 @@ class Dataset(SlicedToLists[Sample]):
     def samples(self) -> pd.DataFrame:
         """The table of samples, ``samples.parquet``: one row for each sample of the source.
 
-        It also has rows for samples that failed. A subset contains only samples that were written,
-        so its table is ``written``.
+        It also has rows for samples that failed. If ``of_shards`` returned the data set, it has
+        only the rows of these shards. A subset contains only samples that were written, so its
+        table is ``written``.
 
         Raises:
             DatasetError: the table is missing, damaged, or belongs to another split.
@@ -264,7 +285,7 @@ class Dataset(SlicedToLists[Sample]):
 
     @cached_property
     def written(self) -> pd.DataFrame:
-        """The rows of ``samples`` that were written: row ``i`` describes ``dataset[i]``.
+        """The rows of the samples that were written: row ``i`` describes ``dataset[i]``.
 
         Offsets and lengths are integers here. In ``samples`` they are floats if some are missing.
 
@@ -275,7 +296,11 @@ class Dataset(SlicedToLists[Sample]):
 
     @property
     def labels(self) -> Integers:
-        """The label of each sample, from 0: int64 of shape (samples,)."""
+        """The label of each sample, from 0, or -1 without a class: int64 of shape (samples,).
+
+        Raises:
+            DatasetError: the table is missing, damaged, or belongs to another split.
+        """
         return self.places.labels
 
     @cached_property
@@ -293,8 +318,8 @@ class Dataset(SlicedToLists[Sample]):
     def checksums(self) -> Integers | None:
         """The CRC-32C of each record: int64 of shape (samples,).
 
-        It is None if ``check`` is False, if the format has checksums of its own, and for outputs
-        of early versions.
+        It is None if ``check`` is False, if the format has checksums of its own, or if an early
+        version wrote the output without this column.
         """
         return self._rows.checksums
 
@@ -311,6 +336,7 @@ class Dataset(SlicedToLists[Sample]):
 
         Raises:
             IndexError: the number is out of range.
+            DatasetError: the table is missing, damaged, or belongs to another split.
         """
         return self._rows.place(sample_number(index, len(self)))
 
@@ -320,8 +346,8 @@ class Dataset(SlicedToLists[Sample]):
         ``dataset.read(*dataset.place(i))`` is the encoded record of a sample.
 
         Args:
-            key: the key of the object below the output.
-            offset: the first byte.
+            key: the key of the object, relative to the output.
+            offset: the position of the first byte in the object.
             length: the number of bytes.
 
         Raises:
@@ -352,7 +378,7 @@ class Dataset(SlicedToLists[Sample]):
 
         Args:
             numbers: the ``number`` of each chosen shard in ``shards()``, in any order. Repeated
-                numbers count once.
+                numbers count once. Negative numbers are out of range.
 
         Raises:
             ConfigError: no number is given, or a number is out of range.
@@ -363,9 +389,9 @@ class Dataset(SlicedToLists[Sample]):
             >>> len(first_shard.shards())
             1
         """
-        count = len(self._format_entry.shards)
+        shard_count = len(self._format_entry.shards)
         chosen = sorted({operator.index(number) for number in numbers})
-        out_of_range = [number for number in chosen if not 0 <= number < count]
+        out_of_range = [number for number in chosen if not 0 <= number < shard_count]
         problem = ""
         if out_of_range:
             problem = f"has no shard {out_of_range[0]}"
@@ -374,7 +400,7 @@ class Dataset(SlicedToLists[Sample]):
         if problem:
             raise ConfigError(
                 f"split {self.split!r} of {self.store.uri} {problem}: give of_shards at least one "
-                f"number from 0 to {count - 1}"
+                f"number from 0 to {shard_count - 1}"
             )
         return self._restricted(self._part.of_shards(chosen))
 
@@ -402,6 +428,7 @@ class Dataset(SlicedToLists[Sample]):
                 f"matches {query!r}: dataset.written shows the values of the columns"
             )
         queries = self._part.queries
+        # None: ``select`` was used before, so that queries alone do not give these samples.
         if queries is not None:
             queries = (*queries, query)
         return self._restricted(self._part.of_samples(numbers, queries))
@@ -437,8 +464,8 @@ class Dataset(SlicedToLists[Sample]):
         """Return some of the samples as a subset, in the ascending order of their numbers.
 
         The samples of the subset are numbered from 0. Classes, labels and checks do not change. The
-        subset shares the connections of this data set. All adapters can read it. Their orders,
-        ranks and saved states then refer to the samples of the subset.
+        subset shares the connections of this data set. ``to_torch``, ``to_tf`` and ``to_mxnet`` can
+        read it. Their orders, ranks and saved states then refer to the samples of the subset.
 
         Args:
             numbers: the numbers of samples in this data set, in any order, each once. Number ``i``
@@ -458,7 +485,10 @@ class Dataset(SlicedToLists[Sample]):
         return self._restricted(self._part.of_samples(selected, None))
 
     def _restricted(self, part: SplitPart) -> Dataset:
-        """Return a data set of a part of the split, with the same connections and table."""
+        """Return a data set of a part of the split, with the same connections.
+
+        It uses the table of samples of this data set, if this data set has read it already.
+        """
         dataset = Dataset(
             self.store,
             self.split,
@@ -486,9 +516,10 @@ class Dataset(SlicedToLists[Sample]):
             shards: some of ``shards()``, in the order in which to read them; None for all shards.
 
         Raises:
-            ConfigError: a shard does not belong to this subset.
+            ConfigError: this data set is a subset, and one of ``shards`` is not a shard of it.
             CorruptRecord: a record is damaged.
             DatasetChanged: the split was written again since it was opened.
+            DatasetError: the data set is closed, or its table of samples is missing or damaged.
         """
         chosen = list(self.shards() if shards is None else shards)
         if self.is_subset:
@@ -497,7 +528,11 @@ class Dataset(SlicedToLists[Sample]):
             yield from self._reader.samples_of_shards(chosen)
 
     def _samples_of_subset(self, shards: Sequence[Shard]) -> Iterator[Sample]:
-        """Yield the samples of a subset in these shards. Raises ConfigError for other shards."""
+        """Yield the samples of this subset that are in ``shards``.
+
+        Raises:
+            ConfigError: one of ``shards`` is not a shard of this subset. It may have other samples.
+        """
         own_shards = self.shards()
         for shard in shards:
             if shard.number >= len(own_shards) or shard != own_shards[shard.number]:
@@ -528,7 +563,7 @@ def open_dataset(
             format has no checksums of its own.
 
     Returns:
-        The data set, which needs no connection until a sample is read.
+        The data set. Only the manifest has been read.
 
     Raises:
         ManifestMissing: the split does not exist or is not complete. The message names the splits
@@ -546,18 +581,22 @@ def open_dataset(
 
 
 def subset_of_all_hosts(dataset: Dataset) -> DividedSubset | None:
-    """Return how many samples the shares of all hosts have of a subset.
+    """Return how many samples of a subset are in the share of each host.
 
-    The data set is the part of the subset that is in this host's share. Its queries are applied to
-    the table of samples of the whole split.
+    The queries of the subset are applied to the table of samples of the whole split.
+
+    Args:
+        dataset: the part of the subset that is in this host's share.
 
     Returns:
-        The number of samples in each share. None if it is unknown: the data set is no share or no
-        subset, or ``select`` chose the samples by their numbers in this share, or an earlier
-        version of dataprep copied the share.
+        The number of samples in each share. None if the data set is no share or no subset, or if
+        the number is unknown: ``select`` chose the samples by their numbers in this share, or an
+        earlier version of dataprep copied the share without the table of the whole split.
 
     Raises:
-        DatasetError: the table of samples of the whole split is missing or damaged.
+        DatasetError: the data set is closed, or the table of samples of the whole split is missing
+            or damaged, or does not agree with this share.
+        DatasetChanged: the split was written again since it was opened.
     """
     share, queries = dataset.manifest.share, dataset._part.queries
     if not dataset.is_subset or share is None or share.table is None or queries is None:

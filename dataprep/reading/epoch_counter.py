@@ -24,13 +24,15 @@ from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
 from typing import Any
 
-_HEADER = struct.Struct("<7q")
-_ITERATION = struct.Struct("<9q128s")
+_HEADER = struct.Struct("<7q")  # the attributes of ``_Header``, in their order
+_ITERATION = struct.Struct("<9q128s")  # the attributes of ``Iteration``, in their order
 _MAX_ITERATIONS = 64
-"""Iterations that a table keeps. A data set is not expected to have more live iterators."""
+"""Iterations that a table keeps. A newer iteration replaces the oldest one. A data set is not
+expected to have more live iterators."""
 
 _WORKER_BITS = 8 * 128
-"""Bits of an iteration, one for each worker that has begun. Further workers share these bits."""
+"""Bits of an iteration, one for each worker that has begun. If there are more workers, some share a
+bit."""
 
 _TABLE_BYTES = _HEADER.size + _MAX_ITERATIONS * _ITERATION.size
 
@@ -97,9 +99,9 @@ class _Header:
     Attributes:
         owner: the process id of the training process.
         set_count: how often ``set`` has been called.
-        first_epoch: the epoch that was set last.
+        first_epoch: the epoch that was set last. The first iteration after that reads it.
         current: the epoch of the latest iteration; ``first_epoch`` before the first iteration.
-        iterations: the number of all iterations.
+        iterations: the number of all iterations, including those that the table no longer keeps.
         samples: samples that were read outside iterations; see ``count_samples``.
         is_exceeded: 1 if ``count_samples`` has reported that the limit is exceeded.
     """
@@ -146,7 +148,12 @@ class EpochCounter:
         return self._header(self._nearest_table()).current
 
     def set(self, epoch: int, worker: LoaderWorker | None = None) -> None:
-        """Set the epoch of the next iteration in this process, or in workers that it starts."""
+        """Set the epoch of the next iteration in the training process and in its workers.
+
+        Args:
+            epoch: the number of the epoch.
+            worker: the loader's worker that this process is; None in a training process.
+        """
         with self._locked():
             table_start = self._table_of(_owner(worker))
             header = self._header(table_start)
@@ -211,7 +218,7 @@ class EpochCounter:
             return _since_set(self._iterations(table_start), self._header(table_start).set_count)
 
     def next_epoch(self) -> int:
-        """Return the epoch of the next iteration."""
+        """Return the epoch of the next iteration of this process."""
         iterations = self.iterations()
         if iterations:
             return iterations[0].epoch + 1
@@ -349,7 +356,7 @@ class EpochCounter:
         ]
 
     def _write(self, table_start: int, iteration: Iteration) -> None:
-        """Write an iteration into its slot of a table. It replaces an old iteration there."""
+        """Write an iteration into its slot of a table, where it replaces an older iteration."""
         packed = _ITERATION.pack(
             iteration.number,
             iteration.set_count,
@@ -368,8 +375,9 @@ class EpochCounter:
     def _locked(self) -> Iterator[None]:
         """Exclude other threads and processes.
 
-        The file is opened again, so that the lock also excludes forks and other threads. The lock
-        ends if the process is killed.
+        A lock of ``flock`` belongs to an opening of the file. The file is opened again for each
+        lock, so that it also excludes forks and other threads, which share ``_descriptor``. The
+        lock ends if the process is killed.
         """
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
         try:

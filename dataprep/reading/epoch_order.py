@@ -1,10 +1,13 @@
 """The order of an epoch: which samples each rank reads, and in which order.
 
-An epoch has one sequence of samples for all ranks. It depends only on the seed and on the number of
-the epoch. The ranks take this sequence in global batches, one after the other, and each rank takes
-its slice of each global batch. After some steps, the samples that were read are therefore the
-beginning of the sequence. This is true for any number of ranks, so that another number of ranks can
-read the remaining samples.
+An epoch has one sequence of samples for all ranks. In a data set, it depends only on the seed and
+the number of the epoch. The ranks take this sequence in global batches, one after the other, and
+each rank takes its slice of each global batch. After some steps, the samples that were read are
+therefore the beginning of the sequence. This is true for any number of ranks, so that another
+number of ranks can read the remaining samples.
+
+If each host has a share of the shards, each share has a sequence of its own. The ranks of a host
+take their slices of a global batch from the sequence of their share.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ Integers: TypeAlias = NDArray[np.int64]
 Even: TypeAlias = Literal["keep", "drop", "pad"]
 
 RUN_SAMPLES = 16
-"""Neighbouring samples of a shard that stay together, so that ranks read few, larger ranges."""
+"""Neighbouring samples of a shard that stay close together when an epoch is shuffled. A rank can
+then read them by one request."""
 
-# The last number of a random generator's key, so that streams for different purposes differ.
+# The last number in the key of a random generator. Generators for different purposes differ in it.
 _BUFFER_KEY = 1
 _FRAMEWORK_KEY = 2
 
@@ -35,20 +39,22 @@ class Order:
     """How epochs are shuffled and divided among ranks.
 
     Attributes:
-        shuffle: whether the order changes with the epoch. Otherwise samples keep the order of the
-            data set.
-        seed: the seed of the order.
+        shuffle: whether each epoch has a random order. Otherwise samples keep the order of the data
+            set.
+        seed: the seed of the order, of shuffle buffers and of framework seeds.
         rank: the number of this process among the processes that train together.
         world_size: the number of processes that train together.
-        even: whether all ranks get the same number of samples. ``keep``: each sample is read once,
-            and ranks may get different numbers of samples. ``drop``: less than one global batch is
-            left out. ``pad``: less than one global batch is repeated.
+        even: whether all ranks make the same number of full steps. ``keep``: each sample is read
+            once, and ranks may make different numbers of steps. ``drop``: the samples that do not
+            fill a step are left out. ``pad``: the last step is filled with samples from the
+            beginning of the epoch, which are read twice. Without shares, less than one global batch
+            is left out or repeated.
         global_batch: the samples that all ranks take in a step. If it is None, the ranks take turns
             sample by sample, which fits any batch size that is equal on all ranks.
-        start: the samples of epoch ``epoch`` that all ranks together have read before.
+        start: the number of samples of epoch ``epoch`` that all ranks together have read before.
         epoch: the epoch of ``start``. Other epochs are read from their beginning.
-        steps: the number of steps in an epoch, if the shares of other hosts limit it; None if the
-            samples of this order determine it.
+        steps: the number of steps in an epoch, if it depends on the shares of other hosts; None if
+            the samples of this order determine it.
 
     Raises:
         ConfigError: a value is out of range.
@@ -111,7 +117,10 @@ def per_rank_batch(global_batch: int, rank: int, world_size: int) -> int:
 
 
 def sequence_by_record(order: Order, samples: int, epoch: int) -> Integers:
-    """Return an epoch's sequence of ``samples`` samples in a fully random order."""
+    """Return an epoch's sequence of the samples 0 to ``samples - 1``.
+
+    If the order is shuffled, each permutation is equally likely. Otherwise the numbers ascend.
+    """
     return _permutation(order, samples, epoch)
 
 
@@ -120,14 +129,14 @@ def sequence_by_shard(
 ) -> Integers:
     """Return an epoch's sequence of samples, one shard after the other.
 
-    Three things are shuffled: the shards, the runs of neighbouring samples in each shard, and the
-    samples of each run.
+    If ``order.shuffle`` is True, three things are shuffled: the shards, the runs of neighbouring
+    samples in each shard, and the samples of each run.
 
     Args:
         order: the seed, and whether to shuffle.
         first_samples: the number of the first sample of each shard, then the number of all samples.
         epoch: the number of the epoch.
-        run_samples: samples in a run.
+        run_samples: samples in a run. The last run of a shard may have fewer.
     """
     sequence = np.empty(first_samples[-1], np.int64)
     filled = 0
@@ -140,7 +149,14 @@ def sequence_by_shard(
 
 
 def samples_of_rank(order: Order, sequence: Integers, epoch: int) -> Integers:
-    """Return the samples of an epoch's ``sequence`` that this rank reads, in their order."""
+    """Return the samples of an epoch's ``sequence`` that this rank reads, in their order.
+
+    Args:
+        order: the rank, how the samples are divided among ranks, and the start.
+        sequence: the numbers of all samples, in the order of the epoch: int64 of shape (samples,).
+        epoch: the number of the epoch. If it is the epoch of the start, the samples before the
+            start are left out.
+    """
     if epoch != order.epoch:
         order = replace(order, start=0)
     remaining = _remaining(order, sequence)
@@ -158,11 +174,12 @@ def samples_of_rank(order: Order, sequence: Integers, epoch: int) -> Integers:
 def order_in_share(order: Order, share: int, samples: Sequence[int]) -> Order:
     """Return the order within a host's share, which only the ranks of that host read.
 
-    Ranks are numbered host by host. All hosts make the same number of steps. With ``drop`` it is
-    the number that the smallest share allows, with ``pad`` the number that the largest one needs.
+    Ranks are numbered host by host. With ``drop`` and ``pad``, all hosts make the same number of
+    steps: with ``drop``, as many as every share can fill; with ``pad``, as many as the share that
+    needs most. With ``keep``, each host reads its share to the end.
 
     Args:
-        order: the order of all ranks. A lone rank reads the whole share.
+        order: the order of all ranks. A single rank reads the whole share.
         share: the number of the share.
         samples: the number of samples in each share.
 
@@ -177,7 +194,8 @@ def order_in_share(order: Order, share: int, samples: Sequence[int]) -> Order:
             f"rank {order.rank} of {order.world_size} cannot read share {share} of {len(samples)}: "
             "each host needs the same number of ranks, and the ranks of host 0 come first"
         )
-    # For each host, the position of its first sample in a step.
+    # For each host, the position of its first sample in a step of all ranks. The next host's
+    # position follows the host's samples, so that the differences are the samples of each host.
     host_starts = []
     for first_rank in range(0, order.world_size, ranks_per_host):
         slice_of_first_rank = _slice_of_rank(order.step_samples, first_rank, order.world_size)
@@ -210,8 +228,8 @@ def order_from_start(order: Order, shares: Sequence[int]) -> Order:
         shares: the number of samples in each share; the whole data set counts as one share.
 
     Raises:
-        ConfigError: the start is beyond the end of the epoch, or ``even="drop"`` leaves no step in
-            any epoch.
+        ConfigError: the start is beyond the end of the epoch; or ``even="drop"`` leaves no step in
+            any epoch, because a share has fewer samples than its ranks take in a step.
     """
     host_orders = _host_orders(order, shares)
     full_steps = []
@@ -237,7 +255,9 @@ def order_from_start(order: Order, shares: Sequence[int]) -> Order:
 def end_of_epoch(order: Order, shares: Sequence[int]) -> int:
     """Return the ``start`` after which no sample of an epoch remains.
 
-    The arguments are the same as for ``order_from_start``.
+    With one share, it is the number of samples. With several shares, it is the number of samples in
+    the steps of the host that makes most steps. The arguments are the same as for
+    ``order_from_start``.
     """
     if len(shares) == 1:
         return shares[0]
@@ -245,7 +265,7 @@ def end_of_epoch(order: Order, shares: Sequence[int]) -> int:
 
 
 def _max_steps(order: Order, shares: Sequence[int]) -> int:
-    """Return the steps of an epoch on the host with the most steps. The last may be smaller."""
+    """Return how many steps it takes to read the share that needs most. The last may be smaller."""
     steps = []
     for samples, host_order in zip(shares, _host_orders(order, shares), strict=True):
         steps.append(-(-samples // host_order.step_samples))
@@ -253,7 +273,7 @@ def _max_steps(order: Order, shares: Sequence[int]) -> int:
 
 
 def _host_orders(order: Order, shares: Sequence[int]) -> list[Order]:
-    """Return, for the first rank of each host, the order within the share of that host."""
+    """Return the order within the share of each host, for the first rank of that host."""
     if len(shares) == 1:
         return [order]
     ranks_per_host = order.world_size // len(shares)
@@ -268,8 +288,8 @@ def samples_of_worker(numbers: Integers, batch: int, worker: int, workers: int) 
     """Return the samples that a worker process reads: every ``workers``-th batch of its rank.
 
     Args:
-        numbers: the samples of the rank, in their order.
-        batch: samples in a batch.
+        numbers: the numbers of the rank's samples, in their order.
+        batch: the number of samples in a batch of the rank.
         worker: the number of the worker, from 0.
         workers: the number of workers.
     """
@@ -290,11 +310,11 @@ def mixed_by_buffer(
     came, but at most ``size`` positions earlier.
 
     Args:
-        order: the seed.
+        order: the seed of the draws.
         items: the stream.
-        size: items in the buffer.
-        epoch: the number of the epoch.
-        worker: the number of the worker process that reads the stream.
+        size: items in the buffer, at least 1.
+        epoch: the number of the epoch. Each epoch has other draws.
+        worker: the number of the worker process that reads the stream. Each worker has other draws.
     """
     rng = np.random.default_rng((order.seed, epoch, worker, _BUFFER_KEY))
     buffer: list[Item] = []
@@ -311,13 +331,22 @@ def mixed_by_buffer(
 
 
 def framework_seed(order: Order, epoch: int, part: int = 0) -> int:
-    """Return a seed for the random numbers of a framework, from 1 to 2^31 - 2."""
+    """Return a seed for the random numbers of a framework, from 1 to 2^31 - 2.
+
+    Args:
+        order: the seed from which the new one is computed.
+        epoch: the number of the epoch, on which the seed depends.
+        part: the number of a part of the epoch that needs a seed of its own, such as a file.
+    """
     rng = np.random.default_rng((order.seed, epoch, part, _FRAMEWORK_KEY))
     return int(rng.integers(1, 2**31 - 1))
 
 
 def _permutation(order: Order, count: int, *key: int) -> Integers:
-    """Return the numbers below ``count``, in random order if the order is shuffled."""
+    """Return the numbers from 0 to ``count - 1``, in random order if the order is shuffled.
+
+    ``key`` follows the seed in the key of the random generator.
+    """
     if not order.shuffle:
         return np.arange(count)
     return np.random.default_rng((order.seed, *key)).permutation(count)
@@ -326,19 +355,19 @@ def _permutation(order: Order, count: int, *key: int) -> Integers:
 def _shuffled_shard(
     order: Order, samples: range, epoch: int, shard: int, run_samples: int
 ) -> Integers:
-    """Return the samples of a shard in the order in which an epoch reads them."""
+    """Return the numbers of a shard's samples in the order in which an epoch reads them."""
     if not order.shuffle:
         return np.arange(samples.start, samples.stop)
     rng = np.random.default_rng((order.seed, epoch, shard))
     runs = -(-len(samples) // run_samples)
     positions = np.arange(runs * run_samples).reshape(runs, run_samples)
     shuffled = rng.permuted(positions[rng.permutation(runs)], axis=1).ravel()
-    # The last run of the shard may be shorter than the others.
+    # All runs have ``run_samples`` positions here. Remove those beyond the end of the shard.
     return samples.start + shuffled[shuffled < len(samples)]
 
 
 def _slice_of_rank(samples: int, rank: int, world_size: int) -> range:
-    """Return the positions of a rank in ``samples`` samples that the ranks divide."""
+    """Return the positions of a rank's samples in a step of ``samples`` samples of all ranks."""
     per_rank, excess = divmod(samples, world_size)
     # The first ranks have one sample more than the others.
     start = rank * per_rank + min(rank, excess)

@@ -1,6 +1,6 @@
 """Readers of data sets for torch, TensorFlow and MXNet.
 
-Each function imports its framework when it is called. The rest of ``dataprep`` imports none.
+Each function imports its framework when it is called. ``import dataprep`` imports none of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HOW_TO_RESUME = (
     "let torchdata's StatefulDataLoader save and load the state, or count the steps and give "
     "epoch=… and start=steps * global_batch to to_torch"
 )
-_MAX_DEFAULT_MXNET_THREADS = 4
+_MAX_DEFAULT_MXNET_THREADS = 4  # the default of ImageRecordIter
 _FRAMEWORK_TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
@@ -51,7 +51,7 @@ def import_framework(name: str) -> ModuleType:
     try:
         if name == "mxnet":
             return import_mxnet()
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # 2 hides information and warnings
         return importlib.import_module(name)
     except Exception as error:  # a broken framework raises OSError, AttributeError and others
         problem = f"cannot be imported: {error}"
@@ -141,7 +141,7 @@ def to_torch(
     ``DataLoader`` collates. There are two styles:
 
     - The map style (``iterable=False``) returns a sample by its number, and its ``sampler``
-      shuffles. The records of a batch are read in parallel.
+      shuffles. From a remote store, the records of a batch are read in parallel.
     - The iterable style (``iterable=True``) reads shard after shard. It shuffles the shards, the
       runs of neighbouring records in each shard, and the records of each run. A run is read at
       once.
@@ -149,8 +149,8 @@ def to_torch(
     **Epochs.** Each iteration is the next epoch, also in workers. ``set_epoch`` chooses another
     epoch. The order and the random numbers depend on the seed, the epoch and the sample, but not on
     threads or workers. If you use another sampler than ``images.sampler``, the map style augments
-    samples for the epoch of the last ``set_epoch``. It warns once if a whole epoch was read without
-    a call of ``set_epoch``.
+    samples for the epoch of the last ``set_epoch``. If the transform is random, it warns once when
+    more samples than an epoch has were read without a call of ``set_epoch``.
 
     **Several processes.** Processes that train together give ``rank`` and ``world_size``, and
     ``even`` if they need equal numbers of steps. Each process then reads its own samples.
@@ -192,7 +192,8 @@ def to_torch(
         even: ``"keep"`` yields each sample once, so that ranks may have different numbers of
             batches. ``"drop"`` and ``"pad"`` give all ranks the same number, as
             DistributedDataParallel needs it: they leave out less than one global batch, or repeat
-            less than one from the beginning of the epoch.
+            less than one from the beginning of the epoch. If the hosts have shares, the smallest or
+            the largest share determines the number, so that more samples are left out or repeated.
         global_batch: the samples of all ranks in a step; ``batch_size * world_size`` by default. If
             the ranks cannot divide it equally, give ``batch_size=dataprep.per_rank_batch(...)``.
         start: the samples of the first epoch that all ranks together have read before. With worker
@@ -325,8 +326,8 @@ def to_tf(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: TensorFlow is not installed.
-        ConfigError: the rank, the start, the buffer or a batch size is out of range, or the ranks
-            do not fit the share.
+        ConfigError: the rank, the start or a batch size is out of range; the ranks do not fit the
+            share; ``start`` is given with a buffer; or ``even="drop"`` leaves no step in an epoch.
 
     Example:
         >>> dataset = dataprep.open("out")
@@ -404,8 +405,8 @@ def to_mxnet(
         even: ``"keep"``, ``"drop"`` or ``"pad"``, as in ``to_torch``.
         global_batch: the samples of all ranks in a step; ``batch_size * world_size`` by default.
         start: the samples of the first epoch that all ranks together have read before.
-        threads: threads that decode. The default is one thread for each processor that affinity and
-            control group allow, at most 4.
+        threads: threads that decode, at least 1. The default is one thread for each processor that
+            affinity and control group allow, at most 4.
         prefetch: batches that are prepared ahead.
         cache_dir: the folder for the files with records; by default the folder for temporary files.
 
@@ -417,8 +418,9 @@ def to_mxnet(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: MXNet is not installed.
-        ConfigError: the data set has another format or images that MXNet cannot decode, the rank or
-            the start is out of range, or the ranks do not fit the share.
+        ConfigError: the data set has another format or images that MXNet cannot decode; the
+            augmentation has the channels last; the rank, the start or a batch size is out of range;
+            the ranks do not fit the share; or ``even="drop"`` leaves no step in an epoch.
 
     Example:
         >>> dataset = dataprep.open("out", format="recordio")                 # doctest: +SKIP
@@ -469,10 +471,13 @@ def _require_valid_buffer(shuffle_buffer: int, start: int, *, iterable: bool) ->
 
 
 def _with_global_batch(order: Order, batch_size: int | None, global_batch: int | None) -> Order:
-    """Return the order with its global batch, which follows from the batch size if not given.
+    """Return the order with its global batch.
+
+    If the global batch is not given, it is the batch size times the number of ranks.
 
     Raises:
-        ConfigError: the batch size is not this rank's slice of the global batch.
+        ConfigError: the batch size is not this rank's slice of the global batch, or the global
+            batch has less than one sample for each rank.
     """
     if global_batch is None and batch_size is not None:
         global_batch = batch_size * order.world_size
@@ -486,7 +491,12 @@ def _with_global_batch(order: Order, batch_size: int | None, global_batch: int |
 
 
 def _require_open(dataset: object, format: str = "") -> None:
-    """Raise an error if ``dataset`` is not an open data set, or not in ``format`` if given."""
+    """Require an open data set. If ``format`` is not empty, the data set must have this format.
+
+    Raises:
+        TypeError: ``dataset`` is not an open data set.
+        ConfigError: the data set has another format.
+    """
     from dataprep.reading.dataset import Dataset
 
     format_argument = f", format={format!r}" if format else ""

@@ -24,7 +24,7 @@ from dataprep.threaded_map import in_order
 mx: Any = import_framework("mxnet")
 
 _RECORD_START_BYTES = 32
-"""The first bytes of a record, which contain its number of labels."""
+"""Size of the beginning of a record that contains its number of labels."""
 
 _Batches = Generator[tuple[Any, Any], None, None]
 """Images and labels of each batch of an epoch."""
@@ -34,8 +34,8 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
     """Yields the batches of one epoch after the other; see ``dataprep.to_mxnet``.
 
     Attributes:
-        provide_data: the shape of the images of a full batch.
-        provide_label: the shape of the labels of a full batch.
+        provide_data: the name, shape and type of the images of a full batch, as MXNet needs them.
+        provide_label: the name, shape and type of the labels of a full batch.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         self._records = records
         self._label_offset = label_offset
         self._cache_dir = cache_dir
-        # This comes first, because it refuses ranks that do not fit the share.
+        # This call comes before ``order_from_start``, because it refuses ranks that do not fit the
+        # shares.
         self._order = records.order_on_host(order)
         global_order = order_from_start(order, records.samples_by_share(order))
         if global_order is not order:
@@ -87,7 +88,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         return self._iteration(self._batches)
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin the epoch with this number."""
+        """Begin the epoch with this number. Reading of another epoch ends."""
         self.close()
         self._epoch, self._has_begun = epoch, False
         self._batches = self._batches_of_epoch(epoch)
@@ -129,7 +130,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         folder = Path(tempfile.mkdtemp(prefix="dataprep-", dir=self._cache_dir))
 
         def write(numbered_file: tuple[int, list[int]]) -> tuple[Path, int]:
-            """Write the records of some samples to a file; return its path and their number."""
+            """Write the records of samples to a file. Return its path and the number of samples."""
             file_number, samples = numbered_file
             # ImageRecordIter also reads the files beside its file, so each file has its own folder.
             path = folder / str(file_number) / "shard.rec"
@@ -151,7 +152,16 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
     def _batches_of_file(
         self, path: Path, samples: int, file_number: int
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield the batches of a file with ``samples`` samples. The last one may be smaller."""
+        """Yield images and labels of the batches of a file. The last batch may be smaller.
+
+        Args:
+            path: the file, which contains records only.
+            samples: the number of its records.
+            file_number: the number of the file in the epoch, on which its random numbers depend.
+
+        Raises:
+            DatasetError: MXNet returned fewer samples.
+        """
         with path.open("rb") as file:
             # All records have the same number of labels.
             labels_per_record = label_count(file.read(_RECORD_START_BYTES))
@@ -168,6 +178,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             images, labels = batch.data[0], batch.label[0]
             if labels_per_record > 1:
                 labels = labels[:, 0]  # the first label is the class
+            # MXNet returns a full array also for a smaller last batch.
             if remaining < self.batch_size:
                 images, labels = images[:remaining], labels[:remaining]
             remaining -= self.batch_size
@@ -177,7 +188,10 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
 
 
 def _augmentation_arguments(augmentation: Augmentation) -> dict[str, object]:
-    """Return the arguments of ImageRecordIter, whose pixels have values from 0 to 255."""
+    """Return the arguments of ImageRecordIter for an augmentation.
+
+    ImageRecordIter normalises pixels with values from 0 to 255.
+    """
     arguments: dict[str, object] = {"resize": round(augmentation.size / EVALUATION_SHARE)}
     if augmentation.random:
         arguments = {

@@ -33,6 +33,7 @@ SCALE = (1 / (255 * np.array(IMAGENET_STD))).astype(np.float32)
 """A normalised value is the uint8 value times ``SCALE`` plus ``SHIFT``: float32 of shape (3,)."""
 
 SHIFT = (-np.array(IMAGENET_MEAN) / np.array(IMAGENET_STD)).astype(np.float32)
+"""See ``SCALE``: float32 of shape (3,)."""
 
 _COLOURS = 3
 
@@ -112,8 +113,10 @@ def normalise(
 def _normalised_on_cpu(pixels: torch.Tensor, *, channels_last: bool) -> torch.Tensor:
     """Return the normalised images as float32, in memory that is used again later.
 
-    OpenCV reads uint8 and writes float32 in one pass over a plane. Torch needs two passes over the
-    batch, since it would convert mixed types in a temporary copy.
+    If the images and the result are contiguous, OpenCV reads uint8 and writes float32 in one pass
+    over a plane. Otherwise torch needs two passes over the batch: it copies the images to float32,
+    and then normalises the copy. If torch computed with uint8 and float32 at once, it would make a
+    temporary copy.
     """
     import cv2
     import torch
@@ -132,6 +135,7 @@ def _normalised_on_cpu(pixels: torch.Tensor, *, channels_last: bool) -> torch.Te
     if channels_last:
         shape = (count, height, width, channels)
         result = torch.from_numpy(reusable_array(shape, np.float32, _free_memory(shape)))
+        # The permuted tensor already has this memory format, so that ``contiguous`` copies nothing.
         result = result.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
     else:
         shape = (count, channels, height, width)

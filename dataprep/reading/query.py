@@ -1,12 +1,12 @@
 """A query over the table of samples, checked before pandas evaluates it.
 
 pandas' query language can call functions, follow attributes and read variables of the program. A
-query may come from a config file or from another person. Therefore only comparisons of columns are
-allowed. The check also refuses two kinds of comparisons:
+query may come from a config file or from another person. Therefore only comparisons, arithmetic,
+and combinations by ``and``, ``or`` and ``not`` are allowed. The check also refuses two mistakes:
 
-- A comparison of a text with a number is an error. pandas would evaluate ``label == "3"`` to False
-  for every sample.
-- An expression that pandas and Python evaluate differently is an error.
+- A comparison of a text with a number. pandas would evaluate ``label == "3"`` to False for every
+  sample.
+- An expression that pandas and Python group differently. Its author may expect either result.
 
 Numbers are converted to float64 before pandas computes with them. In the small integer types of the
 table, results could overflow without an error.
@@ -37,7 +37,7 @@ _ALLOWED = (
     "contain names of columns, numbers, texts in quotes, comparisons, in and not in with a list, "
     "and, or, not, and + - * / // %"
 )
-_MAX_CHARACTERS = 10**6
+_MAX_CHARACTERS = 10**6  # A longer query is a list of samples, for which ``select`` is made.
 _MIXED_OPERATORS = (
     "it mixes & or | with and, or or not, which pandas and Python group differently: write and, "
     "or, not everywhere"
@@ -98,7 +98,9 @@ class Query:
         return cls(text, expression, numbers, texts)
 
     def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """Return whether each row of a table with ``columns`` matches: bool of shape (rows,).
+        """Return whether each row of ``table`` matches: bool of shape (rows,).
+
+        The table must have ``columns``.
 
         A missing text counts as an empty text. A missing number is not equal to any number.
 
@@ -122,7 +124,7 @@ class Query:
 
 
 class _TypeCheck:
-    """Walks through a parsed query, checks the type of each part, and collects the columns."""
+    """Goes through a parsed query, checks the type of each part, and collects the columns."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._columns: set[str] = set()
@@ -211,7 +213,10 @@ class _TypeCheck:
         return "condition"
 
     def _require_list(self, node: ast.expr, element_type: _Type) -> None:
-        """Raise ConfigError if an expression is not a list of constants of this type."""
+        """Raise ConfigError if an expression is not a list of constants of this type.
+
+        Numbers may have a minus sign.
+        """
         if not isinstance(node, ast.List | ast.Tuple):
             raise self.error(f"'in' needs a list, not {_quoted(ast.unparse(node))}")
         for element in node.elts:
@@ -251,7 +256,7 @@ def _has_column(node: ast.expr) -> bool:
 
 
 def _column_types(schema: pa.Schema) -> dict[str, _Type]:
-    """Return the type of each column that can be compared."""
+    """Return the type of each column that can be compared: those of numbers and of texts."""
     types: dict[str, _Type] = {}
     for column in schema:
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):

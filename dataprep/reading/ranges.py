@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 
-# The largest gap between two records that is read. A larger gap is skipped by another request.
+# The largest gap between two records that share a range. A larger gap is skipped by another
+# request. A request to a remote store takes longer, so that a larger gap is worth reading.
 _LOCAL_GAP_BYTES = 16 * 1024
 _REMOTE_GAP_BYTES = 256 * 1024
 
@@ -27,7 +28,7 @@ class Range:
     Attributes:
         shard: the number of the shard.
         start: the first byte of the range.
-        stop: the byte after its last one.
+        stop: the byte after the last byte of the range.
         positions: the positions of its records in the list of requested records.
     """
 
@@ -39,10 +40,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RecordLocations:
-    """The location of each record: int64 arrays of shape (records,).
+    """The location of each record of a data set: int64 arrays of shape (records,).
 
     Attributes:
-        shards: the number of the record's shard.
+        shards: the number of the record's shard in the data set.
         offsets: the first byte of the record in its shard.
         lengths: the size of the record in bytes.
     """
@@ -55,6 +56,11 @@ class RecordLocations:
         """Return the ranges that contain these records, in the order of shard and offset.
 
         Records that are at most ``gap_bytes`` apart share a range.
+
+        Args:
+            numbers: the numbers of the records, in any order. ``Range.positions`` refers to this
+                list.
+            gap_bytes: the largest gap between two records that is read.
         """
         records = []
         for position, number in enumerate(numbers):
@@ -72,10 +78,11 @@ class RecordLocations:
         return ranges
 
     def read_bytes_per_record(self, gap_bytes: int) -> int:
-        """Return the mean bytes that are read per record, in the shard where it is largest.
+        """Return the mean bytes that are read for a record if all records are read in order.
 
-        The bytes include the gap before a record if both records share a range. The records must be
-        in the order of shard and offset.
+        Each shard has a mean of its own, and the result is the largest. The bytes include the gap
+        before a record, if the record shares a range with the one before it. The records must be in
+        the order of shard and offset.
         """
         ends = self.offsets + self.lengths
         gaps = self.offsets[1:] - ends[:-1]
@@ -89,5 +96,5 @@ class RecordLocations:
 
 
 def largest_gap_bytes(store: Store) -> int:
-    """Return the largest gap between two records in a shard that share a range."""
+    """Return the largest gap, in bytes, between two records that share a range of this store."""
     return _LOCAL_GAP_BYTES if isinstance(store, LocalStore) else _REMOTE_GAP_BYTES

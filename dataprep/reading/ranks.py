@@ -1,7 +1,7 @@
 """Find the rank of this process: from the caller, or from torch.distributed.
 
-If several processes run a training program that does not set its rank, each of them reads all
-samples. A warning then says so.
+If several processes run a training program that does not set the rank, each of them reads all
+samples, and gets a warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Rank(NamedTuple):
 def rank_of(
     rank: int | None, world_size: int | None, reader: str, *, from_torch: bool = False
 ) -> Rank:
-    """Return the caller's rank, the rank from torch.distributed, or the rank of a lone process.
+    """Return the caller's rank, the rank from torch.distributed, or the rank of a single process.
 
     Args:
         rank: the caller's argument ``rank``.
@@ -62,7 +62,7 @@ def rank_of(
         warnings.warn(
             f"{reader} reads all samples in this process, but {cause} {processes:,} processes: "
             + _advice(reader, from_torch=from_torch),
-            stacklevel=3,
+            stacklevel=3,  # the caller of the reader
         )
     return Rank()
 
@@ -88,7 +88,10 @@ def _rank_in_torch_distributed() -> Rank | None:
 
 
 def _world_size_in_environment() -> int:
-    """Return the number of processes that a launcher such as torchrun has set; 1 without one."""
+    """Return the number of processes that a launcher such as torchrun has set.
+
+    Return 1 if no launcher has set it, or if the variable is not a number.
+    """
     try:
         return int(os.environ.get("WORLD_SIZE", "1"))
     except ValueError:

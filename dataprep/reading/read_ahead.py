@@ -2,7 +2,7 @@
 
 A reader requests windows of samples. Large windows hide the latency of a store and need few
 requests. But the first batch arrives only when the first window is complete, and windows take
-memory. Therefore the first window of a stream has one batch, and windows double in size while the
+memory. Therefore the first window of a stream has one batch, and later windows grow while the
 consumer takes samples fast enough. The order of the samples does not depend on the windows.
 """
 
@@ -15,26 +15,30 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 WINDOW_BYTES = 16 * 2**20
-"""Size of the largest window that a sequential reader requests."""
+"""Approximate size of the largest window that a sequential reader requests."""
 
 WINDOWS_AT_ONCE = 2
-"""Windows that a sequential reader requests from a remote store at the same time."""
+"""Windows that a sequential reader requests from a remote store at the same time. The store is then
+never idle between two requests."""
 
 WINDOW_S = 1.0
-"""Windows grow while the consumer takes a full window within this time."""
+"""Windows double while the consumer can take the doubled window within this time, in seconds. The
+second window has the samples that the link delivers in this time."""
 
 _MAX_EARLY_BATCHES = 4
-"""Maximum number of batches in a window while the consumer has not taken any window."""
+"""Maximum number of batches in a window while the consumer has not taken any window, so that its
+speed is not known."""
 
 _REQUESTS_PER_WINDOW = 2
-"""Windows also grow while the consumer takes a full window within the time of two requests."""
+"""Windows also double while the consumer can take the doubled window within the time of so many
+requests."""
 
 
 class ReadAhead(NamedTuple):
     """How far ahead of its consumer a sequential reader reads.
 
     Attributes:
-        window_samples: samples that arrive together, in one or a few range requests.
+        window_samples: samples in the largest window. They are read by one or a few range requests.
         windows_at_once: windows that are requested at the same time.
     """
 
@@ -45,10 +49,10 @@ class ReadAhead(NamedTuple):
 def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
     """Return how far ``Records.stream`` reads ahead at most.
 
-    ``ReadCounter.windows`` returns the windows that are in use.
+    Windows are smaller at first. ``ReadCounter.windows`` returns the windows that are in use.
 
     Args:
-        mean_bytes: the average size of a record.
+        mean_bytes: the average bytes that are read for a record.
         is_remote: whether the records are in a remote store.
     """
     window_samples = math.ceil(WINDOW_BYTES / mean_bytes)
@@ -62,14 +66,15 @@ class GrowingWindows:
 
     - The first window has one batch. The time of its request shows how fast the link is.
     - Until the consumer has taken a window, the next windows have as many samples as the link
-      delivers in ``WINDOW_S``, but at most ``_MAX_EARLY_BATCHES`` batches.
+      delivers in ``WINDOW_S``, but at least one batch and at most ``_MAX_EARLY_BATCHES`` batches.
     - From then on, a window is twice as large as the last one if the consumer takes that many
       samples within ``WINDOW_S``, or within the time of ``_REQUESTS_PER_WINDOW`` requests if this
       time is longer. Remote stores need the longer time: while windows are small, the consumer
       mostly waits for requests, so that it takes few samples within ``WINDOW_S``.
 
-    Windows never become smaller within a stream. The next stream of the same reader begins with one
-    batch and continues with the size that this stream reached.
+    No window is larger than the limit. Windows never become smaller within a stream. The next
+    stream of the same reader begins with one batch and continues with the size that this stream
+    reached.
 
     Attributes:
         size: samples in the window that was requested last; 0 before the first request.
@@ -105,12 +110,13 @@ class GrowingWindows:
         self._shortest_request_s = math.inf
 
     def next_size(self) -> int:
-        """Return the size of the next window; call this once before each request."""
+        """Return the samples of the next window. Call this once before each request."""
         if not self.size:
             self.size = self._batch
             return self.size
         self.size = max(self.size, self._earlier_size)
         if not self._taken_samples:
+            # No request was shorter than that of the first window, which had one batch.
             delivered = int(self._batch * WINDOW_S / self._shortest_request_s)
             largest = min(self._limits.window_samples, _MAX_EARLY_BATCHES * self._batch)
             self.size = max(self.size, min(delivered, largest))
@@ -119,7 +125,7 @@ class GrowingWindows:
         return self.size
 
     def note_arrival(self, seconds: float) -> None:
-        """Note how long the request of a window took; threads may call this."""
+        """Note how many seconds the request of a window took. Any thread may call this."""
         self._shortest_request_s = min(self._shortest_request_s, max(seconds, 1e-9))
 
     def note_taken(self, samples: int) -> None:

@@ -1,9 +1,9 @@
 """Count the samples and bytes that arrive from storage, in one process and all of its forks.
 
-Readers also report the windows in which they read ahead, because these grow.
+Readers also report the sizes of the windows in which they read ahead, because windows grow.
 
-A measurement needs both ends of a loader: what arrived from storage, and what the training loop
-consumed. ``Dataset.count_reads`` returns a counter, which every reader of the data set then uses.
+To measure a loader, compare the samples that arrived from storage with those that the training loop
+consumed. ``Dataset.count_reads`` returns a counter, which readers of the data set then use.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 # An entry for a read has three numbers: 0, samples, and bytes. An entry for a window has the number
 # of its stream, its samples, and the windows that are requested at the same time.
 _ENTRY = struct.Struct("<qqq")
-_READ = 0
-_CLOSED = -1
+_READ = 0  # the first number of an entry for a read
+_CLOSED = -1  # stands for the descriptor of a file that was closed
 
 
 class ReadTotals(NamedTuple):
@@ -51,7 +51,7 @@ class WindowsInUse(NamedTuple):
     Attributes:
         window_samples: samples in the largest window of the streams that are being read; 0 if no
             stream is being read.
-        windows_at_once: windows that this stream requests at the same time.
+        windows_at_once: windows that the stream with this window requests at the same time.
         largest_samples: samples in the largest window so far, including streams that have ended.
     """
 
@@ -61,7 +61,7 @@ class WindowsInUse(NamedTuple):
 
 
 class ReadCounter:
-    """A counter that forked processes and threads share without a lock.
+    """Counts samples and bytes. Forked processes and threads can add to it without a lock.
 
     ``Dataset.count_reads`` returns it. Each read appends 24 bytes to a file in memory. The file is
     opened for appending, so that entries of several processes do not mix (open(2), O_APPEND), and a
@@ -88,7 +88,12 @@ class ReadCounter:
         self._lock = threading.Lock()
 
     def add(self, samples: int, size: int) -> None:
-        """Count ``samples`` that have arrived, and the bytes that were read for them."""
+        """Count samples that have arrived, and the bytes that were read for them.
+
+        Args:
+            samples: the number of samples.
+            size: the number of bytes.
+        """
         self._append(_READ, samples, size)
 
     def totals(self) -> ReadTotals:
@@ -151,7 +156,8 @@ class StreamReport:
 
     def __init__(self, counter: ReadCounter) -> None:
         self._counter = counter
-        # Forks continue the same count. The number of the process makes their streams different.
+        # A fork continues ``_numbers`` where its parent was. The process id, in the upper bits,
+        # makes the numbers of their streams different.
         self._stream = os.getpid() << 32 | next(self._numbers) + 1
         self._reported = 0
 

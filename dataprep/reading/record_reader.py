@@ -1,8 +1,8 @@
 """Read the encoded images of a data set by number.
 
-The table of samples has the location, the label and the checksum of each record, so that only the
-image is taken out of the record. Neighbouring records are read together. From a remote store, many
-ranges are read at the same time, to hide the latency of a request.
+The table of samples has the location, the label and the checksum of each record. Therefore only the
+image is taken from the record itself. Neighbouring records are read together, as one range of
+bytes. From a remote store, many ranges are read at the same time, to hide the latency of a request.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ from dataprep.stores.local import LocalStore, version_of
 from dataprep.threaded_map import in_order
 
 LOCAL_FILE_BYTES = 64 * 10**6
-"""Size of the local files that MXNet's ImageRecordIter reads."""
+"""Size of the local files to which records are copied for MXNet's ImageRecordIter."""
 
 _MAX_OPEN_FILES = 512
-"""Shards of a local folder that one reader keeps open."""
+"""Shards of a local folder that one reader keeps open. Many systems allow 1,024 files a process."""
 
 RANGES_AT_ONCE = 32
 """Maximum number of ranges that ``encoded`` reads from a remote store at the same time."""
 
 _MIN_RUN_BYTES = 512 * 1024
-"""Runs of neighbouring records have at least this size, so that a read of a run is worthwhile."""
+"""Runs of neighbouring records have about this size or more, so that their reads are not mostly
+latency. Runs of large records have ``RUN_SAMPLES`` samples and are larger."""
 
 _DEFAULT_BATCH = 64
-"""Samples in the first windows of a stream if the batch size is unknown."""
+"""Samples that are assumed to be in the consumer's batch if the caller of ``stream`` gives none."""
 
 
 class Records:
@@ -63,15 +64,17 @@ class Records:
 
     Threads can share an instance. It can be pickled and forked. If the split was written again
     since it was opened, reading raises DatasetChanged. If the format has no checksums of its own,
-    records are compared with the checksums in the table of samples, unless ``check`` is False or
-    the table has none.
+    records are compared with the checksums in the table of samples, unless the table has none, or
+    ``check`` is False here or in the data set.
 
     Attributes:
-        labels: the label of each sample, from 0: int64 of shape (samples,).
+        labels: the label of each sample, from 0, or -1 without a class: int64 of shape (samples,).
         mean_bytes: the average size of a record in bytes.
-        subset: the name of the subset of the split; None for the whole split. See ``subset_name``.
-        is_remote: whether the shards are on a remote store.
-        counter: counts the samples and bytes that arrive; see ``Dataset.count_reads``.
+        subset: ``Dataset.subset``, which names the samples of a subset; None for other data sets.
+            For the subset that the ranks of all hosts read together, see ``subset_name``.
+        is_remote: whether the shards are in another store than a local folder, such as S3.
+        counter: counts the samples and bytes that arrive; None if they are not counted. See
+            ``Dataset.count_reads``.
     """
 
     counter: ReadCounter | None
@@ -96,22 +99,25 @@ class Records:
         self._gap_bytes = largest_gap_bytes(store)
         self.subset = dataset.subset
         self._selected = dataset.numbers if dataset.is_subset else None
-        # The data set is needed to count the samples that the shares of other hosts have.
+        # The data set counts the samples of the subset in the shares of all hosts, when a method
+        # first needs this number.
         self._subset_of_share = None
         if dataset.is_subset and self._share is not None:
             self._subset_of_share = dataset
         self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
-        # The gaps between the samples of a subset are read too, and take memory.
+        # Reads of a subset include small gaps between its samples, which also take memory.
         self._window_bytes_per_sample = self.mean_bytes
         if dataset.is_subset:
             self._window_bytes_per_sample = self._locations.read_bytes_per_record(self._gap_bytes)
         self._run_samples = max(RUN_SAMPLES, _MIN_RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
-        self._window_samples = 0  # the size of the windows at the end of the last stream
+        # The size of the windows at the end of the last stream; 0 before the first stream.
+        self._last_window_samples = 0
 
     def __getstate__(self) -> dict[str, object]:
-        # Open files and the counter's memory file cannot be sent to another process.
+        # Open files, and the counter's file in memory, belong to this process. Another process does
+        # not need the data set, because ``_subset_of_all_hosts`` was computed in this one.
         return {**self.__dict__, "_descriptors": {}, "counter": None, "_subset_of_share": None}
 
     def __del__(self) -> None:
@@ -122,16 +128,17 @@ class Records:
         return len(self.labels)
 
     def name(self, number: int) -> str:
-        """Return a description of a sample for messages: its number, shard and offset."""
+        """Describe a sample for messages: its number, its shard, and its offset in the shard."""
         key = self._keys[self._shards[number]]
         sample = sample_name(number, self._selected)
         return f"{sample} ({key} at byte {self._offsets[number]:,})"
 
     @cached_property
     def _subset_of_all_hosts(self) -> DividedSubset | None:
-        """How many samples of the subset each host's share has; None if that is unknown.
+        """How many samples of the subset each host's share has.
 
-        The training process reads this before the first epoch.
+        None if this is no subset of a share, or if the numbers are unknown. The training process
+        computes this before the first epoch; its workers get the value.
         """
         if self._subset_of_share is None:
             return None
@@ -140,11 +147,12 @@ class Records:
     def order_on_host(self, order: Order) -> Order:
         """Return the order for this host's share, among the ranks of this host.
 
-        If the data set is no share, the order stays as it is.
+        If the data set is no share, or a single rank reads it, the order stays as it is.
 
         Raises:
-            ConfigError: the number of ranks does not fit the number of shares; or several ranks
-                read a subset, and the number of its samples in some share is unknown or 0.
+            ConfigError: the number of ranks does not fit the number of shares; this rank belongs to
+                another host's share; or several ranks read a subset, and the number of its samples
+                in some share is unknown or 0.
         """
         if self._share is None:
             return order
@@ -159,7 +167,7 @@ class Records:
     def samples_by_share(self, order: Order) -> tuple[int, ...]:
         """Return the number of samples in each share.
 
-        A single rank counts as one share, as does a data set that is no share.
+        If the data set is no share, or a single rank reads it, all its samples count as one share.
 
         Raises:
             ConfigError: several ranks read a subset, and these numbers are unknown.
@@ -179,7 +187,7 @@ class Records:
         return self._subset_of_all_hosts.samples
 
     def subset_name(self, order: Order) -> str | None:
-        """Return the name of the subset that all ranks read together; None for the whole split."""
+        """Return the name of the subset that all ranks read together; None if it is no subset."""
         if order.world_size == 1 or self._subset_of_all_hosts is None:
             return self.subset
         return self._subset_of_all_hosts.fingerprint
@@ -194,6 +202,7 @@ class Records:
             content += [[shard_number(key) for key in self._keys], self._first_samples]
         else:
             content.append(list(self._share.samples))
+            # A single rank reads only the share of its host. Several ranks read all shares.
             if order.world_size == 1:
                 content.append(self._share.number)
         if self.subset is not None:
@@ -204,7 +213,8 @@ class Records:
         """Return a name of the order in which ``samples_of_rank`` returns the samples."""
         if not order.shuffle:
             return "as stored"
-        # The shares of hosts may have runs of different lengths.
+        # Each host chooses the length of runs from the records of its share. The name must be the
+        # same on all hosts, so it does not have the length.
         if self._share:
             return "by shard"
         return f"by shard, runs of {self._run_samples}"
@@ -215,20 +225,23 @@ class Records:
         return samples_of_rank(order, sequence, epoch)
 
     def image(self, number: int) -> Buffer:
-        """Return the encoded image of a sample, by one range request."""
+        """Return the encoded image of a sample, by one range request. See ``fetch`` for errors."""
         return self.fetch([number])[0]
 
     def fetch(
         self, numbers: Sequence[int], *, when_arrived: Callable[[], object] = lambda: None
     ) -> list[Buffer]:
-        """Return the encoded images of samples. The arguments are the same as for ``encoded``."""
+        """Return the encoded images of samples. Arguments and errors are as in ``encoded``."""
         records = self.encoded(numbers, when_arrived=when_arrived)
         return [
             self._image_of(record, number) for record, number in zip(records, numbers, strict=True)
         ]
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
-        """Yield the numbers and images of ``size`` samples at a time; read the next meanwhile."""
+        """Yield the numbers and encoded images of ``size`` samples at a time.
+
+        The next samples are read meanwhile. The last window may have fewer samples.
+        """
         threads = WINDOWS_AT_ONCE if self.is_remote else 1
         with closing(in_order(self.fetch, in_windows(numbers, size), threads)) as images:
             yield from zip(in_windows(numbers, size), images, strict=True)
@@ -236,27 +249,32 @@ class Records:
     def stream(
         self, numbers: Integers, batch_samples: int = _DEFAULT_BATCH
     ) -> Iterator[tuple[int, Buffer]]:
-        """Yield number and image of each sample, and read the next samples meanwhile.
+        """Yield the number and the encoded image of each sample. Read the next samples meanwhile.
 
-        Use this for an order by shard, where one request returns many samples. The first windows
-        have ``batch_samples``, and later windows grow: see ``GrowingWindows``.
+        Use this for an order by shard, where one request returns many samples. Windows of samples
+        are read together. The first window has a batch or a run, whichever has more samples, and
+        later windows grow: see ``GrowingWindows``.
+
+        Args:
+            numbers: the numbers of the samples, in the order in which to yield them.
+            batch_samples: samples in the consumer's batch.
         """
         limits = self._read_ahead
-        growing = GrowingWindows(
-            max(batch_samples, self._run_samples), limits, earlier_size=self._window_samples
+        window_sizes = GrowingWindows(
+            max(batch_samples, self._run_samples), limits, earlier_size=self._last_window_samples
         )
         report = StreamReport(self.counter) if self.counter is not None else None
-        # The first window of a reader is requested alone, so that no other request delays the first
-        # batch, and its time shows the rate of the store.
+        # The first window of this reader's first stream is requested alone. Therefore no other
+        # request delays the first batch, and its time shows the rate of the store.
         may_request_more = threading.Event()
-        if self._window_samples:
+        if self._last_window_samples:
             may_request_more.set()
 
         def sample_windows() -> Iterator[list[int]]:
-            """Yield the numbers of the samples in a window, each time when one is requested."""
+            """Yield the sample numbers of one window after another, each when it is requested."""
             begin = 0
             while begin < len(numbers):
-                size = growing.next_size()
+                size = window_sizes.next_size()
                 if report is not None:
                     report.window(size, limits.windows_at_once)
                 yield numbers[begin : begin + size].tolist()
@@ -264,36 +282,38 @@ class Records:
                 may_request_more.wait()
 
         def fetch_window(window: list[int]) -> tuple[list[int], list[Buffer]]:
-            """Read the images of a window, and note how long its request took."""
+            """Read the images of a window, and note how long its requests took."""
             begun_s = time.monotonic()
 
             def note_arrival() -> None:
-                growing.note_arrival(time.monotonic() - begun_s)
+                window_sizes.note_arrival(time.monotonic() - begun_s)
                 may_request_more.set()
 
             try:
                 return window, self.fetch(window, when_arrived=note_arrival)
             finally:
+                # If the read failed, ``sample_windows`` must not wait for ever.
                 may_request_more.set()
 
         try:
             fetched = in_order(fetch_window, sample_windows(), limits.windows_at_once)
             with closing(fetched):
                 for window, images in fetched:
-                    growing.note_taken(len(window))
+                    window_sizes.note_taken(len(window))
                     yield from zip(window, images, strict=True)
         finally:
-            self._window_samples = growing.size
+            self._last_window_samples = window_sizes.size
             if report is not None:
                 report.end()
 
     @property
     def window_samples(self) -> int:
-        """The largest number of samples that a sequential reader reads at a time."""
+        """The number of samples in the largest window that ``stream`` reads."""
         return self._read_ahead.window_samples
 
     @property
     def _read_ahead(self) -> ReadAhead:
+        """How far ``stream`` reads ahead at most."""
         return read_ahead(self._window_bytes_per_sample, is_remote=self.is_remote)
 
     def encoded(
@@ -301,13 +321,17 @@ class Records:
     ) -> list[Buffer]:
         """Return the records of these samples, with the framing of their format.
 
-        Records that were read together are views of the same bytes.
+        Records that were read together are views of the same bytes, so that one of them keeps the
+        others in memory.
 
         Args:
-            numbers: the numbers of the samples.
-            when_arrived: called when all bytes have arrived. After that, one more request may be
-                needed to confirm that the bytes belong to the data set. The caller may request
+            numbers: the numbers of the samples, in any order.
+            when_arrived: called once, when all bytes have arrived. After that, one more request may
+                be needed to confirm that the bytes belong to the data set. The caller may request
                 other samples meanwhile.
+
+        Returns:
+            The record of each sample, in the order of ``numbers``.
 
         Raises:
             CorruptRecord: a record is cut off, or has another checksum.
@@ -341,7 +365,10 @@ class Records:
         return records
 
     def _read(self, byte_range: Range) -> tuple[bytes, str | None]:
-        """Return the bytes of a range, and the version to confirm; None if it is confirmed."""
+        """Return the bytes of a range, and the version of its shard that must still be confirmed.
+
+        The version is None if it is confirmed already.
+        """
         shard, length = byte_range.shard, byte_range.stop - byte_range.start
         may_open = self._folder is not None and len(self._descriptors) < _MAX_OPEN_FILES
         if may_open and shard not in self._descriptors:
@@ -354,8 +381,8 @@ class Records:
     def _open(self, shard: int) -> None:
         """Open a shard of a local folder and keep it open.
 
-        Opening a file takes longer than reading a record. An OSError is ignored here: the read
-        through the snapshot, which then follows, raises it.
+        The file stays open because opening a file takes longer than reading a record. An OSError is
+        ignored here. The shard is then read through the snapshot, which raises the error.
         """
         if self._folder is None:
             return
@@ -371,7 +398,11 @@ class Records:
                     os.close(descriptor)
 
     def _image_of(self, record: Buffer, number: int) -> Buffer:
-        """Return the encoded image of a record."""
+        """Return the encoded image of the record of sample ``number``.
+
+        Raises:
+            CorruptRecord: the record is empty or damaged.
+        """
         offset = int(self._offsets[number])
         where = f"{self._keys[self._shards[number]]}: record at byte {offset}"
         for raw_record in self._format.read(record, where):
@@ -385,6 +416,6 @@ class Records:
 
 
 def in_windows(numbers: Integers, size: int) -> Iterator[list[int]]:
-    """Yield the numbers in lists of ``size``; the last list may be shorter."""
+    """Yield the numbers in lists of length ``size``; the last list may be shorter."""
     for begin in range(0, len(numbers), size):
         yield numbers[begin : begin + size].tolist()

@@ -53,7 +53,7 @@ class Places(NamedTuple):
 
 
 class OpenState:
-    """Whether a data set is open. Everything that reads for the data set checks this state."""
+    """Whether a data set is open. Its readers check this before they read."""
 
     def __init__(self, dataset: str) -> None:
         """Begin with an open data set. ``dataset`` describes it in errors."""
@@ -98,7 +98,7 @@ class SampleRows:
         *,
         reads_checksums: bool,
     ) -> None:
-        """Describe the rows.
+        """Choose the rows. Nothing is read yet.
 
         Args:
             snapshot: reads the objects of the split.
@@ -106,7 +106,7 @@ class SampleRows:
             format_name: the format whose records are located.
             part: the part of the split that the data set has.
             state: whether the data set is open.
-            reads_checksums: whether ``checksums`` are needed. They are not if records have
+            reads_checksums: whether to read ``checksums``. They are not needed if records have
                 checksums of their own.
         """
         self.part = part
@@ -119,7 +119,7 @@ class SampleRows:
         self._table: StoredTable | None = None
 
     def use_table_of(self, other: SampleRows) -> None:
-        """Share the table of another data set of the same split, if that has read it already."""
+        """Use the table of another data set of the same split, if it was read already."""
         self._table = other._table
 
     @property
@@ -149,7 +149,10 @@ class SampleRows:
         return frame[frame["shard"].isin(self._shard_numbers)].reset_index(drop=True)
 
     def written(self, names: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return these columns, or all columns, with a row for each sample of the data set.
+        """Return a row for each sample of the data set, in the order of the samples.
+
+        Args:
+            names: the columns; None for all columns.
 
         Raises:
             DatasetError: the table is missing or damaged, or lacks a column.
@@ -174,7 +177,11 @@ class SampleRows:
         return places._replace(shards=np.searchsorted(self._shard_numbers, places.shards))
 
     def place(self, number: int) -> Place:
-        """Return the location of the record of a sample, whose number must be in range."""
+        """Return the location of the record of a sample.
+
+        Args:
+            number: the number of the sample, which must be in range and not negative.
+        """
         places = self.places
         key = self._shard_keys[int(places.shards[number])]
         return Place(key, int(places.offsets[number]), int(places.lengths[number]))
@@ -183,11 +190,12 @@ class SampleRows:
     def checksums(self) -> Integers | None:
         """The CRC-32C of each record: int64 of shape (samples,).
 
-        It is None if checksums are not needed, and for outputs of early versions.
+        It is None if ``reads_checksums`` is False, and for outputs of early versions.
         """
         if not self._reads_checksums:
             return None
-        # Early versions wrote a table without this column.
+        # Early versions wrote a table without this column. If the table is missing or damaged,
+        # ``places`` raises the error.
         with suppress(DatasetError):
             (checksums,) = self._integers([f"{self._format_name}_crc32c"])
             return checksums
@@ -195,11 +203,11 @@ class SampleRows:
 
     @property
     def _shard_numbers(self) -> list[int]:
-        """The numbers of the shards in their keys and in the table of samples, ascending."""
+        """The numbers that the shards have in the whole split, ascending, taken from their keys."""
         return [keys.shard_number(key) for key in self._shard_keys]
 
     def _integers(self, names: Sequence[str]) -> list[Integers]:
-        """Return columns as int64 arrays of shape (samples,).
+        """Return these columns as int64 arrays of shape (samples,).
 
         Raises:
             DatasetError: the table is missing or damaged, or lacks a column.
@@ -212,7 +220,12 @@ class SampleRows:
         return [array[rows] for array in arrays]
 
     def _rows(self, written_rows: int) -> Integers | None:
-        """Return the rows of the samples among the written rows of the table; None for all rows.
+        """Return the positions of the data set's samples among the written rows of the table.
+
+        None stands for all rows.
+
+        Args:
+            written_rows: the number of rows of samples that were written.
 
         Raises:
             DatasetError: the table has fewer written rows than the manifest has records.

@@ -14,10 +14,11 @@ from dataprep.reading.frameworks import BUFFER_CANNOT_RESUME
 class SavedState(TypedDict):
     """How far an epoch is, as programs and torchdata save it. The names are the keys of the state.
 
-    ``samples`` are those that all ranks together have read. ``dataset``, ``subset`` and ``order``
-    are the attributes of ``Origin``. The other optional entries are in the state of one rank or
-    worker. ``of_worker`` or ``of_rank`` is the number of its samples, which depends on the settings
-    before it.
+    ``samples`` is the number of samples of the epoch that all ranks together have read.
+    ``dataset``, ``subset`` and ``order`` are the attributes of ``Origin``. The entries after
+    ``subset`` are only in the state of one rank or worker. ``of_worker`` or ``of_rank`` is the
+    number of samples that it has yielded. This number is valid only with the same ``world_size``,
+    ``global_batch`` and ``rank_batch``.
     """
 
     epoch: int
@@ -51,7 +52,8 @@ class Origin:
 def checked_state(state: Mapping[str, Any], origin: Origin) -> tuple[int, int, int]:
     """Return the epoch, the seed and the number of samples of a state.
 
-    States of earlier versions do not name their samples and their order. They belong to no subset.
+    States of earlier versions do not name their samples and their order. These are then not
+    compared. A state without ``subset`` belongs to a data set that is no subset.
 
     Raises:
         ConfigError: it is not a state, or it belongs to other samples or to another order.

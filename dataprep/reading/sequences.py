@@ -42,7 +42,7 @@ class Images(SlicedToLists[Pixels]):
 
     Each image has its own size. A greyscale image has three equal channels. The EXIF orientation is
     ignored. ``images[i]`` takes one range request. Iteration reads shard after shard. If an image
-    cannot be decoded, ImageError says which one, with its shard and offset.
+    cannot be decoded, ImageError is raised. Its message names the sample, its shard and its offset.
 
     Example:
         >>> pixels = dataprep.open("out").images[0]

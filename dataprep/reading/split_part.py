@@ -71,7 +71,7 @@ class SplitPart:
         return np.concatenate(numbers_by_shard)
 
     def samples_by_shard(self) -> list[range]:
-        """Return the samples of each shard of the part, by their numbers in the part."""
+        """Return the samples of each shard in ``shards``, by their numbers in the part."""
         shards, samples = self.shards, self.selected_samples
         if samples is None:
             sizes = [self.first_samples[shard + 1] - self.first_samples[shard] for shard in shards]
@@ -82,7 +82,10 @@ class SplitPart:
         return [range(start, stop) for start, stop in pairwise(starts)]
 
     def manifest_of(self, manifest: Manifest) -> Manifest:
-        """Return the manifest of the split, with only those shards that contain samples."""
+        """Return the manifest of the split with only the shards of this part.
+
+        Each shard is described as a whole, also if the part has only some of its samples.
+        """
         if self.is_whole:
             return manifest
         formats = {}
@@ -100,7 +103,11 @@ class SplitPart:
         return replace(manifest, formats=formats)
 
     def of_shards(self, numbers: Sequence[int]) -> SplitPart:
-        """Return the part with some of its shards, by their ascending numbers in this part."""
+        """Return a part with some of the shards of this part.
+
+        Args:
+            numbers: the numbers of these shards in this part, ascending.
+        """
         shards = tuple(self.shards[number] for number in numbers)
         samples = self.selected_samples
         if samples is not None:
@@ -108,7 +115,7 @@ class SplitPart:
         return replace(self, chosen_shards=shards, selected_samples=samples)
 
     def of_samples(self, numbers: Integers, queries: tuple[str, ...] | None) -> SplitPart:
-        """Return the part with some of its samples.
+        """Return a part with some of the samples of this part.
 
         Args:
             numbers: the numbers of these samples in this part, ascending: int64 of shape
@@ -119,7 +126,7 @@ class SplitPart:
         return replace(self, selected_samples=self.numbers[numbers], queries=queries)
 
     def _shards_of(self, numbers: Integers) -> Integers:
-        """Return the shard of each sample. All numbers are those in the split."""
+        """Return the shard of each sample. Shards and samples have their numbers in the split."""
         shards: Integers = np.searchsorted(self.first_samples, numbers, side="right") - 1
         return shards
 

@@ -15,7 +15,7 @@ def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:
     """Return the manifest of a complete split, and a snapshot of its objects.
 
     Args:
-        store: the output.
+        store: the store that contains the output.
         split: the name of the split.
 
     Raises:
@@ -37,12 +37,13 @@ def splits_in(store: Store) -> list[str]:
 
     Raises:
         ManifestMissing: the output has no split.
-        StoreError: the store cannot be listed. The error's ``exit_code`` is 2.
+        StoreError: the store cannot be listed. The error's ``exit_code`` is 2, that of a wrong
+            request.
     """
     try:
         object_keys = _object_keys(store)
     except StoreError as error:
-        # The user named a store that cannot be reached, so the request was wrong.
+        # The user named this store, and nothing was read from it before.
         error.exit_code = 2
         raise
     splits = sorted(keys.splits(object_keys))
@@ -52,7 +53,7 @@ def splits_in(store: Store) -> list[str]:
 
 
 def why_missing(store: Store, split: str) -> str:
-    """Explain why a split has no manifest: it does not exist, or some shards are not finished."""
+    """Explain why a split has no manifest: it does not exist, or it is not finished."""
     object_keys = _object_keys(store)
     splits = sorted(keys.splits(object_keys))
     if split not in splits:

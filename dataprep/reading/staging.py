@@ -53,8 +53,13 @@ from dataprep.stores.local import LocalStore
 from dataprep.threaded_map import in_order
 
 _SHARDS_AT_ONCE = 4
+"""Shards that are copied at the same time."""
+
 _PIECES_AT_ONCE = 4
+"""Pieces of one object that are fetched at the same time."""
+
 _PIECE_BYTES = 8 * 2**20
+"""Size of a piece. Together, the pieces of all shards in memory take less than 200 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,8 @@ class Staged:
         dest: the folder of the copy.
         shards: shards in the copy.
         samples: samples in the copy.
-        bytes: bytes of all shards in the copy.
-        copied_bytes: bytes that this run has copied. Earlier runs copied the rest.
+        bytes: bytes of all shards in the copy, without their indexes and without other files.
+        copied_bytes: bytes of the shards that this run has copied. Earlier runs copied the rest.
         seconds: the duration of this run.
         share: the host's share; None for the whole split.
         advice: what to do if the shares differ much in size; empty if they do not.
@@ -133,9 +138,10 @@ def stage(
     Raises:
         ManifestMissing: a split does not exist or is not complete.
         FormatMissing: a split does not have the format.
-        ConfigError: there are fewer shards than hosts, or ``dest`` is the output.
+        ConfigError: there are fewer shards than hosts; ``dest`` is the output, or is not a folder;
+            or the output is itself a share, or lacks its job file.
         OutputConflict: ``dest`` has files of another data set, or of another share.
-        StoreFull: there is not enough space; nothing was written.
+        StoreFull: there is not enough space for a split; no shard of it was written.
         DatasetChanged: the output was written again while it was copied.
         DatasetError: an object of the output is damaged. ``exit_code`` is 1 if something was
             copied before the error.
@@ -155,7 +161,8 @@ def stage(
     splits = [split] if split else splits_in(source)
     changes = Changes()
     with changes.exit_codes():
-        # All splits are checked before the first one is copied.
+        # All splits of the output are checked before the first one is copied. The free space is
+        # checked before each split.
         copies = [
             _prepared_copy(source, target, name, format, host, display or Display(), changes)
             for name in splits
@@ -165,7 +172,7 @@ def stage(
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """Copies one split from a store to a folder.
+    """The copy of one split from a store to a folder.
 
     Attributes:
         snapshot: reads the objects of the split.
@@ -173,7 +180,7 @@ class _Copy:
         target: the folder on this host.
         job: the job of the split, with only those formats that are copied.
         numbers: the numbers of the shards that are copied.
-        sizes: the bytes of each shard of the split, in all copied formats.
+        sizes: the bytes of each shard of the whole split, in all copied formats together.
         share: the host's share; None for the whole split.
         advice: what to do if the shares differ much in size; empty if they do not.
         display: receives the progress in bytes.
@@ -192,7 +199,7 @@ class _Copy:
     changes: Changes
 
     def run(self) -> Staged:
-        """Copy everything that the folder lacks."""
+        """Copy everything that the folder lacks, and measure the time."""
         started_s = time.monotonic()
         manifest, copied_bytes = self._copy_missing()
         return Staged(
@@ -259,7 +266,10 @@ class _Copy:
             )
 
     def _has_whole_table(self) -> bool:
-        """Whether the folder has the table of the whole split, if the share needs it."""
+        """Whether the folder has all tables of the whole split that the share needs.
+
+        Only the size of the table is compared. Its SHA-256 is compared when it is copied and read.
+        """
         if self.share is None or self.share.table is None:
             return True
         with suppress(ObjectNotFound):
@@ -282,7 +292,11 @@ class _Copy:
         self.target.put(keys.whole_samples(split), content)
 
     def _begin(self) -> None:
-        """Write labels, plan and job file, and remove an old manifest."""
+        """Write labels, plan and job file, and remove an old manifest.
+
+        The manifest is removed before the plan changes. Therefore a folder with a manifest is
+        complete at any time.
+        """
         target, split = self.target, self.job.split
         target.tidy()
         labels = self.snapshot.get(keys.LABELS)
@@ -296,7 +310,17 @@ class _Copy:
         target.put(keys.job(split), self.job.to_json())
 
     def _copy_shards(self, missing: Sequence[int], missing_bytes: int, total_bytes: int) -> None:
-        """Copy shards, several at the same time, and show the progress."""
+        """Copy shards, several at the same time, and show the progress.
+
+        Args:
+            missing: the numbers of the shards that the folder lacks.
+            missing_bytes: the bytes of these shards.
+            total_bytes: the bytes of all shards of the copy.
+
+        Raises:
+            DatasetError: an object has another SHA-256.
+            DatasetChanged: the output was written again since it was opened.
+        """
         self.display.start(self.job.split, total_bytes, total_bytes - missing_bytes)
         try:
             for _ in in_order(self._copy_shard, missing, _SHARDS_AT_ONCE):
@@ -306,7 +330,11 @@ class _Copy:
         self.snapshot.check()
 
     def _copy_shard(self, number: int) -> None:
-        """Copy the objects of a shard, then write its receipt."""
+        """Copy the objects of a shard, then write its receipt.
+
+        The receipt has only the copied formats. The manifest has the SHA-256 that each shard must
+        have.
+        """
         job = self.job
         key = keys.receipt(job.split, number, job.shards)
         receipt = Receipt.from_json(self.snapshot.get(key), key)
@@ -331,7 +359,7 @@ class _Copy:
         """Copy an object, and compare its SHA-256. Several pieces are fetched at the same time.
 
         Args:
-            file: the object.
+            file: the object, with its size and the SHA-256 that it must have.
             shows_progress: whether its bytes count in the progress.
 
         Returns:
@@ -343,6 +371,7 @@ class _Copy:
         snapshot = self.snapshot
 
         def fetch(start: int) -> bytes:
+            """Read the piece that begins at byte ``start``."""
             return snapshot.get_range(file.key, start, min(_PIECE_BYTES, file.bytes - start))
 
         def verified_pieces() -> Iterator[bytes]:
@@ -402,7 +431,16 @@ def _prepared_copy(
     display: Display,
     changes: Changes,
 ) -> _Copy:
-    """Prepare the copy of a split. Nothing is written."""
+    """Read the manifest and the job of a split, and choose the shards to copy. Nothing is written.
+
+    The arguments are the same as for ``stage``.
+
+    Raises:
+        ManifestMissing: the split does not exist or is not complete.
+        FormatMissing: the split does not have the format.
+        ConfigError: there are fewer shards than hosts, or the output is a share or lacks its job
+            file.
+    """
     manifest, snapshot = open_split(source, split)
     job = _job_of_copy(source, manifest, format)
     sizes = [0] * job.shards
@@ -419,7 +457,12 @@ def _prepared_copy(
 
 
 def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFile:
-    """Return the job of a split, with only the chosen format, or with all formats for None."""
+    """Return the job of a split, with only the chosen format, or with all formats for None.
+
+    Raises:
+        FormatMissing: the split does not have the format.
+        ConfigError: the output is a share, or lacks the job file.
+    """
     split = manifest.split
     if format is not None and format not in manifest.formats:
         raise FormatMissing(

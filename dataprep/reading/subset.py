@@ -1,4 +1,4 @@
-"""Subsets of a split as ascending sample numbers: check, identify and count them."""
+"""Subsets of a split: check sample numbers, name a subset, and count its samples in shares."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def subset_of_shares(
 ) -> DividedSubset:
     """Return how many samples of a subset each host's share has.
 
-    They are counted in the table of samples of the whole split. A copy of it is stored with the
-    share.
+    The samples are counted in a copy of the table of samples of the whole split. ``dataprep stage``
+    has stored this copy with the share.
 
     Args:
         snapshot: reads the objects of the share.
@@ -51,6 +51,7 @@ def subset_of_shares(
         own_samples: the number of samples of the subset in this share.
 
     Raises:
+        ConfigError: a query is not allowed, or names a column that does not exist.
         DatasetError: the table is missing or damaged, or does not have ``own_samples`` samples of
             the subset in this share.
         DatasetChanged: the split was written again since it was opened.
@@ -105,7 +106,7 @@ def _divided_subset(
 
 
 def fingerprint(numbers: NDArray[np.int64]) -> str:
-    """Return the SHA-256 of the ascending numbers of a subset."""
+    """Return the SHA-256 of the numbers of a subset, which must be ascending, in hexadecimal."""
     return hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()
 
 
@@ -123,7 +124,15 @@ def sample_name(number: int, selected: NDArray[np.int64] | None) -> str:
 
 
 def sorted_numbers(numbers: Iterable[SupportsIndex], count: int, dataset: str) -> NDArray[np.int64]:
-    """Check and sort sample numbers of a data set with ``count`` samples.
+    """Check and sort the sample numbers that were given to ``Dataset.select``.
+
+    Args:
+        numbers: the sample numbers, in any order.
+        count: the number of samples in the data set.
+        dataset: a description of the data set for messages.
+
+    Returns:
+        The numbers, ascending: int64 of shape (samples,).
 
     Raises:
         ConfigError: there is no number, or a number is repeated, out of range or not whole.
@@ -148,7 +157,11 @@ def sorted_numbers(numbers: Iterable[SupportsIndex], count: int, dataset: str) -
 
 
 def _whole_numbers(numbers: Iterable[SupportsIndex]) -> NDArray[Any]:
-    """Return the numbers as an array. Raise ConfigError if some are not whole numbers."""
+    """Return the numbers as an array: of integers, or of Python's integers.
+
+    Raises:
+        ConfigError: some are not whole numbers, or are booleans.
+    """
     if isinstance(numbers, np.ndarray) and numbers.ndim == 1 and numbers.dtype.kind in "iu":
         return numbers
     try:

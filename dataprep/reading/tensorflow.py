@@ -27,10 +27,11 @@ from dataprep.reading.record_reader import Records
 tf: Any = import_framework("tensorflow")
 
 _WINDOW_SAMPLES = 64
-"""Samples that Python hands to TensorFlow at a time."""
+"""Samples that Python hands to TensorFlow at a time, so that the cost of a call is shared."""
 
 _FLIP_AND_COLOUR_STREAM = 1
-"""Makes the random numbers for flip and colours differ from those for the crop."""
+"""Folded into the seeds of a sample, so that the random numbers for flip and colours differ from
+those for the crop."""
 
 
 def pipeline(
@@ -53,10 +54,12 @@ def pipeline(
         records: reads the images.
         encoding: the encoding of the images: JPEG, PNG or WEBP.
         order: the order of all ranks.
-        augmentation: None if images stay encoded.
+        augmentation: how to decode and augment the images; None if images stay encoded.
     """
     order_on_host = records.order_on_host(order)
     checked_order = order_from_start(order, records.samples_by_share(order))
+    # A start at the end of an epoch becomes the beginning of the next epoch. This is not possible
+    # if the program chooses the epoch by a variable.
     if not isinstance(epoch, tf.Variable):
         order, epoch = checked_order, checked_order.epoch
         order_on_host = records.order_on_host(order)
@@ -100,12 +103,15 @@ def _epochs(epoch: Any) -> Any:
 
 
 def _without_key(image: Any, label: Any, key: Any) -> tuple[Any, Any]:
-    """Return image and label of an encoded sample."""
+    """Return the image and the label of an encoded sample, without its key."""
     return image, label
 
 
 def _encoded(records: Records, order: Order, buffer: int, epoch: Any) -> Any:
-    """Return a data set of the samples of an epoch: encoded image, label from 0, and key."""
+    """Return a data set of the samples of an epoch: encoded image, label from 0, and key.
+
+    For the key, see ``_windows``.
+    """
     signature = (
         tf.TensorSpec((None,), tf.string),
         tf.TensorSpec((None,), tf.int64),
@@ -121,7 +127,8 @@ def _windows(
 ) -> Iterator[tuple[Any, Any, Any]]:
     """Yield arrays of encoded images, labels and keys, for some samples at a time.
 
-    The key of a sample is different in each epoch. It is the seed of the sample's random numbers.
+    The key is the seed of the sample's random numbers. It is different for each sample and epoch,
+    as long as a data set has at most 2^32 samples.
     """
     samples = records.stream(records.samples_of_rank(order, int(epoch)))
     if buffer:
@@ -141,7 +148,7 @@ def _prepared(
     seed: int,
     is_jpeg: bool,
 ) -> tuple[Any, Any]:
-    """Return the image as an array for training, and the label.
+    """Return the augmented image as an array of shape (size, size, 3), and the label.
 
     An operation of TensorFlow draws the crops, as in most programs that use TensorFlow. It draws
     the height of a crop, while ``random_crop`` draws its area. For images with the shapes of
@@ -171,8 +178,8 @@ def _decoded_crop(encoded: Any, augmentation: Augmentation, seeds: Any, *, is_jp
         crop = _crop_of(tf.io.extract_jpeg_shape(encoded), augmentation, seeds)
         # By default TensorFlow uses the fast inverse DCT, which the other decoders do not use.
         return tf.io.decode_and_crop_jpeg(encoded, crop, channels=3, dct_method="INTEGER_ACCURATE")
-    # As in the other adapters, the background is white, and WebP is decoded, which some versions of
-    # TensorFlow cannot do.
+    # ``decode_rgb`` puts transparent pixels on white, as in the readers of other frameworks. It
+    # also decodes WebP, which some versions of TensorFlow cannot do.
     pixels = tf.numpy_function(decode_rgb, [encoded], tf.uint8)
     pixels = tf.ensure_shape(pixels, [None, None, 3])
     crop = _crop_of(tf.shape(pixels), augmentation, seeds)
@@ -181,7 +188,10 @@ def _decoded_crop(encoded: Any, augmentation: Augmentation, seeds: Any, *, is_jp
 
 
 def _crop_of(shape: Any, augmentation: Augmentation, seeds: Any) -> Any:
-    """Return the crop of an image with this shape: top, left, height, width."""
+    """Return the crop of an image with this shape: top, left, height, width.
+
+    Without random augmentation, it is a square in the middle of the image.
+    """
     if augmentation.random:
         begin, extent, _ = tf.image.stateless_sample_distorted_bounding_box(
             shape,
@@ -202,7 +212,10 @@ def _crop_of(shape: Any, augmentation: Augmentation, seeds: Any) -> Any:
 
 
 def _flipped_and_recoloured(image: Any, augmentation: Augmentation, seeds: Any) -> Any:
-    """Flip half of the images, then change brightness, contrast, saturation and lighting."""
+    """Flip half of the images, then change brightness, contrast, saturation and lighting.
+
+    Each property has random numbers of its own: its number is folded into the seeds.
+    """
     image = tf.image.stateless_random_flip_left_right(image, seeds)
     if augmentation.jitter:
         low, high = 1 - augmentation.jitter, 1 + augmentation.jitter

@@ -45,20 +45,20 @@ from dataprep.reading.torch_epochs import (
 from dataprep.reading.transforms import Transform, has_write
 from dataprep.threaded_map import fed_in_order, in_order
 
-# A thread holds Python's lock for one tenth of the time in which it prepares a float32 image, and
-# for one seventh with uint8. More than 10 or 7 threads would therefore not be faster (python -m
-# benchmarks.interpreter_lock).
+# A thread holds the interpreter's lock for about one seventh of the time in which it prepares a
+# float32 image, and for one fifth with uint8. More than 5 to 7 threads are therefore not faster
+# (python -m benchmarks.interpreter_lock; docs/decisions.md).
 _MAX_DEFAULT_THREADS = 6
 
 _IMAGES_PER_TASK = 8
-"""Images that a thread decodes before it takes the next task."""
+"""Images that a thread decodes in one task. The cost of starting a task is divided among them."""
 
 
 class SampleIndex(int):
     """The number of a sample in the whole split, and the epoch in which it is read.
 
-    ``MapRecords.sampler`` yields it. ``images[index]`` is this sample on every rank, augmented for
-    its epoch.
+    ``MapRecords.sampler`` yields it. ``MapRecords`` takes it as an index: it stands for the same
+    sample on every rank, augmented for its epoch. A plain number counts only the samples of a rank.
     """
 
     epoch: int
@@ -76,9 +76,11 @@ class SampleIndex(int):
 class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
     """Samples by number: ``images[i]`` is (image, label) of sample ``i`` of this rank.
 
-    The samples are the rank's slice of the split, which is the same in every epoch. A lone rank has
-    all samples. ``images[i]`` takes one range request. ``DataLoader`` asks for a batch at a time,
-    and the records of a batch are read in parallel.
+    The numbers refer to a part of the data set that belongs to this rank and is the same in every
+    epoch. A single rank has all samples. ``sampler`` is independent of this part: if the order is
+    shuffled, it divides all samples anew in each epoch. ``images[i]`` takes one range request.
+    ``DataLoader`` asks for a batch at a time. From a remote store, the records of a batch are read
+    in parallel.
     """
 
     def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
@@ -101,6 +103,8 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+        # A ``SampleIndex`` belongs to an epoch of the sampler. Other indices were chosen by the
+        # program, and are read outside these epochs.
         numbers, epochs = [], []
         samples_outside_epochs = 0
         current_epoch = self.epoch
@@ -125,7 +129,9 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # The attribute ``state_dict`` is absent, so that StatefulDataLoader does not call it.
+            # The attribute ``state_dict`` is absent, so that StatefulDataLoader does not call it. A
+            # program that does call it gets the reason. mypy does not see this method, so that it
+            # reports misspelt attributes.
             if name == "state_dict":
                 raise _StateUnknown(
                     f"the map style does not know which samples were read: {HOW_TO_RESUME}"
@@ -142,9 +148,10 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         return "by record" if self.order.shuffle else "as stored"
 
     def state_of_sampler(self, reading: Reading) -> SavedState:
-        """Return how far the iterator of a sampler is.
+        """Return how far an iterator of the sampler is.
 
-        The state is valid for the same number of ranks and the same global batch.
+        The state contains the number of samples that this rank has read. It is therefore valid only
+        with the same seed, number of ranks and global batch.
         """
         order = self._global_order
         samples = order.start if reading.epoch == order.epoch else 0
@@ -156,8 +163,9 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         """Continue from ``state_of_sampler``.
 
         Raises:
-            ConfigError: the state does not belong to a sampler, or it belongs to other samples, or
-                was saved with another seed, number of ranks or global batch.
+            ConfigError: the state does not belong to a sampler, belongs to other samples or another
+                order, was saved with another seed, number of ranks or global batch, or is beyond
+                the end of the epoch.
         """
         epoch, seed, samples = checked_state(state, self._origin())
         if "of_rank" not in state:
@@ -180,23 +188,30 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
     def _count_outside_epochs(self, samples: int) -> None:
         """Count samples that are read by number, outside the epochs of ``sampler``.
 
-        Warn once when a whole epoch of them was read without a call of ``set_epoch``.
+        If the transform is random, warn once when more samples than an epoch has were read without
+        a call of ``set_epoch``.
         """
         if self._is_random and self._counter.count_samples(samples, len(self)):
             warnings.warn(
                 f"{len(self):,} samples were read without a call of set_epoch: all further ones "
                 f"are augmented as in epoch {self.epoch} again. Call images.set_epoch(epoch) before"
                 " each epoch, or use DataLoader(images, sampler=images.sampler)",
-                stacklevel=4,
+                stacklevel=4,  # the program's line, behind __getitem__ and __getitems__
             )
 
 
 class _StateUnknown(ConfigError, AttributeError):
-    """There is no ``state_dict``. It is an AttributeError, because the attribute is absent."""
+    """The error for ``state_dict``, which the map style lacks.
+
+    It is an AttributeError, so that ``hasattr`` returns False.
+    """
 
 
 class EpochSampler(Sampler[int]):
-    """The sampler of ``MapRecords``. Each iteration is the next epoch."""
+    """The sampler of ``MapRecords``: yields a ``SampleIndex`` for each sample of this rank.
+
+    Each iteration is the next epoch.
+    """
 
     def __init__(self, images: MapRecords) -> None:
         self._images = images
@@ -222,6 +237,7 @@ class _SamplerIterator(Iterator[int]):
     def _use(self, reading: Reading) -> None:
         """Iterate over the samples of ``reading`` from now on."""
         self._reading = reading
+        # The numbers are taken at the first sample, because ``note_first_sample`` may change them.
         self._numbers: Iterator[int] = iter(())
         reading.iterator = weakref.ref(self)
 
@@ -236,19 +252,19 @@ class _SamplerIterator(Iterator[int]):
         raise StopIteration
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the epoch is."""
+        """Return how far the epoch is; see ``MapRecords.state_of_sampler``."""
         return {**self._images.state_of_sampler(self._reading)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state, with the same number of ranks and the same global batch."""
+        """Continue from a state; see ``MapRecords.resume_sampler``."""
         self._use(self._images.resume_sampler(state))
 
 
 class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
     """A stream of (image, label), one shard after the other.
 
-    If the order is shuffled, a buffer of ``buffer`` encoded images mixes the samples of several
-    shards. With 0 there is no buffer.
+    If the order is shuffled, a buffer of ``buffer`` encoded images mixes samples, also of several
+    shards. If ``buffer`` is 0, or the order is not shuffled, there is no buffer.
     """
 
     def __init__(
@@ -258,7 +274,8 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         self._buffer = buffer if order.shuffle else 0
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
-        # This is not a generator function, because an iteration claims its epoch at its creation.
+        # This is not a generator function. The body of one would run when the first sample is
+        # requested, but an iteration must claim its epoch when it is created.
         reading = self.begin()
         iterator = self._read(reading)
         reading.iterator = weakref.ref(iterator)
@@ -299,7 +316,10 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         return super().state()
 
     def batches(self, reading: Reading, size: int) -> Iterator[Window]:
-        """Yield the samples of this rank, or of one of its workers, in batches."""
+        """Yield the samples of this rank, or of one of its workers, in batches.
+
+        The images are None if the threads that decode a local batch also read it.
+        """
         if not self._buffer and not self.records.is_remote:
             yield from super().batches(reading, size)
             return
@@ -313,7 +333,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers, batch)
         if not self._buffer:
             return samples
-        # An image in the buffer is a copy, which does not keep the images beside it in memory.
+        # The buffer has copies. A view would keep all images that were read together in memory.
         copies = ((number, bytes(image)) for number, image in samples)
         worker, _ = worker_number()
         return mixed_by_buffer(self.order, copies, self._buffer, reading.epoch, worker)
@@ -324,13 +344,15 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
     """Batches (images, labels): tensors of shape (N, ...), and int64 of shape (N,).
 
     Threads decode each image into its slot of the batch. The memory of a batch is used again only
-    when the program refers neither to the batch nor to a view of it.
+    when the program refers neither to the batch nor to a view of it. If the transform cannot write
+    into a slot, torch's ``default_collate`` makes the images of a batch from its results.
 
     Attributes:
         samples: the samples of this rank.
         size: samples in a batch.
         drop_last: whether a last batch that is smaller is left out.
-        threads: threads that decode; None for the default of ``dataprep.to_torch``.
+        threads: threads that decode; 0 to decode in the thread that takes the batches; None for the
+            default of ``dataprep.to_torch``.
         prefetch: batches that are prepared ahead.
     """
 
@@ -353,18 +375,27 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         return {**self.samples.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``, also with another number of ranks."""
+        """Continue from ``state_dict``, also with another number of ranks.
+
+        Raises:
+            ConfigError: the state cannot be used; see ``EpochSamples.load_state_dict``.
+        """
         self.samples.load_state_dict(state)
 
     def __len__(self) -> int:
-        """Return the number of batches of this rank in the epoch, without worker processes."""
+        """Return the number of batches of this rank in the current or next epoch.
+
+        If worker processes divide the samples, each of them may have a last batch that is smaller,
+        and the number can differ.
+        """
         samples = self.samples.samples_in_epoch()
         if self.drop_last:
             return samples // self.size
         return -(-samples // self.size)
 
     def __iter__(self) -> Iterator[tuple[Any, torch.Tensor]]:
-        # This is not a generator function, because an iteration claims its epoch at its creation.
+        # This is not a generator function. The body of one would run when the first sample is
+        # requested, but an iteration must claim its epoch when it is created.
         reading = self.samples.begin()
         iterator = self._read(reading)
         reading.iterator = weakref.ref(iterator)
@@ -375,6 +406,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         self.samples.note_first_sample(reading)
         tasks_ahead = self.prefetch * -(-self.size // _IMAGES_PER_TASK)
         # A remote store may deliver the samples of a batch long before those of the next batch.
+        # ``in_order`` would return the finished batch only when the next samples have arrived.
         run_in_order = fed_in_order if self.samples.records.is_remote else in_order
         try:
             finished = run_in_order(
@@ -383,7 +415,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
             with closing(finished) as tasks:
                 for batch, slots in tasks:
                     if slots.stop < len(batch.numbers):
-                        continue  # other tasks of this batch follow
+                        continue  # This is not the last task of the batch.
                     images: Any = batch.images
                     if images is None:
                         images = default_collate(batch.slots)
@@ -397,14 +429,16 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         """Return the number of threads that decode; 0 for the caller's own thread."""
         if self.threads is not None:
             return self.threads
+        # Workers of a ``DataLoader`` already decode in parallel.
         if get_worker_info() is not None:
             return 0
         return min(_MAX_DEFAULT_THREADS, usable_processors())
 
     def _tasks(self, reading: Reading) -> Generator[tuple[_Batch, range], None, None]:
-        """Yield tasks for threads: a batch, and the slots of it to fill."""
+        """Yield the tasks of all batches: a batch, and the range of its slots to fill."""
         items, fetch = self.samples.items, self.samples.records.fetch
         can_write = has_write(items.transform)
+        # Beside the batches that are prepared ahead, one is being filled, and the program has one.
         free_memory: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)
         for numbers, data in self.samples.batches(reading, self.size):
             count = len(numbers)
@@ -413,6 +447,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
             images: torch.Tensor | None = None
             slots: list[Any] = [None] * count
             if can_write:
+                # A smaller last batch also gets memory for a full batch, which fits any batch.
                 shape = (self.size, *items.transform.shape)
                 images = _reusable_tensor(shape, items.transform.dtype, free_memory)[:count]
                 slots = list(images.numpy())
@@ -427,13 +462,14 @@ class _Batch:
 
     Attributes:
         numbers: the numbers of its samples.
-        data: their encoded images; None if each task fetches its own.
-        fetch: returns the encoded images of samples.
+        data: their encoded images; None if each task fetches its own images.
+        fetch: returns the encoded images of samples, given by their numbers.
         items: decodes images.
         epoch: the epoch that is read.
-        images: the tensor of all images; None if the transform cannot write into one.
-        slots: the array of each image within ``images``. If there is no ``images``, each slot is
-            None until the transform has returned the image.
+        images: the tensor of all images; None if the transform cannot write into an array.
+        slots: the result for each sample. If ``images`` is a tensor, a slot is first the array
+            within ``images`` into which the transform writes, and then None. A slot without an
+            array is first None, and then the image that the transform returned.
     """
 
     numbers: list[int]
@@ -446,7 +482,11 @@ class _Batch:
 
 
 def _decode(task: tuple[_Batch, range]) -> tuple[_Batch, range]:
-    """Decode the images of a task into their slots of the batch; return the task."""
+    """Decode the images of a task into their slots of the batch, and return the task.
+
+    Raises:
+        ImageError: an image cannot be decoded.
+    """
     batch, slots = task
     numbers = batch.numbers[slots.start : slots.stop]
     encoded = batch.data[slots.start : slots.stop] if batch.data else batch.fetch(numbers)
@@ -458,16 +498,21 @@ def _decode(task: tuple[_Batch, range]) -> tuple[_Batch, range]:
 def _reusable_tensor(
     shape: tuple[int, ...], dtype: np.dtype[Any], free_memory: deque[NDArray[Any]]
 ) -> torch.Tensor:
-    """Return a tensor whose memory is used again; in a worker, one in shared memory."""
+    """Return a tensor whose memory returns to ``free_memory`` when nothing refers to the tensor.
+
+    In a ``DataLoader`` worker, return a new tensor in shared memory instead.
+    """
     if get_worker_info() is not None:
+        # torch has no public function that converts a dtype of NumPy. A tensor of it has the dtype.
         return empty_tensor(shape, torch.from_numpy(np.empty(0, dtype)).dtype)
     return torch.from_numpy(reusable_array(shape, dtype, free_memory))
 
 
 def empty_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Return a new tensor. In a ``DataLoader`` worker it is in shared memory.
+    """Return a new tensor, whose values are not set. In a ``DataLoader`` worker, share its memory.
 
-    The collate function of torch also uses shared memory there, which spares a copy.
+    A worker sends its batches to the training process through shared memory. A tensor that is there
+    already need not be copied. torch's ``default_collate`` does the same.
     """
     if get_worker_info() is None:
         return torch.empty(shape, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Which samples an iteration in torch reads, and how a saved state continues it.
+"""Choose the samples that an iteration in torch reads; save and load how far it is.
 
 ``EpochSamples`` is the base of the readers in ``dataprep.reading.torch``. It gives each iteration
 its epoch, divides the samples of the epoch among ranks and workers, and saves and loads states.
@@ -34,18 +34,18 @@ from dataprep.reading.saved_state import Origin, SavedState, checked_state
 from dataprep.reading.transforms import Transform
 
 DEFAULT_BATCH = 64
-"""Samples that a worker takes at a time if the batch size is unknown."""
+"""Samples of a batch if the batch size is unknown: workers take turns after so many samples."""
 
 Window: TypeAlias = tuple[list[int], list[Buffer] | None]
-"""The numbers of some samples, and their encoded images if these were read ahead."""
+"""The numbers of some samples, and their encoded images; None if these are not read yet."""
 
 
 class Items:
     """Turns encoded images into samples of torch.
 
     Attributes:
-        labels: the label of each sample: int64 of shape (samples,).
-        transform: applied to each image; None leaves images as bytes.
+        labels: the label of each sample of the data set: int64 of shape (samples,).
+        transform: applied to each encoded image; None to return the encoded image as bytes.
         seed: the seed of the random numbers that the transform gets.
     """
 
@@ -72,7 +72,15 @@ class Items:
     def image(self, data: Buffer, number: int, epoch: int, out: NDArray[Any] | None = None) -> Any:
         """Return the image of a sample. A NumPy array becomes a tensor.
 
-        If ``out`` is given, the transform writes the image into this array, and the result is None.
+        Args:
+            data: the encoded image.
+            number: the number of the sample.
+            epoch: the epoch, on which random numbers depend.
+            out: an array into which the transform writes the image, so that the result is None;
+                None to return the image.
+
+        Raises:
+            ImageError: the transform cannot decode the image. The message names the sample.
         """
         if self.transform is None:
             return bytes(data)
@@ -106,11 +114,14 @@ class Reading:
     Attributes:
         iteration: the iteration in the ``EpochCounter``.
         numbers: the numbers of the samples that this iteration reads.
-        yielded: samples of the epoch that were yielded, including those before a resume.
+        yielded: samples of the epoch that were yielded to the program. For a worker or a sampler
+            that was resumed, this includes the samples before the resume, which are not in
+            ``numbers``. For others, ``Order.start`` counts those samples.
         shared: the epoch, which this iterator may share with another one.
         has_begun: whether a sample was requested from the iterator.
         has_ended: whether the iterator has yielded all samples.
-        iterator: a weak reference: returns the iterator while the program refers to it, then None.
+        iterator: a weak reference to the iterator: returns it while the program refers to it, and
+            None later.
     """
 
     iteration: Iteration
@@ -144,7 +155,8 @@ class EpochSamples:
     def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
         self.records = records
         self.items = Items(records, transform, order.seed)
-        # This comes first, because it refuses ranks that do not fit the share.
+        # This call comes before ``order_from_start``, because it refuses ranks that do not fit the
+        # shares.
         order_on_host = records.order_on_host(order)
         # The order of all ranks, with which states are saved.
         self._global_order = order_from_start(order, records.samples_by_share(order))
@@ -153,8 +165,8 @@ class EpochSamples:
             self.order = records.order_on_host(self._global_order)
         self._counter = EpochCounter(self._global_order.epoch)
         self._reading: Reading | None = None
-        # Settings of the next iteration, which ``load_state_dict`` leaves: its epoch, the samples
-        # to skip, and whether it begins at the start of an epoch.
+        # ``load_state_dict`` sets these for the next iteration: in a worker, its epoch and the
+        # samples to skip; in the training process, whether it begins at the start of an epoch.
         self._resumed_epoch: int | None = None
         self._skipped = 0
         self._is_at_start = False
@@ -185,9 +197,10 @@ class EpochSamples:
     def state(self) -> SavedState:
         """Return how far the epoch is: its number, the seed, and the samples all ranks have read.
 
-        A worker process of ``DataLoader`` knows only its own samples. The state of a worker also
-        has their number, and the settings on which this number depends. The same number of workers
-        of the same rank can continue from it.
+        All ranks are assumed to have made as many steps as this rank. A worker process of
+        ``DataLoader`` knows only its own samples. Its state therefore also has the number of
+        samples that it has yielded, and the settings on which this number depends. The same number
+        of workers of the same rank can continue from it.
 
         Raises:
             ConfigError: workers of a ``DataLoader`` read the samples, so that this process does not
@@ -215,6 +228,7 @@ class EpochSamples:
         if len(shares) == 1:
             samples = min(samples, end)  # the last step may be smaller
         if reading.has_ended and order.even == "keep":
+            # Other ranks may have a step more than this rank.
             samples = end
         return self._state_at(epoch, samples)
 
@@ -225,8 +239,9 @@ class EpochSamples:
         was saved.
 
         Raises:
-            ConfigError: the state belongs to other samples, or is beyond the end of their epoch; or
-                it belongs to a worker and was saved with other settings.
+            ConfigError: the state belongs to other samples or to another order, or is beyond the
+                end of an epoch; or it belongs to a worker and was saved with other settings, or is
+                loaded in a training process.
         """
         epoch, seed, samples = checked_state(state, self._origin())
         in_worker = get_worker_info() is not None
@@ -236,7 +251,8 @@ class EpochSamples:
                 "StatefulDataLoader.load_state_dict"
             )
         if in_worker:
-            # Later epochs use the seed of the training process, so that seeds must agree.
+            # Workers of later iterations get the seed of the training process. Therefore the state
+            # must have the same seed.
             self._require_same_settings(state)
         order = replace(self._global_order, seed=seed, start=samples, epoch=epoch)
         self._global_order = order_from_start(order, self.records.samples_by_share(order))
@@ -247,7 +263,8 @@ class EpochSamples:
             self._counter.set(self._global_order.epoch)
             self._is_at_start = self._global_order.start == 0
             return
-        # Every worker of the loader loads this state. The first iteration sets the epoch for all.
+        # Every worker of the loader loads such a state. The worker that begins first claims this
+        # epoch, and the others take part in its iteration.
         self._resumed_epoch = self._global_order.epoch
         self._skipped = state.get("of_worker", 0)
         worker_samples = len(self.samples_of_worker(epoch, *worker_number()))
@@ -260,7 +277,7 @@ class EpochSamples:
     def samples_in_epoch(self, worker: int = 0, workers: int = 1) -> int:
         """Return how many samples this rank, or one of its workers, has in an epoch.
 
-        It is the epoch that is being read, or the next one if none is being read.
+        The epoch is the one that is being read, or the next one if none is being read.
         """
         return len(self.samples_of_worker(self._current_epoch(), worker, workers))
 
@@ -276,6 +293,8 @@ class EpochSamples:
         self._resumed_epoch = None
         latest = self._reading
         shared = _SharedEpoch()
+        # ``load_state_dict`` has removed the latest iteration. If there is one, it was created
+        # after the state was loaded.
         if worker is None and self._is_at_start and latest is not None:
             self._is_at_start = False
             if not latest.has_begun:
@@ -291,7 +310,13 @@ class EpochSamples:
         return self._reading
 
     def resumed_reading(self, epoch: int, numbers: Integers, yielded: int) -> Reading:
-        """Begin an iteration of an epoch of which some samples were yielded before a resume."""
+        """Begin an iteration of an epoch of which some samples were yielded before a resume.
+
+        Args:
+            epoch: the number of the epoch.
+            numbers: the numbers of all samples of this rank in the epoch.
+            yielded: how many of them were yielded before the resume.
+        """
         iteration = self._counter.claim(None, epoch)
         return Reading(iteration, numbers[yielded:], yielded, _SharedEpoch())
 
@@ -306,20 +331,27 @@ class EpochSamples:
             reading.numbers = self.samples_of_worker(reading.epoch)
             self._reading = reading
         elif self._reading is not None and self._reading.shared is reading.shared:
+            # Of two iterators of one epoch, ``state`` reports the one that is used.
             self._reading = reading
         reading.has_begun = True
         reading.shared.is_taken = True
 
     def note_end(self, reading: Reading) -> None:
-        """Note that an iterator has ended, or that the program has dropped it."""
+        """Note that an iterator has ended, or that the program has dropped it.
+
+        Only workers are noted. The training process sees from ``Reading.is_live`` whether its own
+        iterator has ended.
+        """
         if get_worker_info() is not None:
             self._counter.end(reading.iteration)
 
     def batches(self, reading: Reading, size: int) -> Iterator[Window]:
-        """Yield the samples of this rank in batches. A worker yields every ``workers``-th batch.
+        """Yield the samples of an iteration in batches of ``size`` samples.
 
-        ``DataLoader`` takes a batch from each worker in turn, so that the order of batches is the
-        same for any number of workers. Images of a remote store are read ahead.
+        A worker has every ``workers``-th batch of its rank. ``DataLoader`` takes a batch from each
+        worker in turn. Therefore the order of batches is the same for any number of workers, if
+        ``size`` is the rank's batch. Images of a remote store are read ahead. Those of a local
+        folder are None, and the caller reads them.
         """
         if self.records.is_remote:
             yield from self.records.windows(reading.numbers, size)
@@ -328,7 +360,7 @@ class EpochSamples:
                 yield window, None
 
     def _origin(self) -> Origin:
-        """Return the samples and the order to which a state belongs."""
+        """Return the samples and the order to which states of this reader belong."""
         order = self._global_order
         return Origin(
             self.records.identity(order), self.records.subset_name(order), self.order_name()
@@ -349,9 +381,10 @@ class EpochSamples:
         return state
 
     def _state_of_rank(self, epoch: int, samples: int) -> SavedState:
-        """Return ``_state_at``, with the settings on which the samples of a rank or worker depend.
+        """Return ``_state_at`` with the settings on which the samples of a rank or worker depend.
 
-        A state that counts the samples of one rank or worker is valid only with the same settings.
+        The caller adds the number of samples that the rank or worker has yielded. This number is
+        valid only with the same settings.
         """
         state = self._state_at(epoch, samples)
         state["world_size"] = self._global_order.world_size
@@ -362,7 +395,7 @@ class EpochSamples:
     def _require_same_settings(self, state: Mapping[str, Any]) -> None:
         """Raise ConfigError if the state of a rank or worker was saved with other settings.
 
-        States of earlier versions have only the seed.
+        States of earlier versions have only the seed. Their other settings are not checked.
         """
         order = self._global_order
         settings = {
@@ -384,7 +417,7 @@ class EpochSamples:
             )
 
     def _is_read_by_workers(self) -> bool:
-        """Whether workers of a ``DataLoader`` are reading, or began to read after this process."""
+        """Whether workers of a ``DataLoader`` are reading, or began later than this process."""
         latest = self._reading.iteration.number if self._reading else -1
         for iteration in self._counter.iterations():
             is_later = iteration.number > latest
@@ -418,10 +451,11 @@ def _loader_worker() -> LoaderWorker | None:
     info = get_worker_info()
     if info is None:
         return None
+    # The number of this process among the processes that the training process has started.
     process = multiprocessing.current_process()._identity[-1]
     return LoaderWorker(
         number=info.id,
         workers=info.num_workers,
-        base_seed=info.seed - info.id,
+        base_seed=info.seed - info.id,  # torch adds the number of the worker to the loader's seed
         first_process=process - info.id,
     )

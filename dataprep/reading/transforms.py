@@ -64,7 +64,7 @@ def as_transform(function: AnyTransform) -> Transform:
     """Return the function if it takes an image and a generator, or else its ``PillowTransform``.
 
     The parameters of the function decide. For a module of torch, these are the parameters of
-    ``forward``.
+    ``forward``. A function whose parameters are unknown is returned as it is.
 
     Raises:
         ConfigError: the function takes other arguments.
@@ -110,9 +110,10 @@ def _takes_one_image(signature: inspect.Signature, *, is_module: bool) -> bool |
 
 
 def has_write(transform: object) -> bool:
-    """Whether a transform can write into a batch: it has ``write``, ``shape`` and ``dtype``.
+    """Whether a transform can write into a batch: it has a method ``write``.
 
-    A subclass of ``Augmentation`` that overrides ``__call__`` cannot.
+    It must then also have ``shape`` and ``dtype``. A subclass of ``Augmentation`` that overrides
+    ``__call__`` does not count, because its ``write`` would give another result.
     """
     if isinstance(transform, Augmentation):
         return type(transform).__call__ is Augmentation.__call__
