@@ -25,8 +25,8 @@ from iobench.settings import Settings
 _LIMITS_FILE = "configs/limits.yaml"
 _PRICES_FILE = "configs/prices.yaml"
 _DATA_LABELS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
-"""Labels of the run's own data in ``limits.targets`` and ``limits.stores``. They can be used even if
-the config has no target of this name."""
+"""Labels of the run's own data in ``limits.targets`` and ``limits.stores``. They can be used even
+if the config has no target of this name."""
 
 InstanceLimit: TypeAlias = Literal[
     "network_gbit_per_s", "network_baseline_gbit_per_s", "ebs_gbit_per_s"
