@@ -16,8 +16,8 @@ from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, Framework
 
 STEPS_QUEUED = 2
-"""Steps that may be unfinished on a GPU while the loop fetches the next batch. Then the GPU is not
-idle between two steps."""
+"""Steps that may be unfinished on a GPU while the loop fetches the next batch. They are the work of
+the GPU in this time."""
 
 QUEUED = f"at most {STEPS_QUEUED} steps are queued while the next batch is fetched"
 NOMINAL = "compute is nominal: the average of warm-up steps on data in the device's memory"
