@@ -42,7 +42,14 @@ class BandwidthLimit:
 
 @dataclass(frozen=True, slots=True)
 class _RateFromStorage:
-    """A rate that came from storage, and the limit of that storage if it is known."""
+    """A rate that came from storage, and the limit of that storage.
+
+    Attributes:
+        location: the label of the disk target or of the store.
+        description: the measurement in words.
+        rate: the rate in MB/s.
+        limit: the lowest known limit of the location; None if none is known.
+    """
 
     location: str
     description: str
@@ -51,7 +58,12 @@ class _RateFromStorage:
 
 
 def target_limit(label: str, result: Result) -> BandwidthLimit | None:
-    """Return the lowest limit between this machine and a disk target; None if none is known."""
+    """Return the lowest limit between this machine and a disk target; None if none is known.
+
+    Args:
+        label: the label of the target.
+        result: the run.
+    """
     target = _section(result.environment, "targets", label)
     storage_kind = str(target.get("kind", ""))
     limits = list(_configured_limits(label, result))
@@ -89,7 +101,14 @@ def _configured_limits(label: str, result: Result) -> Iterator[BandwidthLimit]:
 
 
 def store_limit(label: str, result: Result) -> BandwidthLimit | None:
-    """Return the lowest limit between this machine and an object store; None if none is known."""
+    """Return the lowest limit between this machine and an object store; None if none is known.
+
+    The limits of the network do not apply to a server that iobench itself started here.
+
+    Args:
+        label: the label of the store.
+        result: the run.
+    """
     limits = []
     mb_per_s = _section(result.config, "limits", "stores").get(label)
     if is_number(mb_per_s):
@@ -138,7 +157,7 @@ def _network_limits(result: Result) -> list[BandwidthLimit]:
         source = "limits.network_gbit_per_s"
         limits.append(BandwidthLimit(gbit_per_s * _MB_PER_GBIT, "the network", source))
     cards = result.environment.get("networks") or ()
-    # A card without a known speed may be the fastest one, so that all speeds must be known.
+    # The limit is the sum over all cards, so all speeds must be known.
     if cards and all(is_number(card.get("mbit_per_s")) for card in cards):
         mbit_per_s = sum(card["mbit_per_s"] * int(card.get("count", 1)) for card in cards)
         limits.append(BandwidthLimit(mbit_per_s / 8, "the network cards", "the kernel"))
@@ -152,7 +171,7 @@ def _network_limits(result: Result) -> list[BandwidthLimit]:
 
 
 def _rates_from_storage(result: Result) -> Iterator[_RateFromStorage]:
-    """Yield the rates that came from a store, or from a disk as proved."""
+    """Yield the rates that came from a store, or were proved to come from a disk."""
     targets = result.environment.get("targets") or {}
     for kind in ("disk", "object", "loader", "train"):
         for params, repeats in by_settings(result.trials, kind):

@@ -1,8 +1,8 @@
 """PURE. The changes that are possible for a loader: settings and forms of the data.
 
-A change is possible if its rate was measured or can be predicted: other numbers of workers, values
-of a setting that the run measured, another loader, a local copy, other shards or smaller images.
-``iobench.analysis.recommendation_choice`` chooses among them by their gain.
+The changes are other numbers of workers, values of a setting that the run measured, fewer
+augmentations, another loader, a local copy, other shards and smaller images.
+``iobench.analysis.recommendation_choice`` predicts their gains and chooses among them.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH
 from iobench.loaders.capabilities import capabilities_of
 
 AUGMENTATIONS = ("colour_jitter", "pca_noise")
-"""Augmentations that can be left out. This changes the images that the model sees."""
+"""Augmentations that can be left out. Leaving one out changes the images that the model sees."""
 
 _MEMORY_SHARE = 0.8
-"""Share of the machine's memory that workers may take."""
+"""Share of the machine's memory that workers may take. The rest is for the training process."""
 _NOT_RESIZED = ("photos", "originals")
 """Names of data whose images have the same sizes as in the source."""
 _SHARDS = ("shards", "originals")
 """Names of data that are stored in shards."""
 
 _NO_EFFORT, _SOME_EFFORT, _NEW_SHARDS = 0, 1, 2
-"""How much work a change is: a key of the config, a change to the training, or new shards."""
+"""How much work a change is: a key of the config, a change of the training or a local copy, or new
+shards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A possible change.
+    """A possible change to the current setting.
 
     Attributes:
         after: the setting after the change.
@@ -57,7 +58,14 @@ class Candidate:
 
 
 def candidates(situation: Situation, now: Setting) -> Iterator[Candidate]:
-    """Yield all possible changes to the setting ``now``; preferred values come first."""
+    """Yield all possible changes to the setting ``now``.
+
+    Of several values of the same setting, preferred values come first.
+
+    Args:
+        situation: the situation of the run.
+        now: the current setting.
+    """
     yield from _numbers_of_workers(situation, now)
     yield from _without_augmentations(situation, now)
     yield from _measured_values(situation, now)
@@ -68,7 +76,10 @@ def candidates(situation: Situation, now: Setting) -> Iterator[Candidate]:
 
 
 def settings_of(situation: Situation) -> list[str]:
-    """Return the names of the settings that the situation's loader has."""
+    """Return the names of the settings that can be changed for the situation's loader.
+
+    They are names like those of ``Recommendation.setting``.
+    """
     now, loop = situation.setting, situation.loop
     names = ["workers", "prefetch"]
     if now.packing in ("photos", "files"):
@@ -89,7 +100,10 @@ def settings_of(situation: Situation) -> list[str]:
 
 
 def _numbers_of_workers(situation: Situation, now: Setting) -> Iterator[Candidate]:
-    """Yield the measured numbers of workers, and the maximum that can be predicted."""
+    """Yield the measured numbers of workers, and the maximum that can be predicted.
+
+    A maximum is predicted only if enough numbers were measured for an extrapolation.
+    """
     capacities = situation.capacities
     counts = capacities.worker_counts(now)
     numbers = set(counts)
@@ -108,12 +122,13 @@ def _max_workers(capacities: Capacities, now: Setting, measured: int) -> int:
     """Return the maximum number of workers to propose.
 
     The memory and the reach of an extrapolation limit it. The CPUs limit it too, unless the workers
-    read from a store, because they then wait more than they compute.
+    read from a store, because they then wait more than they compute. It may be less than the
+    largest measured number if there are fewer CPUs.
 
     Args:
         capacities: the measured rates.
         now: the current setting.
-        measured: the largest measured number of workers.
+        measured: the largest measured number of workers of one device.
     """
     workers = REACH * measured
     if now.source != "store" and capacities.processors:
@@ -140,7 +155,10 @@ def _without_augmentations(situation: Situation, now: Setting) -> Iterator[Candi
 
 
 def _measured_values(situation: Situation, now: Setting) -> Iterator[Candidate]:
-    """Yield values of prefetch and of pinned memory that the run measured."""
+    """Yield values of prefetch and of pinned memory that the run measured with any loader.
+
+    A value may be yielded several times.
+    """
     capacities, key = situation.capacities, situation.config_key
     on_gpu = situation.loop is not None and situation.loop.on_gpu
     measured = [*capacities.loaders]
@@ -175,14 +193,17 @@ def _normalised_on_device(situation: Situation, now: Setting) -> Iterator[Candid
 
 
 def _sequential_loader(situation: Situation, now: Setting) -> Iterator[Candidate]:
-    """Yield the loader that reads shards in sequence, instead of the one for single records."""
+    """Yield the loader that reads shards in sequence, if the current one reads single records."""
     if now.loader == "torch-map":
         change = recommendations.read_in_sequence(situation.config_key, now.loader)
         yield Candidate(replace(now, loader="torch-iterable"), change, _NO_EFFORT)
 
 
 def _local_copy(situation: Situation, now: Setting) -> Iterator[Candidate]:
-    """Yield the copy of shards from a store to a local disk."""
+    """Yield the copy of shards from a store to a local disk.
+
+    Its rate is that of a cold disk if this rate is known, and otherwise that of a warm page cache.
+    """
     if now.source != "store" or now.packing not in _SHARDS:
         return
     capacities = situation.capacities
@@ -214,7 +235,8 @@ def _other_data(situation: Situation, now: Setting) -> Iterator[Candidate]:
             after = replace(now, loader=measured.loader, data=measured.data)
             if after not in settings:
                 settings.append(after)
-    # The largest images come first, so that smaller ones are chosen only if they gain more.
+    # The largest images come first, so that smaller ones are chosen only if they gain more. Images
+    # of unknown size come last.
     settings.sort(key=lambda after: -(_side_px(after, data) or 0))
     for after in settings:
         candidate = _with_data(situation, now, after, data)
@@ -223,7 +245,10 @@ def _other_data(situation: Situation, now: Setting) -> Iterator[Candidate]:
 
 
 def _replaces_folder_loader(measured: Setting, now: Setting) -> bool:
-    """Return whether a loader of shards may replace a loader of files, of the same framework."""
+    """Return whether a measured loader may replace the current loader of files.
+
+    It may if it is of the same framework, which is the first part of the loader's name.
+    """
     framework = now.loader.partition("-")[0]
     return now.loader.endswith("-folder") and measured.loader.partition("-")[0] == framework
 
@@ -231,7 +256,9 @@ def _replaces_folder_loader(measured: Setting, now: Setting) -> bool:
 def _with_data(
     situation: Situation, now: Setting, after: Setting, data: Mapping[str, Any]
 ) -> Candidate | None:
-    """Return the change to another form of the data; None if dataprep cannot make it.
+    """Return the change to another form of the data.
+
+    None if dataprep cannot make this form, or if it is no different form for the loader.
 
     Args:
         situation: the situation of the run.

@@ -1,10 +1,11 @@
 """PURE. The rate of each part of a training loop, and the rates predicted for other settings.
 
-With loader workers, the device and the loader run at the same time, and the slower of them limits
-the loop. Without workers, the process that trains also loads, so that the seconds of both add up.
+All rates are those of all devices together. With loader workers, the device and the loader run at
+the same time, and the slower of them limits the loop. Without workers, the process that trains also
+loads, so that the seconds of both add up.
 
-The rate of a loader with another number of workers comes from the curve through the measured
-numbers (``iobench.analysis.worker_scaling``). ``iobench.analysis.measured_capacities`` collects the
+The rate of a loader with another number of workers comes from the curve through the measured rates
+(``iobench.analysis.worker_scaling``). ``iobench.analysis.measured_capacities`` collects the
 rates from the trials of a run. ``iobench.analysis.situation`` compares the predictions with loops
 that were measured.
 """
@@ -25,9 +26,13 @@ from iobench.results.statistics import Estimate, estimate
 from iobench.results.trial import Params
 
 _LIMITED_BY_LOADER = 0.9
-"""A loop that runs below this share of its device's rate shows the rate of its loader."""
-_CLEARLY_SLOWER = 0.9
-"""A loader that reads from storage below this share of its rate from memory is limited by it."""
+"""A loop whose rate is below this share of its device's rate is limited by its loader.
+
+Closer to the rate of the device, the loader could be faster than the loop shows.
+"""
+_LIMITED_BY_STORAGE = 0.9
+"""A loader is limited by storage if its rate from there is below this share of its rate from
+memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +40,12 @@ class Prediction:
     """The predicted rate of a setting.
 
     Attributes:
-        rate: samples/s; None if a part was not measured.
-        limit: the slowest part: ``device``, ``decode``, ``disk`` or ``store``.
-        basis: the measurement from which the rate of that part was taken.
-        missing: the parts that were not measured.
+        rate: samples/s; None if the rate of a part is unknown.
+        limit: the slowest part: ``device``, ``decode``, ``disk`` or ``store``; empty without a
+            rate.
+        basis: in words, the measurement that gave the rate of that part; empty without a rate.
+        missing: the parts whose rates are unknown. They were not measured, or not with settings
+            that are similar enough.
     """
 
     rate: Estimate | None
@@ -49,13 +56,13 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class StorageRead:
-    """The fastest read of a probe.
+    """The fastest read of the disk probe or of the object-store probe.
 
     Attributes:
-        mb_per_s: its rate.
+        mb_per_s: its rate in MB/s.
         target: the label of the disk or store.
         description: the probe's settings in words.
-        object_bytes: the size of an object; 0 for a disk.
+        object_bytes: the bytes of each object; 0 for a disk.
     """
 
     mb_per_s: float
@@ -78,19 +85,22 @@ class Capacities:
     """The measured rates of all parts of a loop.
 
     Attributes:
-        consumption: the rate without reading: the minimum over device, copy and collate.
+        consumption: the samples/s of the loop without reading and preparing samples: the minimum
+            over its rungs device, copy and collate. None if the rate of the device was not
+            measured. Below it is called the rate of the device.
         loaders: the trials of loaders that decode, measured without training, by setting.
         loops: the trials of loops with the same device and model, by setting.
         raw_rates: samples/s of reading without decoding (loader ``raw``), by setting.
         layout_rates: samples/s of reading whole shards or files from a cold disk without a loader,
             by name of the data.
-        disk: the fastest read of the disk probe that was proved to come from the disk.
-        store: the fastest GET of a whole object.
+        disk: the fastest read of the disk probe that was proved to come from the disk; None
+            without one.
+        store: the fastest GET of a whole object by the probe; None without one.
         store_points: the probe's reads from the store that holds the data.
         sample_bytes: stored bytes of a sample, by name of the data.
         object_bytes: mean bytes of a shard or file, by name of the data.
-        processors: CPUs that may be used.
-        memory_bytes: memory of the machine, or of its control group.
+        processors: CPUs that the run could use; None if unknown.
+        memory_bytes: memory of the machine, or of its control group; None if unknown.
     """
 
     consumption: Estimate | None
@@ -109,12 +119,12 @@ class Capacities:
     def predict(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
         """Predict the rate of a loop with this setting.
 
-        If the rate of the device was not measured, it is the rate of the loader alone.
+        If the rate of the device was not measured, the prediction is the rate of the loader alone.
 
         Args:
             setting: the setting.
-            from_loops: whether the rate of a loader may be derived from loops. Give False to test
-                the prediction for a loop, because that loop must not be used for it.
+            from_loops: whether the rate of a loader may be derived from loops. It is False in a
+                test of the prediction for a measured loop, whose own rate must not be used.
         """
         loader = self.predict_loader(setting, from_loops=from_loops)
         if loader.rate is None or self.consumption is None:
@@ -129,7 +139,13 @@ class Capacities:
     def predict_loader(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
         """Predict the rate of the loader without training.
 
-        Reading and decoding run at the same time, so that the slower of them limits the loader.
+        Reading and decoding run at the same time, so that the slower of them limits the loader. If
+        the loader itself was measured with this source, its rate is used. Otherwise it is predicted
+        from the rate of the storage and from the rate of decoding.
+
+        Args:
+            setting: the setting; its device is not used.
+            from_loops: as in ``predict``.
         """
         decoding = self._decoding(setting, from_loops=from_loops)
         if setting.source == "warm":
@@ -138,7 +154,7 @@ class Capacities:
         measured = self._measured_loader(setting, setting.source, from_loops=from_loops)
         if measured is not None:
             rate, basis = measured
-            if decoding.rate is None or rate.median < _CLEARLY_SLOWER * decoding.rate.median:
+            if decoding.rate is None or rate.median < _LIMITED_BY_STORAGE * decoding.rate.median:
                 return Prediction(rate, storage, basis)
             return replace(decoding, rate=_at_the_same_time(rate, decoding.rate))
         reading = self.storage_rate(setting)
@@ -154,8 +170,12 @@ class Capacities:
     def storage_rate(self, setting: Setting) -> Estimate | None:
         """Return samples/s of reading without decoding: of the loader ``raw``, or else of a probe.
 
-        None if neither measured it. None also for loaders that read single samples, because neither
+        None if neither measured it, or if the measured numbers of workers or connections do not
+        support a prediction. None also for loaders that read single samples, because neither
         ``raw`` nor a probe reads in that way.
+
+        Args:
+            setting: the setting, which reads from a disk or a store.
         """
         if capabilities_of(setting.loader).reads_single_samples:
             return None
@@ -176,7 +196,10 @@ class Capacities:
         return None
 
     def fastest_raw_rate(self, source: Source) -> tuple[Setting, float] | None:
-        """Return the fastest reading without decoding by the loader ``raw``, with its setting."""
+        """Return the setting and the samples/s of the fastest reading by the loader ``raw``.
+
+        None if ``raw`` was not measured with this source.
+        """
         fastest: tuple[Setting, float] | None = None
         for setting, rate in self.raw_rates.items():
             if setting.source == source and (fastest is None or rate.median > fastest[1]):
@@ -184,10 +207,10 @@ class Capacities:
         return fastest
 
     def fastest_loader(self, work: Work | None) -> LoaderRate | None:
-        """Return the fastest loader that decodes images from memory.
+        """Return the fastest loader that decodes images from memory; None if none was measured.
 
         Args:
-            work: the work that it must do to each image; None for any.
+            work: the work that it must do to each image; None for any work.
         """
         fastest: LoaderRate | None = None
         for setting, repeats in self.loaders.items():
@@ -200,16 +223,21 @@ class Capacities:
         return fastest
 
     def rates_by_workers(self, setting: Setting) -> Mapping[int, Estimate]:
-        """Return the rates of the loader by number of workers, from a store or from memory.
+        """Return the rates of the most similar loader by its number of workers.
 
-        They are from memory if the setting reads from a disk. Empty if none was measured.
+        They are its rates from the store if the setting reads from a store, and otherwise its rates
+        from memory. Empty if no loader is similar.
         """
         source: Source = "store" if setting.source == "store" else "warm"
         curve = self._most_similar_curve(setting, source, from_loops=True)
         return curve.rates if curve is not None else {}
 
     def worker_counts(self, setting: Setting) -> list[int]:
-        """Return the numbers of workers of a device with which this loader was measured."""
+        """Return the measured numbers of workers of this loader, for each device of the setting.
+
+        Numbers that cannot be divided evenly among the devices are left out. They are in ascending
+        order and without 0.
+        """
         counts = set()
         for measured in (*self.loaders, *self.loops):
             is_same = measured.loader == setting.loader and measured.images == setting.images
@@ -220,8 +248,11 @@ class Capacities:
     def memory_of(self, setting: Setting) -> float | None:
         """Return the bytes of memory that the loader takes with the setting's workers.
 
-        For more workers than were measured, the memory of each further worker is assumed to be the
-        measured growth for each worker. None if no memory was measured.
+        For more workers than were measured, each further worker is assumed to take as much as the
+        measured memory grew for each worker. With a single measured number of workers, it is
+        assumed to take an equal part of the measured memory. For fewer workers than the largest
+        measured number, the memory of that number is returned as an upper bound. None if no memory
+        was measured.
         """
         by_workers = self._memory_by_workers(setting)
         if not by_workers:
@@ -237,7 +268,7 @@ class Capacities:
     def _memory_by_workers(self, setting: Setting) -> dict[int, float]:
         """Return the largest measured bytes of memory by the number of workers of all devices.
 
-        Only settings with the same loader, images and work count.
+        Only settings with the same loader, images and work count. Both loaders alone and loops do.
         """
         loader_and_work = (setting.loader, setting.images, setting.work)
         largest: dict[int, float] = {}
@@ -251,7 +282,10 @@ class Capacities:
         return largest
 
     def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
-        """Predict the rate from memory with the same loader and work, for any packing."""
+        """Predict the rate of the loader if its samples came from memory.
+
+        The most similar loader or loop with the same images and work gives this rate.
+        """
         measured = self._measured_loader(setting, "warm", from_loops=from_loops)
         if measured is None:
             return Prediction(None, missing=("decode",))
@@ -263,8 +297,8 @@ class Capacities:
     ) -> tuple[Estimate, str] | None:
         """Return the loader's rate from a source, and in words the measurement that it is from.
 
-        The rate is that of the most similar measured setting. None if no setting is similar, or if
-        the rate for this number of workers cannot be predicted.
+        It is the rate of the most similar measured setting, for the workers of ``setting``. None if
+        no setting is similar, or if the rate for this number of workers cannot be predicted.
         """
         curve = self._most_similar_curve(setting, source, from_loops=from_loops)
         if curve is None:
@@ -282,7 +316,7 @@ class Capacities:
     ) -> _WorkerCurve | None:
         """Return the rates of the most similar measured setting; None if no setting is similar.
 
-        Loaders that were measured alone count first. Only if there are none, loops count.
+        Loops are used only if no similar loader was measured alone, and if ``from_loops`` is set.
         """
         curves = _similar_curves(self.loaders, setting, source, math.inf)
         if not curves and from_loops:
@@ -290,10 +324,12 @@ class Capacities:
         return min(curves, key=lambda curve: _distance(curve, setting), default=None)
 
     def _similar_curves_of_loops(self, setting: Setting, source: Source) -> list[_WorkerCurve]:
-        """Return the rates of loaders that the rates of loops show.
+        """Return the rates of loaders, derived from the rates of loops that train with them.
 
-        Only loops that are clearly slower than their device show them. Without workers, loading and
-        training alternate, so that the seconds of the device are subtracted.
+        Only loops that are clearly slower than their device are used, because the loader limits
+        these. Without workers, loading and training alternate, so that the seconds of the device
+        are subtracted. If the rate of the device is unknown, the rates of all loops are used as
+        they are.
         """
         if self.consumption is None:
             return _similar_curves(self.loops, setting, source, math.inf)
@@ -305,23 +341,35 @@ class Capacities:
         return curves
 
     def _raw_rate(self, similar: Sequence[Setting], setting: Setting) -> Estimate | None:
-        """Return the rate of the loader ``raw`` with as many workers.
+        """Return the samples/s of the loader ``raw`` with as many workers as a setting has.
+
+        They come from the first setting of ``raw`` over the same data, or else over the same
+        images. None if its numbers of workers do not support a prediction.
 
         Args:
-            similar: settings of the loader ``raw`` over the same images.
+            similar: settings of the loader ``raw`` over the same images from the same source; at
+                least one.
             setting: the setting to predict.
         """
         same_data = [raw for raw in similar if raw.data == setting.data]
-        nearest = replace((same_data or similar)[0], workers=0)
+        without_workers = replace((same_data or similar)[0], workers=0)
         rates = {
             raw.all_workers: rate
             for raw, rate in self.raw_rates.items()
-            if replace(raw, workers=0) == nearest
+            if replace(raw, workers=0) == without_workers
         }
         return rate_at_workers(rates, setting.all_workers, None)
 
     def _probed_store_rate(self, setting: Setting, sample_bytes: float) -> Estimate | None:
-        """Return samples/s of the store's probe with the connections of the loader."""
+        """Return samples/s of the store's probe with the connections of the loader.
+
+        None if the connections of the loader are unknown, or if the probe does not support a
+        prediction for them.
+
+        Args:
+            setting: the setting of the loader.
+            sample_bytes: mean stored bytes of a sample.
+        """
         params = {
             "loader": setting.loader,
             "workers": setting.workers,
@@ -343,7 +391,7 @@ class _WorkerCurve:
     """The measured rates of a loader by the number of workers.
 
     Attributes:
-        setting: the measured setting, without its number of workers and devices.
+        setting: the measured setting, in which ``workers`` is 0 and ``devices`` is 1.
         rates: the rates in samples/s by the number of workers of all devices.
     """
 
@@ -359,8 +407,8 @@ def _similar_curves(
     Args:
         measured: repeats by setting.
         setting: the setting to compare with; its source is not used.
-        source: the source of the samples.
-        below_rate: only rates below this number of samples/s are returned.
+        source: the source from which the measured settings read.
+        below_rate: only rates below this number of samples/s are returned; infinite for all rates.
     """
     loader_and_source = (setting.loader, setting.images, setting.work, source)
     curves: dict[Setting, _WorkerCurve] = {}
@@ -377,9 +425,11 @@ def _similar_curves(
 def _distance(curve: _WorkerCurve, setting: Setting) -> tuple[float, ...]:
     """Return how much the setting of a curve differs from a setting, as a sort key.
 
-    The data matter most, then the number of workers, the batch size, prefetch and pinned memory.
+    The data matter most, then whether the curve has the number of workers, then the batch size,
+    prefetch and pinned memory.
     """
     measured = curve.setting
+    # A curve of one number of workers says little about another number.
     lacks_workers = setting.all_workers not in curve.rates and len(curve.rates) < 2
     batch_ratio = max(measured.batch_size, 1) / max(setting.batch_size, 1)
     return (
@@ -408,7 +458,13 @@ def _one_after_the_other(first: Estimate, second: Estimate) -> Estimate:
 def _combined(
     first: Estimate, second: Estimate, combine: Callable[[float, float], float]
 ) -> Estimate:
-    """Return the estimate whose median and ends are combined from those of two estimates."""
+    """Return an estimate whose median, lower end and upper end are combined from two estimates.
+
+    Args:
+        first: one estimate.
+        second: the other estimate.
+        combine: computes a value from a value of each estimate.
+    """
     return Estimate(
         combine(first.median, second.median),
         combine(first.low, second.low),
@@ -419,7 +475,12 @@ def _combined(
 
 
 def _without_device(loop: Estimate, device: Estimate) -> Estimate:
-    """Return the rate of loading in a loop without workers, without the seconds of its device."""
+    """Return the rate of loading alone, in a loop in which loading and training alternate.
+
+    Args:
+        loop: the samples/s of the loop.
+        device: the samples/s of its device.
+    """
     device_s = 1 / device.median
 
     def loading_rate(loop_rate: float) -> float:

@@ -1,8 +1,8 @@
 """PURE. The figures that two runs have in common, and the settings that only one of them has.
 
-Loops are paired by their group. All other trials are paired by their settings. A figure that some
-repeats of a run lack is not compared, because a median over some repeats is not comparable with a
-median over all of them.
+Loops are paired by their group. All other trials are paired by their settings and the proved state
+of the page cache. A figure that some repeats of a run lack is not compared, because a median over
+some repeats is not comparable with a median over all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from iobench.results.wording import params_words
 from iobench.trials.ladder import RUNGS
 
 LOOP_KINDS = ("train", "watch")
-"""Kinds of trials that are loops."""
+"""Kinds of trials that are loops: training loops, and loops that ``iobench.watch`` measured."""
 
 _RATE = Figure("samples_per_s", "samples/s", higher_is_better=True)
 _MB_RATE = Figure("mb_per_s", "MB/s", higher_is_better=True)
@@ -50,13 +50,14 @@ _FIGURES: Mapping[str, tuple[Figure, ...]] = {
         Figure("ceiling_samples_per_s", "samples/s without the loader", True),
     ),
 }
-"""The figures by kind of trial. The main figure of a setting is the first one that a run has."""
+"""The figures by kind of trial. The main figure of a setting is the first of them that either run
+has."""
 
 
 def paired_loops(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
-    """Return pairs of loops with the same group.
+    """Return pairs of a loop of each run, with the same group.
 
-    If each run has a single loop, these two are a pair, even if their groups differ.
+    If no group is the same and each run has a single loop, these two loops are the pair.
     """
     new_by_group = {loop.group: loop for loop in new}
     pairs = [(loop, new_by_group[loop.group]) for loop in base if loop.group in new_by_group]
@@ -68,7 +69,13 @@ def paired_loops(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, 
 def figures_of_both(
     base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]
 ) -> Iterator[FigureValues]:
-    """Yield all figures of the settings of both runs, even if some repeats lack the figure."""
+    """Yield all figures of the settings that both runs have, even if some repeats lack the figure.
+
+    Args:
+        base: the base run.
+        new: the new run.
+        pairs: the loops of both runs, from ``paired_loops``.
+    """
     for base_loop, new_loop in pairs:
         yield from _values_of_loop(base_loop, new_loop)
     for kind, name, base_repeats, new_repeats in _common_settings(base, new):
@@ -80,7 +87,8 @@ def _values_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[FigureValues]:
     """Yield the figures of a loop for each input that both runs have.
 
     The main figure is the rate with the farthest input. If the farthest inputs of the runs differ,
-    the main figure compares the rate of each run with its own farthest input.
+    the rate of the base run with its farthest input is compared with the rate of the new run with
+    its own farthest input.
     """
     shared = [source for source in base_loop.inputs if source in new_loop.inputs]
     compared = [(source, base_loop.inputs[source], new_loop.inputs[source]) for source in shared]
@@ -99,8 +107,13 @@ def _values_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[FigureValues]:
 def _main_input(base_loop: Loop, new_loop: Loop, shared: Sequence[str]) -> str:
     """Return the input whose rate decides: ``cold``, or ``store -> cold`` if the inputs differ.
 
-    If a loop has no input that reads samples, it is the last rung of the ladder that both have.
-    Empty if they have no input in common.
+    If either loop has no input that reads samples, it is the last rung of the ladder that both
+    have. Empty if they have no rung in common.
+
+    Args:
+        base_loop: the loop of the base run.
+        new_loop: the loop of the new run.
+        shared: the inputs that both loops have.
     """
     if base_loop.farthest and new_loop.farthest:
         if base_loop.farthest == new_loop.farthest:
@@ -118,7 +131,7 @@ def _values_of_setting(
     new: Repeats,
     group: str = "",
 ) -> Iterator[FigureValues]:
-    """Yield the figures of one setting. The first figure that a run has is the main figure.
+    """Yield the figures of one setting that either run has. The first of them is the main figure.
 
     Args:
         kind: the kind of the trials.
@@ -147,14 +160,14 @@ def _values_of_setting(
 
 
 def _comparable_values(repeats: Repeats, figure: Figure) -> list[float]:
-    """Return the values of a figure of which a ratio can be computed."""
+    """Return those values of a figure from which a ratio can be computed."""
     return [value for value in metric_values(repeats, figure.metric) if has_ratio(value)]
 
 
 def decides(figures: Sequence[FigureValues]) -> list[bool]:
     """Return for each figure whether it decides the exit code.
 
-    The main figures of loops decide. Without loops, the main figures of loaders and probes decide.
+    The main figures of loops decide. If there are none, the main figures of all other kinds decide.
     """
     main_kinds = {values.kind for values in figures if values.is_main}
     deciding_kinds = main_kinds & set(LOOP_KINDS) or main_kinds
@@ -162,13 +175,16 @@ def decides(figures: Sequence[FigureValues]) -> list[bool]:
 
 
 def is_loop_rate(change: Change) -> bool:
-    """Return whether a change is that of the main rate of a training loop."""
+    """Return whether a change is that of the rate of a training loop that decides.
+
+    It is not if the main figure of the loop is another figure than the rate.
+    """
     values = change.values
     return values.kind == "train" and values.is_main and values.figure is _RATE
 
 
 def incomplete_words(values: FigureValues) -> str:
-    """Return ``g, cold: samples/s is missing in repeats of new``."""
+    """Return why a figure was not compared: ``g, cold: samples/s is missing in repeats of new``."""
     run = "new" if values.base else "base"
     if not values.base and not values.new:
         run = "both runs"
@@ -191,7 +207,13 @@ def _common_settings(base: Result, new: Result) -> Iterator[tuple[str, str, Repe
 
 
 def unpaired_words(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[str]:
-    """Yield settings and loops that only one run has, and trials that were not completed."""
+    """Yield texts about loops and settings that only one run has, and about failed trials.
+
+    Args:
+        base: the base run.
+        new: the new run.
+        pairs: the loops of both runs, from ``paired_loops``.
+    """
     groups = set()
     for base_loop, new_loop in pairs:
         groups |= {base_loop.group, new_loop.group}
@@ -227,7 +249,10 @@ def _key(params: Params, repeats: Repeats) -> str:
 
 
 def _setting_name(kind: str, params: Params) -> str:
-    """Return a setting in words, or as JSON if another version wrote it with other parameters."""
+    """Return a setting in words.
+
+    If another version of iobench wrote it with other parameters, it is returned as JSON.
+    """
     try:
         return params_words(kind, params)
     except (LookupError, TypeError, ValueError):

@@ -1,13 +1,14 @@
-"""PURE. Compare saved runs: did a change help?
+"""PURE. Compare two saved runs: did a change help?
 
-Loops are paired by their group, and the farthest input of each loop is compared. Therefore workers,
-loader, access and stored images may differ between the runs; these differences are listed. All
-other trials are paired by their settings.
+The *base* run is compared with the *new* run. Loops are paired by their group. Therefore workers,
+loader, access and stored images of a loop may differ between the runs; these differences are
+listed. All other trials are paired by their settings.
 
-The rate of each training loop decides the exit code. If no loop is in both runs, the rate of each
-loader and probe decides. A setting may have no rate in either run, for example if the data fit into
-the loader's read-ahead. Then its next figure decides: the time to the first batch. All other
-figures are only listed. ``iobench.analysis.regressions`` judges the figures.
+The rate of each training loop with its farthest input decides the exit code. If no loop is in both
+runs, the rate of each loader and probe decides. A setting may have no rate in either run, for
+example if the data fit into the loader's read-ahead. Then its next figure decides: the time to the
+first batch. All other figures are only listed. ``iobench.analysis.compared_figures`` pairs the
+figures, and ``iobench.analysis.regressions`` judges them.
 """
 
 from __future__ import annotations
@@ -53,12 +54,11 @@ from iobench.results.statistics import Estimate
 FORCE = "--force compares them nevertheless"
 """The end of the message about runs that are not comparable."""
 _WORK_PARAMS = ("model", "image_size", "batch_size")
-"""Parameters of a loop that must be equal in both runs."""
+"""Parameters of a loop that must be equal in both runs, because they change the work per sample."""
 _IMAGE_KEYS = ("images", "classes", "seed")
-"""Keys of generated images that must be equal in both runs."""
+"""Keys of the section ``data`` that must be equal in both runs, if both made their images."""
 _MAX_REASONS = 4
 """Maximum number of reasons in an error message."""
-
 _RATES_BY_RULE = (*LOOP_KINDS, "loader")
 """Kinds of trials whose rates depend on the rule of ``Result.rates``."""
 
@@ -72,7 +72,7 @@ class LabelledRun:
 
     @property
     def started(self) -> datetime | None:
-        """When the run started; None if that is unknown."""
+        """When the run started; None if that is unknown. A time without a zone is read as UTC."""
         try:
             started = datetime.fromisoformat(self.result.started)
         except (TypeError, ValueError):
@@ -86,11 +86,13 @@ class LoopChange:
 
     Attributes:
         group: the name of the loop in the base run.
-        changed: the settings that differ, in words.
-        predicted: the gain that the base run predicted for the changes; None without a prediction.
-        applied: the recommendations of the base run that were followed.
-        rate_change: the change of the rate; None if a run has no rate.
-        device: the device, or both devices if they differ.
+        changed: the settings that differ: ``workers: 1 -> 2``.
+        predicted: the gain that the base run predicted for the recommendations in ``applied``: the
+            new rate / the base rate. None without a prediction.
+        applied: the actions of the base run's recommendations that the new run follows.
+        rate_change: the change of the main rate; None if it was not compared, for example because a
+            run has no rate.
+        device: the name of the device, or of both devices if they differ; escaped.
     """
 
     group: str
@@ -108,13 +110,13 @@ class Comparison:
     Attributes:
         base: the run that is compared with.
         new: the run that is judged.
-        threshold: the smallest change that matters, as a share of 1.
+        threshold: the smallest change of a figure that matters, as a share of its base value.
         environment: differences of the machines and of their software.
-        config: differences of the configs.
+        config: differences of the configs, and of the numbers of hosts.
         loops: the loops that both runs have.
-        changes: the changes of all figures.
-        unpaired: sentences about settings that only one run has, about trials that were not
-            completed, and about main figures that some repeats lack.
+        changes: the changes of all figures that every repeat of both runs has.
+        unpaired: texts about what was not compared: settings that only one run has, trials that
+            were not completed, and main figures that some repeats lack.
     """
 
     base: LabelledRun
@@ -133,12 +135,12 @@ class Comparison:
 
     @property
     def deciding(self) -> list[Change]:
-        """The changes that decide the exit code."""
+        """The changes of the figures that decide the exit code."""
         return [change for change in self.changes if change.decides]
 
     @property
     def listed(self) -> list[Change]:
-        """The changes that do not decide the exit code."""
+        """The changes of all other figures."""
         return [change for change in self.changes if not change.decides]
 
     @property
@@ -150,7 +152,10 @@ class Comparison:
 
     @property
     def more_repeats(self) -> int:
-        """How many more repeats each run needs so that any change can be significant."""
+        """How many more repeats each run needs so that a change can be significant at all.
+
+        0 if a change of any deciding figure can be significant already.
+        """
         return repeats_until_significant(self.deciding)
 
     @property
@@ -160,7 +165,10 @@ class Comparison:
 
     @property
     def rule_note(self) -> str:
-        """A warning if the rates of the two runs were measured by different rules."""
+        """A warning if compared rates were measured by different rules; otherwise empty.
+
+        Such runs are compared only with ``--force``.
+        """
         if not _differ_in_rule(self.base.result, self.new.result, self.changes):
             return ""
         return (
@@ -184,7 +192,7 @@ class Comparison:
 
     @property
     def _words_about_deciding(self) -> list[str]:
-        """How many of the deciding figures are worse, better and underpowered."""
+        """How many of the deciding figures are worse, better and underpowered, in words."""
         number = counted(len(self.deciding), "deciding figure")
         threshold = exact_percent(self.threshold)
         worse = len(with_verdict(self.deciding, "regression"))
@@ -202,7 +210,10 @@ class Comparison:
 
     @property
     def _headline_loop(self) -> LoopChange | None:
-        """The first loop with a regression, or else the first of all."""
+        """The first loop with a regression, or else the first loop whose rates were compared.
+
+        None if no rate of a loop was compared.
+        """
         compared = [loop for loop in self.loops if loop.rate_change is not None]
         for loop in compared:
             if loop.rate_change is not None and loop.rate_change.verdict == "regression":
@@ -211,7 +222,7 @@ class Comparison:
 
 
 def with_verdict(changes: Sequence[Change], verdict: Verdict) -> list[Change]:
-    """Return the changes with a verdict, the largest first."""
+    """Return the changes with a verdict, the largest ratio in either direction first."""
     selected = [change for change in changes if change.verdict == verdict]
     return sorted(selected, key=lambda change: -abs(change.log_worse))
 
@@ -224,13 +235,14 @@ def compare(
     Args:
         base: the run to compare with.
         new: the run to judge.
-        threshold: the smallest change that matters, as a share of 1.
+        threshold: the smallest change of a figure that matters, as a share of its base value.
         force: whether to compare runs that are not comparable.
 
     Raises:
-        NotComparable: no figure is in both runs that can decide. Without ``force`` also if the runs
-            differ in images, model, input size, batch size, machine, or the rule by which rates
-            were measured, or if a loop has no rate.
+        NotComparable: the runs have no figure in common that can decide. Without ``force`` also if
+            the runs differ in images, model, input size, batch size, machine, or the rule by which
+            rates were measured. Without ``force`` also if no figure of a loop can decide, because
+            some repeats of the loops lack their main figure.
     """
     base_result, new_result = base.result, new.result
     pairs = paired_loops(training_loops(base_result.trials), training_loops(new_result.trials))
@@ -271,7 +283,7 @@ def compare(
 
 
 def _shortened(reasons: Sequence[str]) -> str:
-    """Return the first reasons, and how many more there are."""
+    """Return the first ``_MAX_REASONS`` reasons as one text, and how many more there are."""
     text = "; ".join(reasons[:_MAX_REASONS])
     if len(reasons) > _MAX_REASONS:
         text += f"; and {len(reasons) - _MAX_REASONS} more"
@@ -279,7 +291,7 @@ def _shortened(reasons: Sequence[str]) -> str:
 
 
 def in_order(base: LabelledRun, others: Sequence[LabelledRun]) -> list[LabelledRun]:
-    """Return all runs in the order of their starts.
+    """Return ``base`` and ``others`` in the order of their starts.
 
     If the start of any run is unknown, the runs keep the order of the arguments.
     """
@@ -296,7 +308,13 @@ def in_order(base: LabelledRun, others: Sequence[LabelledRun]) -> list[LabelledR
 def _reasons_against(
     comparison: Comparison, pairs: Sequence[tuple[Loop, Loop]], incomplete: Sequence[FigureValues]
 ) -> list[str]:
-    """Return why two runs are not comparable; empty if they are."""
+    """Return why two runs are not comparable; empty if they are.
+
+    Args:
+        comparison: the comparison of the runs.
+        pairs: the loops of both runs.
+        incomplete: the main figures that some repeats lack.
+    """
     base, new = comparison.base, comparison.new
     reasons = []
     if _differ_in_rule(base.result, new.result, comparison.changes):
@@ -316,7 +334,11 @@ def _reasons_against(
 def _differences_in_work(
     base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]
 ) -> Iterator[str]:
-    """Yield a text for each difference in images, model, input size and batch size."""
+    """Yield a text for each difference in images, model, input size and batch size.
+
+    The images differ if both runs read a source and the sources differ, or if both made their
+    images and made them differently. All other images are not compared.
+    """
     base_data: Mapping[str, Any] = base.config.get("data") or {}
     new_data: Mapping[str, Any] = new.config.get("data") or {}
     base_source, new_source = base_data.get("source"), new_data.get("source")
@@ -334,17 +356,24 @@ def _differences_in_work(
 
 
 def _has_generated_images(data: Mapping[str, Any]) -> bool:
-    """Return whether a run made its images, by the section ``data`` of its config."""
+    """Return whether the run made its images itself.
+
+    Args:
+        data: the section ``data`` of the run's config.
+    """
     return not data.get("source") and not data.get("shards")
 
 
 def _differ_in_rule(base: Result, new: Result, changes: Sequence[Change]) -> bool:
-    """Return whether the runs measured rates by different rules, and these rates are compared."""
+    """Return whether a compared rate was measured by different rules in the two runs."""
     return base.rates != new.rates and any(change.kind in _RATES_BY_RULE for change in changes)
 
 
 def _by_former_rule(base: LabelledRun, new: LabelledRun) -> LabelledRun:
-    """Return the run whose rates were not measured by the rule of this version."""
+    """Return the run whose rates were not measured by the rule of this version.
+
+    The runs have different rules, so at most one has the rule of this version.
+    """
     return base if new.result.rates == STEADY_STATE else new
 
 
@@ -363,7 +392,10 @@ def _loop_words(loop: LoopChange) -> str:
 
 
 def _config_with_hosts(result: Result) -> Mapping[str, Any]:
-    """Return the config, with the number of hosts if several measured at the same time."""
+    """Return the config of a run, with the key ``hosts`` if several hosts measured together.
+
+    The number of hosts is not in a config, but must be listed if it differs.
+    """
     if not result.hosts:
         return result.config
     return {**result.config, "hosts": len(result.hosts)}
@@ -372,7 +404,14 @@ def _config_with_hosts(result: Result) -> Mapping[str, Any]:
 def _loop_change(
     base: Result, base_loop: Loop, new_loop: Loop, rate_change: Change | None
 ) -> LoopChange:
-    """Return what differs between two loops, and what the base run predicted of it."""
+    """Return how two loops differ, and the gain that the base run predicted for the differences.
+
+    Args:
+        base: the base run, whose recommendations are compared with the changed settings.
+        base_loop: the loop of the base run.
+        new_loop: the loop of the new run.
+        rate_change: the change of the loop's main rate; None if it was not compared.
+    """
     changed = _changed_settings(base_loop, new_loop)
     applied: list[Recommendation] = []
     if changed:
@@ -392,7 +431,9 @@ def _loop_change(
 def _changed_settings(base_loop: Loop, new_loop: Loop) -> list[str]:
     """Return the settings of a loop that differ between the runs: ``workers: 1 -> 2``.
 
-    The parameters that must be equal in both runs are left out.
+    Parameters that must be equal in both runs are left out. So are ``group``, which is only a name,
+    and ``over``, which repeats the name of the data. Of the inputs, only the farthest ones are
+    compared; this difference comes last.
     """
     names = base_loop.params.keys() | new_loop.params.keys()
     names -= {"group", "input", "over", *_WORK_PARAMS}
@@ -407,7 +448,11 @@ def _changed_settings(base_loop: Loop, new_loop: Loop) -> list[str]:
 
 
 def _predicted_gain(applied: Sequence[Recommendation]) -> Estimate | None:
-    """Return the product of the gains of recommendations; None if none has a gain."""
+    """Return the product of the gains of recommendations; None if none has a gain.
+
+    Its coverage is 0, because the product of the ends of intervals is not an interval of a known
+    coverage.
+    """
     gains = [change.gain for change in applied if change.gain is not None]
     if not gains:
         return None
@@ -421,7 +466,12 @@ def _predicted_gain(applied: Sequence[Recommendation]) -> Estimate | None:
 
 
 def _is_applied(change: Recommendation, base_loop: Loop, new_loop: Loop) -> bool:
-    """Return whether the new loop follows a recommendation for the base loop."""
+    """Return whether the new loop follows a recommendation for the base loop.
+
+    A recommendation of another sharding or image size counts as followed if the loop reads other
+    data, even if these are not the recommended data. Recommendations of all other settings than
+    those below are never recognised.
+    """
     if change.setting == "stage":
         return base_loop.farthest == "store" and new_loop.farthest in ("cold", "warm")
     if change.setting in ("sharding", "resize", "shard_size"):

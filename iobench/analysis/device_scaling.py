@@ -15,14 +15,15 @@ from iobench.results.trial import Params
 
 @dataclass(frozen=True, slots=True)
 class ScalingRow:
-    """A loop on one number of devices.
+    """A loop with one input on one number of devices.
 
     Attributes:
         params: the parameters of the loop.
         devices: the number of devices.
-        samples_per_s: the rate of all devices together.
-        efficiency: the rate of a device as a share of its rate with the fewest devices, within
-            repeats; None for the fewest devices.
+        samples_per_s: the rate of all devices together; None if it was not measured.
+        efficiency: the rate of one device, as a share of the rate of one device with the fewest
+            devices. The shares are computed within repeats. None for the fewest devices, and if no
+            repeat has both rates.
     """
 
     params: Params
@@ -43,7 +44,10 @@ class ScalingRow:
 
 
 def device_scaling(loops: Sequence[Loop]) -> list[ScalingRow]:
-    """Return a row for each number of devices of a loop that was measured with several numbers."""
+    """Return rows for loops that were measured with several numbers of devices.
+
+    There is a row for each input and number of devices.
+    """
     rows: list[ScalingRow] = []
     for by_devices in _trials_by_devices(loops):
         if len(by_devices) > 1:
@@ -52,7 +56,10 @@ def device_scaling(loops: Sequence[Loop]) -> list[ScalingRow]:
 
 
 def _trials_by_devices(loops: Sequence[Loop]) -> list[dict[int, Repeats]]:
-    """Return the trials of loops that differ only in their devices, by number of devices."""
+    """Return the trials of loops that differ only in their devices, by number of devices.
+
+    Each mapping is for one input of these loops.
+    """
     groups: dict[str, dict[int, Repeats]] = {}
     for loop in loops:
         for source, trials in loop.inputs.items():
@@ -78,9 +85,15 @@ def _rows_of(by_devices: Mapping[int, Repeats]) -> Iterator[ScalingRow]:
 def _scaling_efficiency(
     trials: Repeats, devices: int, base: Repeats, base_devices: int
 ) -> Estimate | None:
-    """Return the rate of a device as a share of its rate in ``base``, within repeats.
+    """Return the rate of one device in ``trials``, as a share of its rate in ``base``.
 
-    None if no repeat has both rates.
+    The shares are computed within repeats. None if no repeat has both rates.
+
+    Args:
+        trials: the trials on ``devices`` devices.
+        devices: their number of devices.
+        base: the trials on the fewest devices.
+        base_devices: the fewest devices.
     """
     base_rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in base}
     ratios = []

@@ -1,4 +1,8 @@
-"""PURE. The cost of training: hours and money for an epoch at the rate of the training loop."""
+"""PURE. The cost of training: hours and money for an epoch at the rate of the training loop.
+
+Prices are in ``Cost.currency``. Names that end in ``_usd`` have this unit too: the currency is USD
+unless the file of prices has another one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from iobench.loaders.capabilities import capabilities_of
 from iobench.results.numbers import rough_duration
 from iobench.results.result import Result
 
-_HOURS_PER_MONTH = 365 * 24 / 12
+_HOURS_PER_MONTH = 365 * 24 / 12  # Prices of storage are for an average month.
 _GIB = 2**30
 
 
@@ -24,10 +28,13 @@ class EpochCost:
     Attributes:
         place: the location: ``warm``, ``cold`` or ``store``.
         hours: the duration of the epoch.
-        waiting_hours: the part of it that is lost to the input; None if the loss is unknown.
-        machine_usd: the price of the machine; None if it is unknown.
-        requests_usd: the price of the requests to the store; None if it is unknown.
-        storage_usd: the price of storing the data during the epoch; None if it is unknown.
+        waiting_hours: the part of ``hours`` that is lost to the input; None if the loss is unknown,
+            and for all locations but the farthest one.
+        machine_usd: the price of the machine for the epoch; None if it is unknown.
+        requests_usd: the price of the requests to the store; None if it is unknown, or if the
+            location is not the store.
+        storage_usd: the price of storing the data during the epoch, in the store or on the disk;
+            None if it is unknown.
     """
 
     place: str
@@ -54,8 +61,9 @@ class Cost:
         samples: samples in an epoch.
         epochs: number of epochs.
         currency: the currency of all prices.
-        rows: the cost of an epoch for each location that the loop read from.
-        missing: prices that are unknown.
+        rows: the cost of an epoch for each location that the loop read from with a known rate, the
+            farthest location first.
+        missing: prices that are unknown, in words.
         unknown: what is missing for an answer; empty if there is an answer.
     """
 
@@ -79,7 +87,7 @@ def epoch_cost(result: Result, loop: Loop | None, settings: Mapping[str, Any]) -
     Args:
         result: the run.
         loop: the loop; None if the run has none.
-        settings: the keys of ``CostSettings``.
+        settings: the keys of ``CostSettings``. Keys may be absent, and values may be None.
     """
     epochs = int(settings.get("epochs") or 1)
     prices: Mapping[str, Any] = {}
@@ -128,7 +136,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
 
 
 def money(amount: float, currency: str) -> str:
-    """Return ``$1.20`` or ``1.20 EUR``; amounts below a cent have two digits."""
+    """Return ``$1.20`` or ``1.20 EUR``; amounts below a cent have two significant digits."""
     text = f"{amount:,.2f}" if amount >= 0.01 or amount == 0 else f"{amount:.2g}"
     return f"${text}" if currency == "USD" else f"{text} {currency}"
 
@@ -153,13 +161,14 @@ def _unit_prices(
 ) -> _UnitPrices:
     """Return the known prices.
 
-    The price of the machine is that of ``settings``, or else that of ``prices``. The prices of a
-    store are known only for Amazon S3.
+    The price of the machine comes from ``settings``, or else from ``prices``. The price of the disk
+    comes from ``settings``. The prices of a store are known only for Amazon S3.
 
     Args:
         settings: the keys of ``CostSettings``.
         prices: the prices that the run read.
-        store_kind: the kind of the store that holds the data.
+        store_kind: the kind of the store that holds the data; None if it is unknown, or if there is
+            no store.
     """
     machine_price = settings.get("instance_usd_per_h")
     if machine_price is None:
@@ -176,7 +185,15 @@ def _unit_prices(
 
 
 def _samples_in_data(loop: Loop, sources: list[Source]) -> float | None:
-    """Return the number of samples in the data that the loop reads; None if it is unknown."""
+    """Return the number of samples in the data that the loop reads; None if it is unknown.
+
+    It is computed from the bytes of all shards or files, and the mean stored bytes of a sample.
+
+    Args:
+        loop: the loop.
+        sources: the inputs from which the number may be computed. The first one whose trials have
+            all figures is used.
+    """
     for source in sources:
         trials = loop.inputs[source]
         samples_per_s = median_of(trials, "samples_per_s")
@@ -192,7 +209,14 @@ def _samples_in_data(loop: Loop, sources: list[Source]) -> float | None:
 
 
 def _cost_from(loop: Loop, source: Source, samples: float, prices: _UnitPrices) -> EpochCost | None:
-    """Return the cost of an epoch from one location; None if the loop has no rate there."""
+    """Return the cost of an epoch from one location; None if the loop has no rates there.
+
+    Args:
+        loop: the loop.
+        source: the location, which is an input of the loop.
+        samples: the number of samples in an epoch.
+        prices: the known prices.
+    """
     trials = loop.inputs[source]
     rate, mb_per_s = rate_of(trials), median_of(trials, "mb_per_s")
     if rate is None or not mb_per_s:
@@ -216,9 +240,10 @@ def _cost_from(loop: Loop, source: Source, samples: float, prices: _UnitPrices) 
 
 
 def _gets(loop: Loop, source: Source, samples: float, data_bytes: float) -> float | None:
-    """Return the requests of an epoch: one for each sample, or one for each object.
+    """Return the requests of an epoch.
 
-    None if the size of the objects is unknown.
+    A loader of single samples sends one for each sample. For all other loaders, one for each object
+    is assumed. None if the size of the objects is unknown.
     """
     if capabilities_of(str(loop.params.get("loader"))).reads_single_samples:
         return samples

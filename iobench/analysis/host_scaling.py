@@ -1,11 +1,12 @@
 """PURE. The rate that storage gives to several hosts together, by the number of hosts.
 
-Between two measured numbers of hosts, the rate is interpolated by a straight line. For more hosts
-than were measured, it is extrapolated:
+Between two measured numbers of hosts, the rate is interpolated by a straight line. For fewer hosts
+than were measured, the line begins at 0. For more hosts than were measured, the rate is
+extrapolated:
 
-- from one number of hosts, in proportion;
-- from two numbers, by Amdahl's law;
-- from three or more, by the universal scalability law (``iobench.analysis.worker_scaling``).
+- in proportion, if one number of hosts was measured;
+- by Amdahl's law, if two numbers were measured;
+- by the universal scalability law, if three or more were (``iobench.analysis.worker_scaling``).
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from iobench.analysis.repeats import is_on_store
 from iobench.analysis.worker_scaling import AMDAHL, FEWEST_COUNTS, fitted
 
 _MAX_HOSTS = 100_000
-"""No larger number of hosts is tried."""
+"""Largest number of hosts that is tried. An extrapolation to more hosts would say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCurve:
-    """The sum over hosts by the number of hosts.
+    """The rate of all hosts together by the number of hosts, measured with one setting.
 
     Attributes:
-        part: ``store`` or ``disk``.
-        samples_per_s: the sum for each measured number of hosts.
+        part: the storage: ``store`` or ``disk``.
+        samples_per_s: the sum of the rates of all hosts, for each measured number of hosts; at
+            least one number.
         basis: the measured setting in words.
     """
 
@@ -43,23 +45,30 @@ class HostCurve:
         return max(self.samples_per_s)
 
     def hosts_for(self, samples_per_s: float) -> int | None:
-        """Return the minimum number of hosts that get a rate together; None if no number does."""
+        """Return the smallest number of hosts that together get a rate.
+
+        An extrapolated number of 200 or more may be up to 1 % too large. None if no number up to
+        ``_MAX_HOSTS`` is enough.
+
+        Args:
+            samples_per_s: the rate.
+        """
         points = [(0, 0.0), *sorted(self.samples_per_s.items())]
         for (fewer, lower_rate), (more, upper_rate) in pairwise(points):
-            rate_of_a_host = (upper_rate - lower_rate) / (more - fewer)
+            growth_per_host = (upper_rate - lower_rate) / (more - fewer)
             for hosts in range(fewer + 1, more + 1):
-                if lower_rate + rate_of_a_host * (hosts - fewer) >= samples_per_s:
+                if lower_rate + growth_per_host * (hosts - fewer) >= samples_per_s:
                     return hosts
         hosts = self.largest + 1
         while hosts <= _MAX_HOSTS:
             if self.extrapolated(hosts) >= samples_per_s:
                 return hosts
-            # Steps of 1 % keep the search short. A large number is only a guess anyway.
+            # Steps of 1 % keep the search short. An extrapolation is less accurate than that.
             hosts += max(1, hosts // 100)
         return None
 
     def extrapolated(self, hosts: int) -> float:
-        """Return the sum on more hosts than were measured."""
+        """Return the samples/s of more hosts together than were measured."""
         if len(self.samples_per_s) == 1:
             return self.samples_per_s[self.largest] * hosts / self.largest
         if len(self.samples_per_s) >= FEWEST_COUNTS:
@@ -73,10 +82,14 @@ class HostCurve:
 
 
 def host_curves(points: Sequence[HostPoint], sample_bytes: float) -> list[HostCurve]:
-    """Return the curves of the store and of the disk, each for the setting with the largest sum.
+    """Return the curves of the store and of the disk, if they were measured.
+
+    Of all settings of a part, the curve is that of the setting that was measured on the most hosts.
+    Of several such settings, it is the one with the largest sum.
 
     Args:
-        points: what several hosts measured.
+        points: the figures of each setting and number of hosts. For one setting, they are ordered
+            by the number of hosts.
         sample_bytes: mean stored bytes of a sample.
     """
     best: dict[str, HostCurve] = {}
@@ -89,12 +102,16 @@ def host_curves(points: Sequence[HostPoint], sample_bytes: float) -> list[HostCu
 
 
 def _rank(curve: HostCurve) -> tuple[int, float]:
-    """Return the largest number of hosts and its sum, by which curves are compared."""
+    """Return the largest number of hosts and its sum, as a key for the best curve of a part."""
     return curve.largest, curve.samples_per_s[curve.largest]
 
 
 def _by_part_and_setting(points: Sequence[HostPoint]) -> list[tuple[str, list[HostPoint]]]:
-    """Return the points that measure storage alone, grouped by part and setting."""
+    """Return the points that measure storage alone, grouped by part and setting.
+
+    Returns:
+        Pairs of a part and all points of one of its settings.
+    """
     groups: dict[tuple[str, str], list[HostPoint]] = {}
     for point in points:
         part = _part_of(point)
@@ -104,7 +121,11 @@ def _by_part_and_setting(points: Sequence[HostPoint]) -> list[tuple[str, list[Ho
 
 
 def _part_of(point: HostPoint) -> str:
-    """Return the storage that a point measures, ``store`` or ``disk``; empty for other points."""
+    """Return the storage that a point measures: ``store`` or ``disk``.
+
+    Empty for points that do not only read, and for points of a disk that may have read from the
+    page cache.
+    """
     params = point.params
     from_disk = "disk" if point.label in ("direct", "cold") else ""
     if point.kind == "object" and str(params.get("operation", "")).startswith("get"):
@@ -117,6 +138,11 @@ def _part_of(point: HostPoint) -> str:
 
 
 def _samples_per_s(point: HostPoint, sample_bytes: float) -> float:
-    """Return the sum over hosts in samples/s."""
+    """Return the rate of all hosts of a point together in samples/s.
+
+    Args:
+        point: the point, whose rate is in MB/s or in samples/s.
+        sample_bytes: mean stored bytes of a sample.
+    """
     rate = point.total.median
     return rate * 1e6 / sample_bytes if point.metric == "mb_per_s" else rate

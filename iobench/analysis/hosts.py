@@ -29,14 +29,14 @@ KINDS = {
 """Kinds of trials in the order of the report, with the titles of their tables."""
 
 MIN_EVENNESS = 0.8
-"""Hosts are uneven if the rate of the slowest host / the rate of the median host is below this."""
+"""Hosts are uneven if the slowest host has less than this share of the rate of the median host."""
 MIN_TOGETHER_SHARE = 0.8
 """Minimum share of the time in which all hosts must measure, so that sums of rates are valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRate:
-    """The rate of one host."""
+    """The rate of one host, by its number, over the repeats of one setting."""
 
     host: int
     rate: Estimate
@@ -51,13 +51,14 @@ class HostPoint:
         params: their parameters, without the number of hosts.
         hosts: the number of hosts that measured.
         planned_hosts: the number of hosts that should have measured.
-        metric: the rate that is compared, such as ``mb_per_s``.
+        metric: the rate by which hosts are compared, such as ``mb_per_s``.
         total: the sum of this rate over hosts.
-        sums: medians of the sums of all rates.
-        host_rates: the rate of each host.
-        start_spread_s: the maximum over repeats of the spread between the starts of the hosts.
-        together_share: the minimum over repeats of the share of the time in which all hosts
-            measured.
+        sums: for each rate, the median over repeats of its sum over hosts.
+        host_rates: the rate ``metric`` of each host, in the order of their numbers.
+        start_spread_s: the seconds between the first and the last start of a host; the maximum over
+            repeats. None if unknown.
+        together_share: the share of the time in which all hosts measured; the minimum over repeats.
+            None if unknown.
         label: the proved state of the page cache on host 0, such as ``cold``.
     """
 
@@ -80,7 +81,7 @@ class HostPoint:
 
     @property
     def evenness(self) -> float:
-        """The rate of the slowest host / the rate of the median host."""
+        """The rate of the slowest host / the median of the rates of all hosts."""
         median_host = median([host_rate.rate.median for host_rate in self.host_rates])
         return self.slowest.rate.median / median_host if median_host > 0 else 1.0
 
@@ -115,9 +116,9 @@ class HostProblem:
 
     Attributes:
         host: the number of the host.
-        trials: the number of these trials.
+        trials: the number of trials without a result of this host.
         planned: the number of trials that it should have run.
-        reason: the first reason.
+        reason: the reason for the first of the missing results.
     """
 
     host: int
@@ -159,18 +160,19 @@ class HostsTable:
 
 
 def without_fewer_hosts(result: Result) -> Result:
-    """Return the result without trials that were run on fewer hosts on purpose.
+    """Return the result without trials that were planned for some of the hosts.
 
-    Only trials on all hosts are compared with each other and with predictions.
+    Only trials on all hosts are compared with each other and with predictions. A trial on fewer
+    hosts, as the config asks for, has the parameter ``hosts``.
     """
     trials = tuple(trial for trial in result.trials if "hosts" not in trial.params)
     return replace(result, trials=trials)
 
 
 def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
-    """Return a point for each setting and number of hosts.
+    """Return a point for each setting and number of hosts that measured it.
 
-    Points are ordered by kind, then by setting; a smaller number of hosts comes first.
+    Points are ordered by kind, then by setting, then by the number of hosts, the smallest first.
     """
     groups: dict[tuple[str, str, int], list[tuple[Trial, Together]]] = {}
     for trial in trials:
@@ -208,7 +210,7 @@ def host_problems(trials: Sequence[Trial]) -> list[HostProblem]:
 
 
 def hosts_table(result: Result) -> HostsTable | None:
-    """Return the part of the summary about several hosts; None for a single host."""
+    """Return the part of the summary about several hosts; None for a run on a single host."""
     if not result.hosts:
         return None
     return HostsTable(
@@ -222,10 +224,10 @@ def hosts_table(result: Result) -> HostsTable | None:
 def leading_point(result: Result) -> HostPoint | None:
     """Return the point that represents the run; None if no point was measured.
 
-    It is a point of the first kind in ``KINDS`` that was measured, on the largest number of hosts.
-    Of several such points, it is the one with the largest sum. Of training loops, points of the
-    farthest input are preferred, even on fewer hosts, because a loop on data in the memory of its
-    device says nothing about storage.
+    It is a point of the first kind in ``KINDS`` that was measured. Of the points of this kind, it
+    is one on the largest number of hosts, and of several of these, the one with the largest sum.
+    Of training loops, points of the farthest input come before all others, even on fewer hosts,
+    because a loop on data in the memory of its device says nothing about storage.
     """
     points = host_points(result.trials)
     if not points:
@@ -235,7 +237,10 @@ def leading_point(result: Result) -> HostPoint | None:
 
 
 def hosts_headline(result: Result) -> str:
-    """Return the sum over hosts and the slowest host as a sentence; empty for a single host."""
+    """Return the sum over hosts and the slowest host as a sentence.
+
+    Empty if no trial was measured on several hosts at the same time.
+    """
     point = leading_point(result)
     if point is None:
         return ""
@@ -248,7 +253,11 @@ def hosts_headline(result: Result) -> str:
 
 
 def hosts_findings(result: Result) -> Iterator[Finding]:
-    """Yield hosts without results, uneven hosts, and hosts that measured at different times."""
+    """Yield findings: hosts without results, uneven hosts, hosts that measured at different times.
+
+    There is a finding for each host without results. Of uneven settings, and of settings that hosts
+    measured at different times, there is a finding only for the worst.
+    """
     for problem in host_problems(result.trials):
         yield make_finding("host-missing", problem.sentence, remark_on("host-missing"))
     uneven, apart = [], []
@@ -275,7 +284,10 @@ def hosts_findings(result: Result) -> Iterator[Finding]:
 
 
 def _input_index(point: HostPoint) -> int:
-    """Return the position of a loop's input on the ladder; 0 for other kinds of trials."""
+    """Return the position of a loop's input on the ladder; the farthest has the largest position.
+
+    0 for other kinds of trials.
+    """
     source = str(point.params.get("input", ""))
     return RUNGS.index(source) if source in RUNGS else 0
 
@@ -295,7 +307,7 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
 
     Args:
         hosts: the number of hosts that measured.
-        repeats: the trials of host 0, with the parts of all hosts.
+        repeats: the trials of host 0, each with the parts of all hosts; at least one.
     """
     first_trial, first = repeats[0]
     all_repeats = [together for _, together in repeats]
@@ -328,7 +340,7 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
 
 
 def _compared_metric(together: Together) -> str:
-    """Return the rate by which hosts are compared, such as ``mb_per_s``."""
+    """Return the name of the rate by which hosts are compared, such as ``mb_per_s``."""
     done = [part for part in together.parts if part.status == "done"]
     name_and_rate = main_rate(done[0].metrics)
     if name_and_rate is not None:
@@ -337,7 +349,7 @@ def _compared_metric(together: Together) -> str:
 
 
 def _host_rates(repeats: Sequence[Together], metric: str) -> list[HostRate]:
-    """Return the rate of each host over all repeats, in the order of their numbers."""
+    """Return the rate of each host over all repeats, in the order of the hosts' numbers."""
     rates: dict[int, list[float]] = {}
     for together in repeats:
         for part in together.parts:

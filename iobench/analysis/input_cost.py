@@ -1,7 +1,7 @@
 """PURE. Watched loops: the share of time that their input costs, and their rates in words.
 
-An ``entry`` is a watched loop as ``result.json`` stores it in the summary. Each of its metrics is
-an estimate with a median, or None.
+A watched loop is a user's own loop that ``iobench.watch`` measured. An ``entry`` is such a loop as
+``result.json`` stores it in the summary. Each of its metrics is an estimate with a median, or None.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _COST_METRICS = (
 By = Literal["loss", "device", "host"]
 """How the cost was measured.
 
-``loss``: the loop's rate compared with its rate without the loader, from a replay. ``device``: the
-time that the GPU was idle. ``host``: the time that the host waited, during which a GPU may have
-computed.
+``loss``: the loop's rate compared with its rate without the loader, which a replay of batches
+measures. ``device``: the time that the GPU was idle. ``host``: the time that the host waited; a GPU
+may have computed in this time.
 """
 
 
@@ -40,8 +40,9 @@ class InputCost:
     """The share of its time that a loop loses because of its input.
 
     Attributes:
-        low: the lower end of the share's range.
-        high: the upper end of the range; equal to ``low`` if the share is known exactly.
+        low: the lower end of the share's range. A loss is negative if the loop was faster with its
+            loader.
+        high: the upper end of the range; equal to ``low`` if a single share was measured.
         by: how the share was measured.
     """
 
@@ -51,7 +52,7 @@ class InputCost:
 
     @property
     def grade(self) -> str:
-        """``fine``, ``moderate`` or ``high``; ``fine to high`` for a range with two grades."""
+        """``fine``, ``moderate`` or ``high``; for a range with two grades: ``fine to high``."""
         low, high = _grade(self.low), _grade(self.high)
         return low if low == high else f"{low} to {high}"
 
@@ -71,6 +72,8 @@ class InputCost:
 
 def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:
     """Return the loss if it was measured, else the device's idle share, else the host's waiting.
+
+    None if none of them was measured.
 
     Args:
         figures: the metrics of a trial, or the medians of a row of the summary.
@@ -97,7 +100,8 @@ def input_cost_of_entry(entry: Mapping[str, Any]) -> InputCost | None:
 def largest_gain(entry: Mapping[str, Any]) -> float | None:
     """Return the largest possible gain of a faster loader, such as 2.0 for a loop that loses 50 %.
 
-    If the loss is a range, its upper end counts. None if no loss was measured.
+    If the loss is a range, its upper end counts. None if no loss was measured, or if it is 100 % or
+    more, for which no gain can be computed.
     """
     cost = input_cost_of_entry(entry)
     if cost is None or cost.by != "loss" or cost.high >= 1:
@@ -109,6 +113,11 @@ def entry_rate_words(entry: Mapping[str, Any], metric: str = "samples_per_s") ->
     """Return a rate of a watched loop: ``412``, ``290 to 1,256`` or ``unknown``.
 
     It is empty if iobench could not count the samples in the batches.
+
+    Args:
+        entry: the watched loop.
+        metric: the metric of the rate. The ends of a range are the metrics with ``_low`` and
+            ``_high`` after this name.
     """
     rate = entry_median(entry, metric)
     if rate is not None:
@@ -126,7 +135,7 @@ def entry_ceiling_words(entry: Mapping[str, Any]) -> str:
 
 
 def entry_loss_words(entry: Mapping[str, Any]) -> str:
-    """Return ``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
+    """Return the loss: ``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
     cost = input_cost_of_entry(entry)
     return cost.text if cost is not None and cost.by == "loss" else ""
 
@@ -138,7 +147,7 @@ def entry_median(entry: Mapping[str, Any], metric: str) -> float | None:
 
 
 def _grade(share: float) -> str:
-    """Return ``fine``, ``moderate`` or ``high``."""
+    """Return the grade of a share: ``fine``, ``moderate`` or ``high``."""
     if share < FINE_SHARE:
         return "fine"
     return "high" if share > HIGH_SHARE else "moderate"

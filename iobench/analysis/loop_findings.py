@@ -1,9 +1,10 @@
 """PURE. Findings about training loops: the parts that take a loop's time, and the reasons.
 
-If the rungs of a ladder were measured, or the inputs synthetic, warm and cold or store, the share
-of each part is the difference of two measured times. Otherwise the whole loss is attributed to
-reading or to preparing. This is decided by the rate of the loader alone, or else by the rate of the
-storage, or else by how busy the CPUs were.
+Preparing samples means to decode, augment, collate and copy them. Reading means to fetch their
+bytes from a disk or a store. The share of such a part is the difference of two measured times, if
+the loop was measured with the rungs of a ladder, or with the inputs synthetic, warm, and cold or
+store. Otherwise the whole loss is attributed to reading or to preparing. The rate of the loader
+alone decides which of them it is, or else the rate of the storage, or else how busy the CPUs were.
 """
 
 from __future__ import annotations
@@ -45,28 +46,37 @@ _CAUSE_OF_RUNG = {
 }
 """The code of the finding and the activity, by the rung of the ladder that costs time."""
 _SIMILAR_RATE = 1.25
-"""A loader or storage is the limit if its rate alone is below this multiple of the loop's rate."""
+"""A loader or storage is the limit if its rate alone is below this multiple of the loop's rate.
+
+It would be 1 if rates did not differ between measurements.
+"""
 _MUCH_FASTER = 3.0
 """If the rate of the storage is at least this multiple of the loop's rate, reading is not the
 larger part of a step.
 
-A smaller multiple does not prove that reading is the larger part. A loop over few data also waits
-at the start of each epoch, while the storage is idle. With a link of 12 MB/s it was 1.5.
+A smaller multiple does not prove that reading is the smaller part. A loop over few data also waits
+at the start of each epoch, while the storage is idle. The multiple was 1.5 for a loop that was
+limited by a link of 12 MB/s.
 """
 _TAIL_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
-"""High quantiles of step times, the highest first. One of this many steps takes as long as the
-quantile, or longer."""
+"""High quantiles of step times, the highest first. Of this many steps, one takes as long as the
+quantile or longer."""
 _FIRST_BATCH_PARTS = {
     "listing": "listing the data",
     "worker_start": "starting workers",
     "fetch": "reading its samples",
     "decode": "decoding and augmenting its samples",
 }
-"""The parts of the time to the first batch, in words, by the name in their metrics."""
+"""The parts of the time to the first batch in words, by their names in the metrics
+``first_batch_..._s``."""
 
 
 def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
-    """Yield the causes of a loop's loss, the largest first, then its other findings."""
+    """Yield the findings about a loop: the size of its loss, its causes, and other findings.
+
+    The finding about the size of the loss is only yielded if the loss is small, or if no cause was
+    found. Causes come with the largest share first.
+    """
     loss = loop.loss or loop.waiting
     causes = sorted(_causes(loop, capacities), key=lambda cause: -(cause.share or 0.0))
     if loss is not None and (loss.median < FINE_SHARE or _has_no_large_part(loop)):
@@ -88,7 +98,13 @@ def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
 
 
 def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
-    """Yield a finding if a loader or a loop has a late first batch; it is about the latest one."""
+    """Yield one finding if loaders or loops have late first batches.
+
+    The finding is about the setting with the latest first batch, and counts the others.
+
+    Args:
+        trials: all trials of the run.
+    """
     late = []
     for kind in ("loader", "train"):
         for params, repeats in by_settings(trials, kind):
@@ -97,7 +113,7 @@ def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
                 late.append((first_s, params_words(kind, params), repeats))
     if not late:
         return
-    first_s, name, repeats = max(late, key=lambda point: point[0])
+    first_s, name, repeats = max(late, key=lambda late_setting: late_setting[0])
     evidence = f"{name}: {first_s:.0f} s to the first batch"
     parts_s = {}
     for part in _FIRST_BATCH_PARTS:
@@ -115,8 +131,8 @@ def outlier_findings(name: str, step_times: Metrics) -> Iterator[Finding]:
 
     Args:
         name: the name of the loop.
-        step_times: quantiles of step times, such as ``step_s_p99``, in seconds. The highest of
-            them that was measured is used.
+        step_times: quantiles of step times in seconds, by metric, such as ``step_s_p99``. The
+            median is compared with the highest quantile that was measured.
     """
     median_s = step_times.get("step_s_p50")
     measured = [quantile for quantile in _TAIL_QUANTILES if step_times.get(f"step_s_{quantile}")]
@@ -131,12 +147,15 @@ def outlier_findings(name: str, step_times: Metrics) -> Iterator[Finding]:
 
 
 def _tail_metrics() -> list[str]:
-    """Return the names of the metrics of the high quantiles."""
+    """Return the names of the metrics of the high quantiles, the highest first."""
     return [f"step_s_{quantile}" for quantile in _TAIL_QUANTILES]
 
 
 def _has_no_large_part(loop: Loop) -> bool:
-    """Return whether the starts of epochs and the rest of the loss are each below 5 %."""
+    """Return whether the starts of epochs and the rest of the loss are each below 5 %.
+
+    Together they may be above 5 %. False if either is unknown.
+    """
     starts, rest = loop.start_share, loop.loss_without_starts
     if starts is None or rest is None:
         return False
@@ -144,17 +163,22 @@ def _has_no_large_part(loop: Loop) -> bool:
 
 
 def _loss_words(loop: Loop, share: Estimate) -> str:
-    """Return the loss as a sentence, or the time that the loop waits if the loss is unknown."""
+    """Return the loss as a sentence, or the waiting of the loop if the loss is unknown.
+
+    Args:
+        loop: the loop.
+        share: its loss, or its waiting if the loss is unknown.
+    """
     if loop.loss is None:
         return f"the loop waits for batches {share_words(share)} of its time"
     return f"the loss is {share_words(share)} of a step"
 
 
 def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
-    """Yield each part of the input that takes a large share of a step.
+    """Yield a finding for each part of the input that takes a large share of a step.
 
-    They are the rungs of the ladder, the starts of epochs, preparing samples if decoding has no
-    rung of its own, and reading from the disk or the store.
+    The parts are the rungs of the ladder, the starts of epochs, preparing samples if decoding has
+    no rung of its own, and reading from the disk or the store. They are in this order.
     """
     separate = _separate_rungs(loop)
     shares = _rung_shares(loop, separate)
@@ -174,7 +198,14 @@ def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
 
 
 def _rung_cause(loop: Loop, capacities: Capacities, rung: str, share: Estimate) -> Finding:
-    """Return the finding that a rung of the ladder takes a large share of a step."""
+    """Return the finding that a rung of the ladder takes a large share of a step.
+
+    Args:
+        loop: the loop.
+        capacities: the measured rates.
+        rung: a rung of ``_CAUSE_OF_RUNG``.
+        share: its share of a step.
+    """
     code, activity = _CAUSE_OF_RUNG[rung]
     evidence = f"{loop.group}: {activity} takes {share_words(share)} of a step"
     if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
@@ -190,7 +221,7 @@ def _rung_cause(loop: Loop, capacities: Capacities, rung: str, share: Estimate) 
 
 
 def _preparing_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
-    """Return the finding that decoding and augmenting together take a large share of a step."""
+    """Return the finding that preparing samples takes a large share of a step."""
     evidence = f"{loop.group}: preparing samples takes {share_words(share)} of a step"
     other_programs = _other_programs_words(loop, capacities)
     if other_programs:
@@ -201,7 +232,10 @@ def _preparing_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Fin
 
 
 def _epoch_starts(loop: Loop) -> Iterator[Finding]:
-    """Yield a finding if the starts of epochs take long, where whole epochs were measured."""
+    """Yield a finding if the starts of epochs take a large share of the time.
+
+    Only loops that were measured over whole epochs have this share.
+    """
     share, trials = loop.start_share, loop.start_trials
     if share is None or not _is_large(share):
         return
@@ -217,19 +251,20 @@ def _epoch_starts(loop: Loop) -> Iterator[Finding]:
 
 
 def _separate_rungs(loop: Loop) -> set[str]:
-    """Return the rungs of the ladder's path that add a single stage of the input."""
+    """Return the rungs of the ladder's path that add a single stage, or that begin the path."""
     separate = set(loop.ladder.path)
     for rung in loop.ladder.rungs:
-        # A rung is separate even if it includes ``warm``, which the cold disk or store replaces.
+        # A cold read takes the place of the warm read. Therefore the rung ``cold`` adds a single
+        # stage even if ``warm`` was not measured.
         if rung.above and set(rung.skipped) - {"warm"}:
             separate.discard(rung.rung)
     return separate
 
 
 def _rung_shares(loop: Loop, separate: set[str]) -> dict[str, Estimate]:
-    """Return the shares of separate rungs that can be distinguished from zero.
+    """Return the shares of separate rungs whose costs can be distinguished from zero.
 
-    The share of a single repeat has no interval, and is returned too.
+    The share of a single repeat is returned too. It has no interval, so it cannot be tested.
     """
     shares = {}
     for rung in loop.ladder.rungs:
@@ -238,17 +273,18 @@ def _rung_shares(loop: Loop, separate: set[str]) -> dict[str, Estimate]:
         if rung.differs_from_zero or rung.share.repeats == 1:
             shares[rung.rung] = rung.share
     if "decode" not in loop.inputs:
-        shares.pop("warm", None)  # On a ladder of three rungs, it includes decoding.
+        shares.pop("warm", None)  # Without the rung ``decode``, it includes decoding.
     return shares
 
 
 def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | None, Estimate | None]:
-    """Attribute the loss to preparing or to reading, if the inputs do not separate these two.
+    """Attribute the whole loss to preparing or to reading, for inputs that do not separate them.
 
     The loss is counted without the starts of epochs, which are a cause of their own.
 
     Returns:
-        The shares of preparing and of reading; None for a share that is not known.
+        The shares of preparing and of reading. The share of the smaller part is None. Both are None
+        if it is unknown which part is larger.
     """
     loss = loop.loss_without_starts
     larger_part = _larger_part(loop, capacities)
@@ -262,8 +298,10 @@ def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | Non
 def _larger_part(loop: Loop, capacities: Capacities) -> Literal["preparing", "reading", "unknown"]:
     """Return which part of the input takes more time.
 
-    The rate of the loader alone decides, or else the rate of the storage, or else how busy the CPUs
-    were.
+    A loop that reads from the page cache only prepares. Otherwise the rate decides that the loader
+    alone has on samples from memory, or else the rate of the storage, or else how busy the CPUs
+    were. A rate of the storage between ``_SIMILAR_RATE`` and ``_MUCH_FASTER`` times the loop's rate
+    decides nothing.
     """
     rate = loop.rate()
     if rate is None or loop.farthest is None:
@@ -279,7 +317,7 @@ def _larger_part(loop: Loop, capacities: Capacities) -> Literal["preparing", "re
     if storage_rate is not None and storage_rate.median < _SIMILAR_RATE * rate.median:
         return "reading"
     if storage_rate is not None and storage_rate.median >= _MUCH_FASTER * rate.median:
-        # Reading takes at most a third of a step, so that preparing is the larger part.
+        # Reading alone takes at most a third of the time of a step, so preparing is larger.
         return "preparing"
     busy_share = loop.metric("cpu_busy_share")
     if busy_share is not None and busy_share >= BUSY_SHARE:
@@ -290,12 +328,12 @@ def _larger_part(loop: Loop, capacities: Capacities) -> Literal["preparing", "re
 
 
 def _is_large(share: Estimate) -> bool:
-    """Return whether a share is large enough to report, and distinguishable from zero."""
+    """Return whether a share is large enough to report, and its interval is above zero."""
     return share.median >= FINE_SHARE and share.low > 0
 
 
 def _cpu_words(loop: Loop, capacities: Capacities) -> str:
-    """Return the number of workers, and how busy the CPUs were."""
+    """Return the number of workers and of CPUs, and how busy the CPUs were, if it is known."""
     text = f"; {counted(loop.workers, 'worker')}"
     if capacities.processors:
         text += f" on {capacities.processors:g} CPUs"
@@ -306,7 +344,12 @@ def _cpu_words(loop: Loop, capacities: Capacities) -> str:
 
 
 def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
-    """Return the evidence that other programs leave too few CPUs; empty if they leave enough."""
+    """Return the evidence that other programs leave too few CPUs for the loop.
+
+    Two conditions must hold. The CPUs are busy, and other programs use a quarter of them or more.
+    At the rate of its device, the loop would need a quarter of them or more, and more than the
+    others leave. Empty if either does not hold, or if a figure is unknown.
+    """
     cpus = capacities.processors
     busy_share = loop.metric("cpu_busy_share")
     own_cpus = loop.metric("cores_busy")
@@ -328,7 +371,11 @@ def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
 
 
 def _storage_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
-    """Return the finding that reading from disk or store takes a large share of a step."""
+    """Return the finding that reading from a disk or a store takes a large share of a step.
+
+    Of several reasons, the first counts: the store refuses requests, samples are small files, the
+    disk is slow, the store is slow.
+    """
     location = "the object store" if loop.farthest == "store" else "the disk"
     evidence = f"{loop.group}: reading from {location} takes {share_words(share)} of a step"
     refused, requests = loop.metric("store_refused"), loop.metric("store_requests")
@@ -349,7 +396,16 @@ def _storage_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Findi
 
 
 def _store_cause(loop: Loop, capacities: Capacities, share: Estimate, evidence: str) -> Finding:
-    """Return the finding that a store is slow, with its latency or bandwidth as the limit."""
+    """Return the finding that a store is slow.
+
+    It names the latency or the bandwidth of the store as the limit, if the probe shows which it is.
+
+    Args:
+        loop: the loop.
+        capacities: the measured rates.
+        share: the share of a step that reading takes.
+        evidence: the beginning of the evidence.
+    """
     connections = connections_of(loop.params)
     if not capacities.store_points or connections is None:
         evidence += f"; whether latency or bandwidth limits was not measured ({TO_MEASURE})"
@@ -366,7 +422,7 @@ def _store_cause(loop: Loop, capacities: Capacities, share: Estimate, evidence: 
 
 
 def _get_words(loop: Loop) -> str:
-    """Return how long a GET takes; empty if it was not measured."""
+    """Return how long a GET takes, and its part to the first byte; empty if not measured."""
     first_byte_s, get_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
     if first_byte_s is None or not get_s:
         return ""
@@ -375,7 +431,10 @@ def _get_words(loop: Loop) -> str:
 
 
 def _disk_words(loop: Loop) -> str:
-    """Return the rate of the disks, and how long CPUs waited for them."""
+    """Return the rate of the disks and the share of time in which CPUs waited for them.
+
+    A figure that was not measured is left out.
+    """
     text = ""
     mb_per_s, waiting_share = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
     if mb_per_s is not None:
@@ -386,7 +445,10 @@ def _disk_words(loop: Loop) -> str:
 
 
 def _rank_findings(loop: Loop) -> Iterator[Finding]:
-    """Yield findings about ranks that trained separate networks, or that wait for a slower rank."""
+    """Yield findings about ranks that trained separate networks, or that wait for a slower rank.
+
+    The findings are about each input of the loop.
+    """
     for source, repeats in loop.inputs.items():
         name = f"{loop.group}, {source}"
         if any(trial.metrics.get("ranks_agree") is False for trial in repeats):
@@ -406,9 +468,12 @@ def _rank_findings(loop: Loop) -> Iterator[Finding]:
 def _uneven_ranks_words(share: float, waits_s: Sequence[float]) -> str:
     """Return how long ranks wait for the slowest rank.
 
+    The slowest rank is the one that waits longest for its own input. All others wait for it at the
+    end of each step.
+
     Args:
-        share: the share of the time that they wait.
-        waits_s: for each rank, the seconds in each step that it waits for its own input.
+        share: the share of the time that would be saved if all ranks waited equally long.
+        waits_s: for each rank, the mean seconds in a step that it waits for its own input.
     """
     longest_s, shortest_s = max(waits_s), min(waits_s)
     slowest = waits_s.index(longest_s)

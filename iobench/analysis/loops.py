@@ -1,15 +1,17 @@
 """PURE. Training loops: their rates by input, the loss and its parts, and the ladder.
 
-The same number of samples takes
+All figures compare the times that a loop takes for the same number of samples:
 
 - ``T1`` seconds if the samples are in the memory of the device,
 - ``T3`` seconds if they come from a warm page cache,
-- ``T2`` seconds if they come from the farthest location that was measured: a disk or a store.
+- ``T2`` seconds if they come from the farthest location that was measured: a store, or else a disk,
+  or else the page cache.
 
 The loss is ``(T2 - T1) / T2``. It is the sum of the preparation stall ``(T3 - T1) / T2`` and the
 fetch stall ``(T2 - T3) / T2`` (after Mohan et al., "Analyzing and mitigating data stalls in DNN
-training", VLDB 2021). Each ratio is taken between trials of one repeat, which ran shortly after
-each other.
+training", VLDB 2021). The two stalls are known only if samples came from a store or a disk, and
+also from a warm page cache. Each ratio is taken between trials of one repeat, which ran shortly
+after each other. The median over the repeats is the figure of the loop.
 
 ``iobench.analysis.step_parts`` divides the time of a step into its parts.
 ``iobench.analysis.loop_entries`` has the loops as ``result.json`` stores them.
@@ -51,12 +53,12 @@ Source = Literal["warm", "cold", "store"]
 """Where samples are read from: the warm page cache, a disk (with a cold page cache), or a store."""
 
 FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
-"""Inputs that read samples, the farthest location first."""
+"""Inputs whose samples are read from storage or the page cache, the farthest location first."""
 
 _NOT_REQUESTED = "not requested (training.inputs)"
 """The reason for a missing rung that the config does not ask for."""
 _THREADS = re.compile(r"\bthreads?\b")
-"""The name of a device that is a CPU has its number of threads."""
+"""Finds the number of threads, which only the name of a CPU has: ``AMD EPYC, 2 threads``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,14 @@ class Loop:
 
     Attributes:
         group: the name of the loop.
-        inputs: completed trials by input.
-        seconds: seconds for a sample, by rung and repeat. The rungs are the inputs and ``START``.
-        farthest: the measured input whose samples come from farthest away. The loop's figures refer
-            to it. None if no measured input reads samples.
-        ladder: the rungs of the loop, in seconds for a sample.
-        not_measured: the reasons why rungs are missing, by rung.
-        index: the index of the loop under ``training`` in the config.
+        inputs: completed trials by input. An input without a completed trial is left out.
+        seconds: seconds per sample, by rung and repeat. The rungs are the inputs and ``START``.
+        farthest: the first input of ``FARTHEST`` that has a completed trial. The loop's figures
+            refer to it. None if there is none.
+        ladder: the rungs of the loop, in seconds per sample.
+        not_measured: the reason why a rung is missing, by rung.
+        index: the position of the loop among the groups of the trials. It is the loop's index under
+            ``training`` in a config whose entries have a single number of devices and accelerators.
     """
 
     group: str
@@ -84,23 +87,23 @@ class Loop:
 
     @property
     def trials(self) -> Repeats:
-        """The trials of the farthest input."""
+        """The completed trials of the farthest input; empty if there is no such input."""
         return self.inputs.get(self.farthest or "", ())
 
     @property
     def any_trial(self) -> Trial:
-        """A trial of the farthest input, or else of any input: it has the loop's settings."""
+        """A trial of the farthest input, or else of the first input: it has the loop's settings."""
         trials = self.trials or next(iter(self.inputs.values()))
         return trials[0]
 
     @property
     def params(self) -> Params:
-        """The settings of the loop."""
+        """The parameters of ``any_trial``, among them the settings of the loop."""
         return self.any_trial.params
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The metrics that describe the loop: device, precision, emulated."""
+        """The metrics of ``any_trial``. Some describe the loop: device, precision, emulated."""
         return self.any_trial.metrics
 
     @property
@@ -110,12 +113,15 @@ class Loop:
 
     @property
     def devices(self) -> int:
-        """The number of ranks."""
+        """The number of ranks, each of which has one device; 1 if the trial does not tell."""
         return int(self.facts.get("devices") or 1)
 
     @property
     def workers(self) -> int:
-        """Loader workers of all ranks; 0 if the training process itself loads."""
+        """Loader workers of all ranks together.
+
+        0 if the training process itself loads, or if the loader has no such setting.
+        """
         workers_of_rank = self.params.get("workers")
         if not isinstance(workers_of_rank, int):
             return 0
@@ -123,7 +129,11 @@ class Loop:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a real GPU computes."""
+        """Whether a GPU trains the model.
+
+        Without the settings ``gpu`` and ``cpu`` of ``device``, the name of the device decides.
+        False if the device is simulated or has no name.
+        """
         device_name = str(self.facts.get("device") or "")
         requested = self.params.get("device")
         if self.emulated or requested == "cpu" or not device_name:
@@ -132,39 +142,50 @@ class Loop:
 
     @property
     def on_processors(self) -> bool:
-        """Whether the model is computed on the CPUs, which the workers use too."""
+        """Whether the CPUs train the model, so that the workers compete with it for them.
+
+        True also for a device that is not simulated and has no name.
+        """
         return not self.emulated and not self.on_gpu
 
     @property
     def has_all_rungs(self) -> bool:
-        """Whether ``iobench ladder`` can measure each stage of the input separately."""
+        """Whether ``iobench ladder`` can measure each stage of the input separately.
+
+        The stages are separated by samples that the loader takes from host memory. This needs such
+        a loader, batches of PyTorch and a single device.
+        """
         holds_samples = capabilities_of(str(self.params.get("loader"))).holds_samples
-        return self._trains_in_torch and holds_samples and self.devices == 1
+        return self._takes_torch_batches and holds_samples and self.devices == 1
 
     @property
     def reads_files(self) -> bool:
-        """Whether each sample is a file or an object."""
+        """Whether each sample is a file or an object of its own, not a record of a shard."""
         return data_name(self.params) in AS_FILES
 
     @property
     def hands_over_float32(self) -> bool:
-        """Whether the loader normalises images that it could hand over as uint8."""
+        """Whether the loader hands over normalised float32 images, but could hand over uint8."""
         gives_uint8 = capabilities_of(str(self.params.get("loader"))).gives_uint8
         normalises = bool(self.params.get("normalise", True))
-        return self._trains_in_torch and gives_uint8 and normalises
+        return self._takes_torch_batches and gives_uint8 and normalises
 
     @property
     def label(self) -> str:
-        """The proved state of the page cache: ``cold``, ``warm`` or ``direct``."""
+        """The proved state of the page cache with the farthest input, as ``Cold.label`` has it."""
         return cold_label(self.trials)
 
     @property
     def is_cache_resident(self) -> bool:
-        """Whether the data may stay in memory."""
+        """Whether the data of the farthest input may stay in the page cache between epochs."""
         return any(trial.cold is not None and trial.cold.cache_resident for trial in self.trials)
 
     def rate(self, source: str | None = None) -> Estimate | None:
-        """Return samples/s with an input, by default the farthest; None without a rate."""
+        """Return samples/s of all devices together; None without a rate.
+
+        Args:
+            source: the input, which may be any rung but ``START``; None for the farthest input.
+        """
         return rate_of(self.inputs.get(source or self.farthest or "", ()))
 
     def metric(self, name: str) -> float | None:
@@ -173,21 +194,24 @@ class Loop:
 
     @property
     def device_rate(self) -> Estimate | None:
-        """Samples/s of the device with data in its own memory."""
+        """Samples/s of all devices together, with data in their own memory."""
         return self.rate("synthetic")
 
     @property
     def loss(self) -> Estimate | None:
         """``(T2 - T1) / T2``: the share of a step that is due to its input.
 
-        It includes the time that the device loses because loading uses the same CPUs. None if the
-        rate of the device or of the farthest input was not measured.
+        It includes the time that the device loses because loading uses the same CPUs. None if no
+        repeat has both the rate of the device and the rate with the farthest input.
         """
         return self._share_between("synthetic", self.farthest)
 
     @property
     def au_ceiling(self) -> Estimate | None:
-        """``T1 / T2``, which is 1 - loss; None if the loss is unknown."""
+        """``T1 / T2``, which is 1 - loss: the loop's rate as a share of the rate of its device.
+
+        None if the loss is unknown.
+        """
         device_s = self._seconds_of("synthetic")
         farthest_s = self._seconds_of(self.farthest)
         repeats = sorted(device_s.keys() & farthest_s.keys())
@@ -196,20 +220,21 @@ class Loop:
 
     @property
     def preparation_stall(self) -> Estimate | None:
-        """``(T3 - T1) / T2``; None if preparing and reading were not measured separately."""
-        return self._share_between("synthetic", "warm") if self._is_split else None
+        """``(T3 - T1) / T2``; None if it was not measured separately from reading."""
+        return self._share_between("synthetic", "warm") if self._separates_reading else None
 
     @property
     def fetch_stall(self) -> Estimate | None:
-        """``(T2 - T3) / T2``; None if preparing and reading were not measured separately."""
-        return self._share_between("warm", self.farthest) if self._is_split else None
+        """``(T2 - T3) / T2``; None if it was not measured separately from preparing."""
+        return self._share_between("warm", self.farthest) if self._separates_reading else None
 
     @property
     def waiting(self) -> Estimate | None:
-        """The share of a step in which the device waits for a batch.
+        """The share of a step in which the device waits for a batch, with the farthest input.
 
-        It is the time that the loop spends in ``next()``. On a GPU it is at most the GPU's idle
-        time, because the GPU may still compute while the host waits.
+        It is the share that the loop spends in ``next()``. On a GPU it is at most the share in
+        which the GPU is idle, because the GPU may still compute while the host waits. None if it
+        was not measured.
         """
         shares = []
         for trial in self.trials:
@@ -226,8 +251,8 @@ class Loop:
     def start_share(self) -> Estimate | None:
         """The share of the time that the starts of epochs take, measured with data in memory.
 
-        It is the share of the rung ``START``; None if the ladder lacks it. Reading from storage
-        makes starts longer. This additional time belongs to the rungs of the storage.
+        It is the share of the rung ``START``; None if the ladder lacks this rung. Reading from
+        storage makes starts longer. This additional time belongs to the rungs of the storage.
         """
         for rung in self.ladder.rungs:
             if rung.rung == START:
@@ -236,49 +261,61 @@ class Loop:
 
     @property
     def start_trials(self) -> Repeats:
-        """The trials that ``start_share`` comes from: those of the first input in memory."""
+        """The trials in which the starts of epochs were measured, for ``start_share``.
+
+        Their input is the first rung that has a loader and reads from memory; empty without one.
+        """
         return self.inputs.get(first_from_memory(list(self.inputs)) or "", ())
 
     @property
     def preparing_share(self) -> Estimate | None:
-        """``preparation_stall`` without the starts of epochs."""
-        if START not in self.seconds or not self._is_split:
+        """``preparation_stall`` without the starts of epochs, if these were measured."""
+        if START not in self.seconds or not self._separates_reading:
             return self.preparation_stall
         return self._share_between(START, "warm")
 
     @property
     def loss_without_starts(self) -> Estimate | None:
-        """The loss, or the waiting if the loss is unknown, without the starts of epochs."""
+        """The loss without the starts of epochs.
+
+        If the starts were not measured, it is the whole loss, or the waiting if the loss is
+        unknown.
+        """
         if START in self.seconds:
             return self._share_between(START, self.farthest)
         return self.loss if self.loss is not None else self.waiting
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of the samples/s with the farthest input, if it has no rate."""
+        """Lower and upper bound of the samples/s with the farthest input.
+
+        None if this input has a rate, or no bounds.
+        """
         return rate_bounds(self.trials) if self.rate() is None else None
 
     @property
-    def _is_split(self) -> bool:
-        """Whether preparing and reading were measured separately.
+    def _separates_reading(self) -> bool:
+        """Whether a difference to the warm trials is the time of reading from storage alone.
 
-        This is so if the loop read from storage, and its warm trials read only from memory.
+        This is so if the farthest input is a disk or a store, and if no warm trial read from
+        storage. It is also true without warm trials; then there is no difference to compute.
         """
         if self.farthest not in ("cold", "store"):
             return False
         for trial in self.inputs.get("warm", ()):
             cold = trial.cold
+            # A warm trial has a reason ``why`` if some of its data were not in the page cache.
             if cold is not None and (cold.label != "warm" or cold.why):
                 return False
         return True
 
     @property
-    def _trains_in_torch(self) -> bool:
+    def _takes_torch_batches(self) -> bool:
         """Whether the consumer takes batches of PyTorch, as all but two consumers do."""
         return self.params.get("consumer") not in ("tensorflow", "mxnet")
 
     def _seconds_of(self, rung: str | None) -> Seconds:
-        """Return the seconds for a sample by repeat; empty if the rung was not measured."""
+        """Return the seconds per sample by repeat; empty for a rung without rates, or for None."""
         return self.seconds.get(rung or "", {})
 
     def _share_between(self, upper: str, lower: str | None) -> Estimate | None:
@@ -287,8 +324,8 @@ class Loop:
         Each share is computed within one repeat. None if no repeat has all three times.
 
         Args:
-            upper: the rung that takes less time.
-            lower: the rung that takes more time.
+            upper: the rung nearer to the device.
+            lower: the rung farther from the device; None if the loop has no farthest input.
         """
         upper_s, lower_s = self._seconds_of(upper), self._seconds_of(lower)
         farthest_s = self._seconds_of(self.farthest)
@@ -299,13 +336,17 @@ class Loop:
         return estimate(shares) if shares else None
 
     def rung_words(self, rung: Rung) -> str:
-        """Return the stage that a rung adds, such as ``+ decode``; several if rungs are missing."""
+        """Return the stage that a rung adds, such as ``+ decode``.
+
+        If rungs above it are missing, it adds several stages: ``+ augment, decode``.
+        """
         name = rung.rung
         stage = STAGES[name]
         if name == "copy" and self.on_processors:
             stage = "+ batch in host memory (CPU: no copy)"
         elif name == "copy":
             stage += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
+        # A cold read takes the place of the warm read, so that it does not include that stage.
         included = [other for other in rung.skipped if other != "warm"]
         if not included:
             return stage
@@ -313,7 +354,7 @@ class Loop:
 
 
 def training_loops(trials: Iterable[Trial]) -> list[Loop]:
-    """Return every loop that has a completed trial, in the order of the trials."""
+    """Return every loop that has a completed trial, in the order of their first trials."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.kind == "train":
@@ -327,7 +368,10 @@ def training_loops(trials: Iterable[Trial]) -> list[Loop]:
 
 
 def leading_loop(loops: Sequence[Loop]) -> Loop | None:
-    """Return the loop that the verdict is about: the first whose loss is known, else the first."""
+    """Return the loop that the verdict is about: the first whose loss is known, else the first.
+
+    None if there are no loops.
+    """
     for loop in loops:
         if loop.loss is not None:
             return loop
@@ -335,9 +379,10 @@ def leading_loop(loops: Sequence[Loop]) -> Loop | None:
 
 
 def median_by_rank(trials: Repeats, metric: str) -> list[float]:
-    """Return the median over repeats of a metric that has a value for each rank.
+    """Return for each rank the median over repeats of a metric that is a list with its value.
 
-    Ranks that some repeats lack are left out.
+    The result is in the order of the ranks. Repeats without the metric are left out, and so are
+    ranks that some of the other repeats lack. It is empty if no repeat has the metric.
     """
     values_of_repeats = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
     values_by_rank = zip(*values_of_repeats, strict=False)
@@ -349,8 +394,8 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
 
     Args:
         group: the name of the loop.
-        trials: its trials with all inputs, completed or not.
-        index: its index under ``training`` in the config.
+        trials: its trials with all inputs, completed or not; at least one.
+        index: its position among the groups of the trials.
     """
     by_input: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -381,7 +426,7 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
 
 
 def _seconds_by_rung(inputs: Mapping[str, Repeats]) -> dict[str, Seconds]:
-    """Return the seconds for a sample, by rung and repeat. The rungs are the inputs and ``START``.
+    """Return the seconds per sample, by rung and repeat. The rungs are the inputs and ``START``.
 
     Args:
         inputs: completed trials by input.
@@ -396,7 +441,7 @@ def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
 
     Args:
         rung: the rung.
-        trials: its trials, none of which was completed.
+        trials: its trials, none of which has a rate; empty if the config did not ask for it.
         loader: the loader of the loop.
     """
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
@@ -408,15 +453,16 @@ def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
 
 
 def _seconds_by_repeat(trials: Repeats) -> dict[int, float]:
-    """Return the seconds for a sample by repeat, without repeats that have no rate."""
+    """Return the seconds per sample by repeat, without repeats that have no rate."""
     rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in trials}
     return {repeat: 1 / float(rate) for repeat, rate in rates.items() if rate}
 
 
 def _start_seconds_by_repeat(trials: Repeats) -> dict[int, float]:
-    """Return the seconds for a sample that were spent in starts of epochs, by repeat.
+    """Return the seconds per sample that were spent in starts of epochs, by repeat.
 
-    Empty for results of earlier versions, whose rates left the starts out.
+    Repeats without this share or without a rate are left out. It is empty for results of earlier
+    versions, whose rates left the starts out.
     """
     starts = {}
     for trial in trials:

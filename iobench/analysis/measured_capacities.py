@@ -1,4 +1,8 @@
-"""PURE. Collect the measured rates of the parts of a training loop from the trials of a run."""
+"""PURE. Collect the measured rates of the parts of a training loop from the trials of a run.
+
+The functions yield or return what the attributes of ``Capacities`` hold. Only completed trials are
+used. Rates are those of the repeats of one setting.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +40,13 @@ def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capa
     """Collect the rates that a run measured for the parts of a loop.
 
     If the loop's rate covers whole epochs, the rates of loaders are computed for as many epochs, so
-    that both contain the same share of the start of the workers.
+    that both contain the same share of the workers' start.
 
     Args:
         result: the run.
-        loop: the loop; None for a run in which only loaders were measured.
-        loops: all loops of the run.
+        loop: the loop; None for a run in which only loaders were measured. The rates of other loops
+            are then not collected either.
+        loops: all loops of the run, also ``loop``.
     """
     trials = result.trials
     epochs = epochs_of(loop.trials) if loop is not None else None
@@ -66,7 +71,10 @@ def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capa
 
 
 def _consumption(loop: Loop) -> Estimate | None:
-    """Return the rate without reading: the minimum over device, copy and collate."""
+    """Return the rate without reading and preparing: the minimum over device, copy and collate.
+
+    None if the rate of the device was not measured.
+    """
     if loop.device_rate is None:
         return None
     rates = [loop.device_rate]
@@ -80,7 +88,8 @@ def _consumption(loop: Loop) -> Estimate | None:
 def _loaders(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Repeats]]:
     """Yield the settings and trials of loaders that decode.
 
-    Settings with several processes, or with another access mode than ``direct``, are left out.
+    Settings with several processes, or with another access mode than ``direct``, are left out,
+    because no predictions are made for them. So are cold trials that were not proved to be cold.
     """
     for params, repeats in by_settings(trials, "loader"):
         loader = str(params.get("loader", ""))
@@ -96,7 +105,11 @@ def _loaders(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Repeats]]:
 
 
 def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterator[tuple[Setting, Repeats]]:
-    """Yield the settings and trials of all loops with the device and the model of ``loop``."""
+    """Yield the settings and trials of all loops with the device and the model of ``loop``.
+
+    They are ordered by loop, and those of one loop by input, the nearest location first. ``loop``
+    itself is one of them.
+    """
     for other in loops:
         if _consumer(other) != _consumer(loop):
             continue
@@ -104,7 +117,7 @@ def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterator[tuple[Setting, Repeats
             repeats = other.inputs.get(source, ())
             if not repeats or not is_direct(repeats[0].params) or rate_of(repeats) is None:
                 continue
-            # A cold page cache that was requested must not be disproved.
+            # A cold trial is left out if it was proved not to be cold.
             if source != "cold" or cold_label(repeats) in ("cold", ""):
                 yield setting_of(repeats[0].params, source, other.devices), repeats
 
@@ -122,14 +135,17 @@ def _source_of(params: Params, label: str) -> Source | None:
 
 
 def _consumer(loop: Loop) -> tuple[Any, ...]:
-    """Return everything that decides how fast a loop's device consumes samples, for comparison."""
+    """Return everything that decides how fast a loop's devices consume samples, for comparison.
+
+    It is the same for any number of devices.
+    """
     keys = ("consumer", "model", "precision", "preset", "images_per_s")
     values = [loop.params.get(key) for key in keys]
     return (loop.facts.get("device"), *values)
 
 
 def _raw_rates(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Estimate]]:
-    """Yield the settings and rates of the loader ``raw`` that came from a disk or a store."""
+    """Yield the settings and rates of the loader ``raw``, if it read from a disk or a store."""
     for params, repeats in by_settings(trials, "loader"):
         rate = rate_of(repeats)
         if params.get("loader") != "raw" or rate is None:
@@ -140,7 +156,10 @@ def _raw_rates(trials: Sequence[Trial]) -> Iterator[tuple[Setting, Estimate]]:
 
 
 def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
-    """Return the highest rate of reading whole shards or files from a cold disk, by data."""
+    """Return the highest samples/s of reading whole shards or files from a cold disk, by data.
+
+    They are those of the layout probe. Reads of single records are left out.
+    """
     fastest: dict[str, Estimate] = {}
     for params, repeats in by_settings(trials, "layout"):
         data, rate = data_name(params), rate_of(repeats)
@@ -152,7 +171,10 @@ def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
 
 
 def _fastest_disk_read(trials: Sequence[Trial]) -> StorageRead | None:
-    """Return the fastest read that was proved to come from the disk."""
+    """Return the fastest read of the disk probe that was proved to come from the disk.
+
+    None if there is none.
+    """
     fastest: StorageRead | None = None
     for params, repeats in by_settings(trials, "disk"):
         rate = arrival_rate(repeats)
@@ -166,7 +188,7 @@ def _fastest_disk_read(trials: Sequence[Trial]) -> StorageRead | None:
 
 
 def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
-    """Return the fastest GET of a whole object."""
+    """Return the fastest GET of a whole object by the object-store probe; None if there is none."""
     fastest: StorageRead | None = None
     for params, repeats in by_settings(trials, "object"):
         mb_per_s = median_of(repeats, "mb_per_s") or 0.0
@@ -184,7 +206,7 @@ def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
 
 
 def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the median over trials of the stored bytes of a sample, by data."""
+    """Return the median over trials of the mean stored bytes of a sample, by name of the data."""
     sizes: dict[str, list[float]] = {}
     for trial in trials:
         data = data_name(trial.params)
@@ -195,7 +217,7 @@ def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
 
 
 def _object_bytes(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the median over trials of the mean bytes of a shard or file, by data."""
+    """Return the median over trials of the mean bytes of a shard or file, by name of the data."""
     sizes: dict[str, list[float]] = {}
     for trial in trials:
         object_bytes = trial.metrics.get("mean_object_bytes")

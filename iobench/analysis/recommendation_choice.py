@@ -1,12 +1,12 @@
 """PURE. Choose the changes to recommend, each with its measured or predicted gain.
 
-The gain of a change is measured if loops with it and without it ran; in a run without loops, if
-loaders did. Otherwise it is the ratio of two predictions. An error that both predictions have
-cancels in this ratio.
+The gain of a change is measured if the run measured a loop with the change and a loop without it.
+In a run without loops, two such loaders are enough. Otherwise the gain is the ratio of two
+predictions. An error that both predictions have cancels in this ratio.
 
 Changes are chosen one after the other, each on top of the changes before it. Remedies of the
-primary cause come first. The choice ends if no change gains 5 %. The texts of all recommendations
-are in ``iobench.analysis.recommendations``.
+primary cause come first. The choice ends if no further change gains 5 % or more with certainty
+(``is_worthwhile``). The texts of all recommendations are in ``iobench.analysis.recommendations``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MIN_GAIN = 1.05
 _MIN_LOW = 1.005
 """Minimum lower end of a gain's interval. A smaller one would be shown as 1.00: no gain."""
 _EQUAL = 1.02
-"""Gains that differ by less than this factor count as equal."""
+"""Gains of two values of a setting that differ by at most this factor count as equal."""
 _NEARLY_EQUAL = 1.05
-"""Of changes whose gains differ by less than this factor, the change with the least effort is
+"""Of changes whose gains differ by at most this factor, the change with the least effort is
 preferred."""
 _NEW_SHARDS = {"sharding", "resize", "shard_size"}
 """Settings that need new shards. At most one of them is recommended, so that the shards have to be
@@ -74,10 +74,10 @@ class Advice:
     """The recommended changes, and the settings that are not worth a change.
 
     Attributes:
-        changes: the recommendations, best first. Each gain assumes that the changes before it are
-            made.
-        without_effect: settings of which no other value gains 5 % with certainty.
-        not_measured: settings for which the run has no measurement.
+        changes: the recommendations in the order in which they were chosen. Each gain assumes that
+            the changes before it are made.
+        without_effect: settings of which another value was judged, and none was recommended.
+        not_measured: settings of which no other value has a measured or predicted gain.
     """
 
     changes: tuple[Recommendation, ...] = ()
@@ -130,7 +130,13 @@ def is_worthwhile(gain: Estimate) -> bool:
 
 
 def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | None:
-    """Return the gain of a change; None if it was not measured and cannot be predicted."""
+    """Return the gain of a change; None if it was not measured and cannot be predicted.
+
+    Args:
+        situation: the current setting and everything that was measured.
+        before: the setting before the change.
+        after: the setting after the change.
+    """
     measured = _measured_gain(situation, before, after)
     if measured is not None:
         return Gain(measured, "measured")
@@ -169,7 +175,14 @@ def _measured_gain(situation: Situation, before: Setting, after: Setting) -> Est
 
 
 def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float | None) -> Estimate:
-    """Return the ratio of two predicted rates; its interval includes the error of predictions."""
+    """Return the ratio of two predicted rates.
+
+    Args:
+        before: the rate before the change.
+        after: the rate after it.
+        prediction_error: the error of the prediction for the current setting; None if it could not
+            be tested. The interval of the ratio is wide enough for this error.
+    """
     factor = after.median / before.median
     error = 1 + abs(prediction_error or 0.0)
     return Estimate(
@@ -182,10 +195,15 @@ def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float |
 
 
 def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[_Option]:
-    """Return the best value of each setting: the first value with a gain within 2 % of the best.
+    """Return one option for each setting: the first value whose gain is within 2 % of the best.
 
-    Leaving out an augmentation is proposed only as a remedy, because it changes the images that the
-    model sees.
+    The first value is the one that ``candidates`` prefers. Leaving out an augmentation is proposed
+    only as a remedy, because it changes the images that the model sees.
+
+    Args:
+        situation: the current setting and everything that was measured.
+        now: the setting with the changes that were chosen so far.
+        remedies: settings that can remedy the primary cause.
     """
     by_setting: dict[str, list[_Option]] = {}
     for candidate in candidates(situation, now):
@@ -203,9 +221,13 @@ def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) ->
 
 
 def _easiest_of_the_best(options: Sequence[_Option], remedies: Sequence[str]) -> _Option:
-    """Return the easiest of the changes whose gain is nearly the largest.
+    """Return the change with the least effort, of those whose gain is nearly the largest.
 
-    If some of the changes are remedies, one of these is returned.
+    If some of the changes are remedies, only these are considered.
+
+    Args:
+        options: the changes; at least one.
+        remedies: settings that can remedy the primary cause.
     """
     preferred = [option for option in options if option.setting in remedies] or options
     best_factor = max(option.factor for option in preferred)
@@ -239,12 +261,12 @@ def _recommended(situation: Situation, option: _Option, rate: float) -> Recommen
 
 
 def _memory_words(situation: Situation, after: Setting) -> str:
-    """Return how much memory the workers take; empty if it is unknown."""
-    worker_bytes = situation.capacities.memory_of(after)
+    """Return how much memory the loader takes after a change; empty if it is unknown."""
+    loader_bytes = situation.capacities.memory_of(after)
     memory_bytes = situation.capacities.memory_bytes
-    if not worker_bytes or not memory_bytes:
+    if not loader_bytes or not memory_bytes:
         return ""
-    return f"; takes about {size(worker_bytes)} of {size(memory_bytes)} of memory"
+    return f"; takes about {size(loader_bytes)} of {size(memory_bytes)} of memory"
 
 
 def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendation | None:
@@ -252,12 +274,13 @@ def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendatio
 
     The gain is extrapolated from the rates of up to as many workers as there are CPUs, because each
     of these workers had a CPU of its own. The limits of any extrapolation apply
-    (``iobench.analysis.worker_scaling``).
+    (``iobench.analysis.worker_scaling``). None without a loop, without the rate of its device, if
+    the rates do not support an extrapolation, or if the gain is too small.
 
     Args:
         situation: the current setting and everything that was measured.
-        now: the setting with all other changes.
-        rate: samples/s with all other changes.
+        now: the setting with all changes that were chosen.
+        rate: samples/s with these changes.
     """
     capacities, consumption = situation.capacities, situation.capacities.consumption
     if situation.loop is None or consumption is None or not capacities.processors:
@@ -316,7 +339,7 @@ def _rates_with_more_cpus(curve: Mapping[int, Estimate], cpus: int) -> dict[int,
 def _gain_of_cpus(
     before: Estimate, after: Estimate, consumption: Estimate, rate: float
 ) -> Estimate:
-    """Return the gain of more CPUs. The loop cannot become faster than its device.
+    """Return the gain of more CPUs, which is at most what the rate of the device allows.
 
     Args:
         before: the loader's rate with all CPUs of this machine.

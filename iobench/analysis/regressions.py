@@ -1,16 +1,20 @@
 """PURE. Judge whether a figure of two runs changed.
 
+A change is the ratio of the figure in the new run to the figure in the base run. It is significant
+if the interval of the ratio does not contain 1. The threshold is the smallest change that matters.
+
 - A *regression* is a significant change for the worse that is at least as large as the threshold.
 - An *improvement* is a significant change for the better that is at least as large.
-- A figure is *underpowered* if its interval contains both 1 and the threshold, or if there are too
-  few repeats for any change to be significant.
-- Otherwise there is *no evidence* of a change.
+- A figure is *underpowered* if its change is not significant although the interval reaches the
+  threshold, or if there are too few repeats for any change to be significant.
+- Otherwise there is *no evidence* of a change that matters.
 
 Among many figures, some seem to change by chance. Suppose that two runs of the same program are
 compared by twenty figures, each at 95 %. Then about one in three of these comparisons shows a
-"regression". Therefore the p-values of the figures that decide the exit code are corrected by
-Holm's method (``iobench.results.statistics.holm``). All other figures are judged by their own
-intervals, and are only listed.
+"regression", because half of the false changes are for the worse. Therefore the p-values of the
+figures that decide the exit code are corrected by Holm's method
+(``iobench.results.statistics.holm``). All other figures are judged by their own intervals, and are
+only listed.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ VERDICTS: tuple[Verdict, ...] = ("regression", "improvement", "underpowered", "n
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A metric that is compared.
+    """A metric of trials whose values in two runs are compared.
 
     Attributes:
         metric: the name of the metric in a trial.
@@ -72,10 +76,10 @@ class FigureValues:
 
     Attributes:
         kind: the kind of the trials.
-        name: the setting in words.
+        name: the setting in words, escaped.
         figure: the figure.
-        base: its values in the repeats of the base run; empty if a repeat lacks the figure.
-        new: its values in the repeats of the new run; empty if a repeat lacks the figure.
+        base: its values in the repeats of the base run; empty if any repeat lacks the figure.
+        new: its values in the repeats of the new run; empty if any repeat lacks the figure.
         is_main: whether this is the main figure of the setting: its rate, or the first other figure
             if it has no rate. Only main figures may decide the exit code.
         group: the group of a training loop; empty for other kinds.
@@ -114,8 +118,8 @@ class Judgement:
 
     Attributes:
         verdict: the verdict.
-        why: the reason if it is neither a regression nor an improvement.
-        more: how many more repeats each run needs; None if the verdict needs none.
+        why: the reason for the verdict; empty for a regression and an improvement.
+        more: how many more repeats each run needs; None if the verdict is not ``underpowered``.
     """
 
     verdict: Verdict
@@ -129,9 +133,9 @@ class Change:
 
     Attributes:
         values: the values of both runs.
-        base: the median of the base run.
-        new: the median of the new run.
-        ratio: new / base.
+        base: the median of the base run with its interval.
+        new: the median of the new run with its interval.
+        ratio: new / base, with its interval.
         p_value: the p-value of the Mann-Whitney test, not corrected.
         correction: the correction of the p-value; None if the figure does not decide the exit code.
         judgement: the verdict, with its reason.
@@ -152,12 +156,12 @@ class Change:
 
     @property
     def why(self) -> str:
-        """The reason if the change is neither a regression nor an improvement."""
+        """The reason for the verdict; empty for a regression and an improvement."""
         return self.judgement.why
 
     @property
     def more(self) -> MoreRepeats | None:
-        """How many more repeats each run needs; None if the verdict needs none."""
+        """How many more repeats each run needs; None if the verdict is not ``underpowered``."""
         return self.judgement.more
 
     @property
@@ -177,7 +181,7 @@ class Change:
 
     @property
     def decides(self) -> bool:
-        """Whether the figure decides the exit code, together with other figures."""
+        """Whether the figure is one of those that decide the exit code."""
         return self.correction is not None
 
     @property
@@ -201,7 +205,7 @@ class Change:
 
     @property
     def verdict_words(self) -> str:
-        """``underpowered, 14 more repeats``."""
+        """The verdict and the repeats that are missing: ``underpowered, 14 more repeats``."""
         if self.more is None:
             return self.verdict
         at_least = "at least " if self.more.at_least else ""
@@ -211,12 +215,12 @@ class Change:
 def judge_all(
     figures: Sequence[FigureValues], decides: Sequence[bool], threshold: float
 ) -> list[Change]:
-    """Judge all figures of two runs.
+    """Judge all figures of two runs, in the order of ``figures``.
 
     Args:
-        figures: the values of each figure.
+        figures: the values of each figure, none of which may lack a repeat.
         decides: for each figure, whether it decides the exit code.
-        threshold: the smallest change that matters, as a share of 1.
+        threshold: the smallest change that matters, as a share of the base value.
     """
     p_values = [p_value(values.base, values.new) for values in figures]
     deciding = [index for index, is_deciding in enumerate(decides) if is_deciding]
@@ -249,9 +253,10 @@ def judge(
 
     Args:
         values: the values of both runs.
-        ratio: the ratio of the runs.
-        threshold: the smallest change that matters, as a share of 1.
-        correction: the corrected p-value of a figure that decides; None for other figures.
+        ratio: the ratio of the new run to the base run.
+        threshold: the smallest change that matters, as a share of the base value.
+        correction: the correction of a figure that decides the exit code; None for other figures.
+            With a correction, the adjusted p-value must be significant, too.
     """
     is_significant = ratio.excludes_1
     figures = 1
@@ -273,9 +278,10 @@ def _judge_insignificant(
 
     Args:
         values: the values of both runs.
-        ratio: the ratio of the runs.
-        threshold: the smallest change that matters, as a share of 1.
-        figures: the number of figures among which a change has to be significant.
+        ratio: the ratio of the new run to the base run.
+        threshold: the smallest change that matters, as a share of the base value.
+        figures: the number of figures among which a change has to be significant; 1 for a figure
+            that does not decide.
     """
     base, new = values.base, values.new
     reaches_threshold = ratio.low <= 1 - threshold or ratio.high >= 1 + threshold
@@ -303,9 +309,12 @@ def _judge_insignificant(
 
 
 def repeats_until_significant(deciding: Sequence[Change]) -> int:
-    """Return how many more repeats each run needs so that any change can be significant.
+    """Return how many more repeats each run needs so that every figure can change significantly.
 
-    0 if a change of any figure can be significant already.
+    0 if there is a figure whose change can be significant already.
+
+    Args:
+        deciding: the changes of the figures that decide the exit code.
     """
     more = 0
     for change in deciding:

@@ -1,7 +1,8 @@
 """PURE. The remedies of each cause, and the recommendations without a predicted gain.
 
-A remedy of the primary cause is recommended first, even if its gain was not predicted. The texts of
-the recommendations are in ``iobench.analysis.recommendations``.
+A remedy is a setting that can reduce a cause of the loss. Remedies of the primary cause are
+recommended first, even if their gains were not predicted. The texts of the recommendations are in
+``iobench.analysis.recommendations``.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "epoch-starts": ("more_images", "longer_epochs", "smaller_windows"),
     "input-bound": ("measure_parts",),
 }
-"""The settings of the recommendations that can remedy a cause, by the code of its finding."""
+"""The settings of the recommendations that can remedy a cause, by the code of its finding. Their
+order has no meaning."""
 
 _NO_GAIN_FROM_WORKERS = "(more_workers_gain)"
 """This text is in the reason of a trial that was skipped because more workers gained nothing."""
@@ -81,7 +83,8 @@ _LOADER_DEFAULTS = {
 _SLOW_PREPARING = ("slow-decode", "slow-preparation", "slow-augmentation")
 """Codes of findings about preparing samples."""
 _SMALL_SIDE_PX = 256
-"""The short side of images that are recommended instead of larger ones."""
+"""The short side in pixels of the images that are recommended instead of larger ones. It is the
+usual one for models whose input has a side of 224 pixels."""
 
 
 def unpredicted_remedies(
@@ -92,6 +95,8 @@ def unpredicted_remedies(
     situation: Situation | None,
 ) -> Iterator[Recommendation]:
     """Yield the changes to this loop that help against a finding, without a predicted gain.
+
+    A setting may be yielded several times; ``in_order`` keeps the first.
 
     Args:
         loop: the loop.
@@ -123,7 +128,12 @@ def unpredicted_remedies(
 
 
 def fewer_workers(loop: Loop, cpus: float) -> Recommendation:
-    """Return the recommendation to use one worker for each CPU of the machine."""
+    """Return the recommendation to use one worker for each CPU of the machine.
+
+    Args:
+        loop: the loop.
+        cpus: the CPUs that the run could use; the workers of all devices share them.
+    """
     workers = max(1, int(cpus) // loop.devices)
     key = f"training.{loop.index}"
     return recommendations.use_fewer_workers(key, workers, loop.params.get("workers"))
@@ -136,14 +146,14 @@ def in_order(
 ) -> tuple[Recommendation, ...]:
     """Return all recommendations in the order in which they are shown.
 
-    Remedies of the primary cause come first. Among these, and among the others, recommendations
-    with a gain come before those without one, and more CPUs come last. Each setting is recommended
-    only once.
+    Remedies of the primary cause come first. Both the remedies and the other recommendations are
+    ordered in the same way: those with a gain, those without one, and last the recommendation of
+    more CPUs. Each setting is recommended only once, with a gain if possible.
 
     Args:
         primary: the finding of the primary cause.
-        with_gain: recommendations with a measured or predicted gain.
-        without_gain: recommendations without one.
+        with_gain: recommendations with a measured or predicted gain, in their order.
+        without_gain: recommendations without a gain, in their order.
     """
     by_setting: dict[str, Recommendation] = {}
     for change in (*with_gain, *without_gain):
@@ -157,7 +167,10 @@ def in_order(
 
 
 def measure_workers(loop: Loop, result: Result, capacities: Capacities) -> Recommendation:
-    """Return the recommendation to measure the loop's loader with several numbers of workers."""
+    """Return the recommendation to measure the loop's loader with several numbers of workers.
+
+    It changes the entry of the config that measures this loader, or adds an entry.
+    """
     counts = _counts_to_measure(capacities.processors, int(loop.params.get("workers") or 0))
     counts_text = ",".join(str(count) for count in counts)
     index = _config_entry_of(loop, result)
@@ -189,8 +202,8 @@ def _changes_to_the_job(loop: Loop, code: str) -> Iterator[Recommendation]:
 def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
     """Yield ways to start epochs less often, and to do less before the first batch.
 
-    A job has its first start only once. A long first start therefore matters only in a short
-    measurement.
+    A job has its first start only once. If only that start is long, it matters only in a short
+    measurement, so a longer measurement is recommended.
     """
     first_s = median_of(loop.start_trials, "time_to_first_batch_s")
     later_s = median_of(loop.start_trials, "epoch_start_s")
@@ -219,7 +232,7 @@ def _changes_to_the_loader(loop: Loop, code: str) -> Iterator[Recommendation]:
 def _changes_to_store_reads(
     loop: Loop, code: str, data: Mapping[str, Any]
 ) -> Iterator[Recommendation]:
-    """Yield ways to read less from a store, or not at all while training."""
+    """Yield ways to read faster from a store, to read less from it, or to read elsewhere."""
     loader = str(loop.params.get("loader", ""))
     if loader == "torch-map":
         yield recommendations.read_in_sequence(f"training.{loop.index}", loader)
@@ -239,12 +252,22 @@ def _changes_to_store_reads(
 def _more_workers(
     loop: Loop, result: Result, capacities: Capacities, situation: Situation | None
 ) -> Iterator[Recommendation]:
-    """Yield more workers if they were measured, and the command that measures more of them."""
+    """Yield more workers if they were measured, and the command that measures more of them.
+
+    Nothing is yielded if every CPU has a worker, unless the workers read from a store.
+
+    Args:
+        loop: the loop.
+        result: the run.
+        capacities: the rates of the parts of the loop.
+        situation: the current setting; None if it is unknown. If predictions may be used, more
+            workers are recommended with a gain instead of here.
+    """
     workers = int(loop.params.get("workers") or 0)
     loader = str(loop.params.get("loader", ""))
     setting = setting_of(loop.params, loop.farthest or "warm", loop.devices)
     is_remote = loop.farthest == "store"
-    # Workers that read from a store wait more than they compute: CPUs do not limit them.
+    # Workers that read from a store wait more than they compute, so CPUs do not limit them.
     cpus = int(capacities.processors or 1) // loop.devices
     if not is_remote and workers >= max(1, cpus):
         return
@@ -260,7 +283,12 @@ def _more_workers(
 
 
 def _gains_nothing_from_workers(result: Result, setting: Setting) -> bool:
-    """Return whether the run skipped more workers because fewer already gave the full rate."""
+    """Return whether the run skipped more workers of a loader, because they would gain nothing.
+
+    Args:
+        result: the run.
+        setting: the setting of the loader. Its workers, devices and prefetch are not compared.
+    """
     without_workers = replace(setting, workers=0, devices=1, prefetch=0)
     for trial in result.trials:
         is_skipped = trial.status == "skipped" and _NO_GAIN_FROM_WORKERS in trial.reason
@@ -274,7 +302,8 @@ def _gains_nothing_from_workers(result: Result, setting: Setting) -> bool:
 def _counts_to_measure(cpus: float | None, workers_now: int) -> tuple[int, ...]:
     """Return the numbers of workers to measure: 1, 2, 4 and so on up to the number of CPUs.
 
-    There are at least three numbers, and the current number of workers is one of them.
+    There are at least ``FEWEST_COUNTS`` numbers, which an extrapolation needs. The current number
+    of workers is added unless it is 0.
     """
     counts = [1]
     while len(counts) < FEWEST_COUNTS or counts[-1] * 2 <= (cpus or 0):
@@ -309,7 +338,10 @@ def _as_list(value: Any) -> Sequence[Any]:
 
 
 def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendation]:
-    """Yield smaller images, if the stored ones are larger than the model's input needs."""
+    """Yield smaller images, if the stored ones are larger than the model's input needs.
+
+    Images of the user's own shards are left as they are, because their originals are unknown.
+    """
     packing = data_name(loop.params).partition("-")[0]
     is_large = packing in ("photos", "originals") or int(data.get("size") or 0) > _SMALL_SIDE_PX
     model_fits = int(loop.params.get("image_size") or 224) <= _SMALL_SIDE_PX

@@ -1,8 +1,9 @@
 """PURE. Group trials by their settings, and estimate the figures of the repeats of one setting.
 
 Trials of one kind with equal parameters are repeats of each other. The figure of a setting is the
-median over its repeats, with an interval. All settings are measured once in each round. The ratio
-of two settings is taken within rounds, because the trials of a round ran shortly after each other.
+median over its repeats, with an interval. Related settings are measured in rounds: in each round,
+every setting once. ``Trial.repeat`` is the number of the round. The ratio of two settings is taken
+within rounds, because the trials of a round ran shortly after each other.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ class EstimateEntry(TypedDict):
 
 
 def by_settings(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
-    """Group the completed trials of ``kind`` by their parameters.
+    """Group the completed trials of one kind by their parameters.
+
+    Args:
+        trials: trials of any kind.
+        kind: the kind of the trials to group.
 
     Returns:
         Parameters and repeats, in the order of the first repeat of each group.
@@ -64,7 +69,7 @@ def is_direct(params: Params) -> bool:
 
 
 def metric_values(repeats: Repeats, metric: str) -> list[float]:
-    """Return the metric of every repeat that has it."""
+    """Return the metric of every repeat that has it as a finite number."""
     values = []
     for trial in repeats:
         value = trial.metrics.get(metric)
@@ -154,7 +159,10 @@ def paired_values(repeats: Repeats, others: Repeats, metric: str) -> list[tuple[
 
 
 def stored_sample_bytes(trial: Trial) -> float | None:
-    """Return the mean stored bytes of a sample, from both rates of a trial; None without a rate."""
+    """Return the mean stored bytes of a sample, from the MB/s and samples/s of a trial.
+
+    None if the trial lacks one of these rates.
+    """
     samples_per_s = trial.metrics.get("samples_per_s")
     mb_per_s = trial.metrics.get("mb_per_s")
     if not samples_per_s or not mb_per_s:
@@ -163,7 +171,10 @@ def stored_sample_bytes(trial: Trial) -> float | None:
 
 
 def is_scattered(trials: Repeats, metric: str = "samples_per_s") -> bool:
-    """Return whether the largest repeat is more than 1.5 times the smallest of three or more."""
+    """Return whether the repeats of a metric differ a lot.
+
+    They do if there are three or more, and the largest is more than 1.5 times the smallest.
+    """
     values = metric_values(trials, metric)
     return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
 
@@ -187,11 +198,16 @@ def epochs_of(repeats: Repeats) -> int | None:
 
 
 def with_rate_over_epochs(trial: Trial, epochs: int) -> Trial:
-    """Return the trial with the rate that it would have over this number of whole epochs.
+    """Return the trial with the rate that it would have over another number of whole epochs.
 
     The first epoch contains the start of the workers. A rate over three epochs therefore contains a
     larger share of this start than a rate over fifteen, and the two are not comparable. A trial
-    whose rate does not cover whole epochs is returned as it is.
+    whose rate does not cover whole epochs, or that lacks the rate of its later epochs, is returned
+    as it is.
+
+    Args:
+        trial: the trial.
+        epochs: the number of whole epochs.
     """
     metrics = trial.metrics
     first_epoch_s = metrics.get("first_epoch_s")
@@ -211,7 +227,8 @@ def arrival_rate(repeats: Repeats) -> Estimate | None:
     """Return the MB/s that a disk delivered during its probe; None if no repeat has a rate.
 
     The kernel reads ahead. At the end of the probe, the disk has therefore delivered bytes that the
-    probe has not taken.
+    probe has not taken. The rate of the probe is multiplied by the bytes that came from the disk as
+    a multiple of the bytes that the probe read, if this is above 1.
     """
     rate = estimate_of(repeats, "mb_per_s")
     colds = [trial.cold for trial in repeats if trial.cold is not None]

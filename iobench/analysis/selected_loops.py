@@ -14,15 +14,17 @@ from iobench.results.result import Result
 class SelectedLoops:
     """The training loops of a run, with and without trials that are not evidence.
 
-    Trials that are not evidence are removed from a loop, if each of its inputs keeps a trial.
-    Otherwise the loop keeps all its trials for the tables, but no conclusion is drawn from it.
+    Trials that are not evidence (``iobench.analysis.evidence``) are removed from a loop, if each of
+    its inputs keeps a trial. Otherwise the loop keeps all its trials for the tables, but no
+    conclusion is drawn from it.
 
     Attributes:
         of_all_trials: the loops with all completed trials.
         in_tables: the loops of the tables: without trials that are not evidence, where possible.
         reliable: the loops of the tables from which conclusions are drawn.
-        leading: the loop that the verdict is about; None if there is none.
-        doubt: the reason why the figures of ``leading`` are not evidence; empty if they are.
+        leading: the loop of the tables that the verdict is about; None if there is none.
+        doubt: the reason why no conclusion is drawn from ``leading``; empty if conclusions are
+            drawn, or if the reason is unknown.
     """
 
     of_all_trials: Sequence[Loop]
@@ -33,17 +35,17 @@ class SelectedLoops:
 
     @property
     def is_leading_reliable(self) -> bool:
-        """Whether conclusions may be drawn: from the leading loop, or from loaders alone."""
+        """Whether conclusions may be drawn: from the leading loop, or from loaders without one."""
         return self.leading is None or self.leading in self.reliable
 
 
 def select_loops(result: Result, evidence: Evidence, group: str | None) -> SelectedLoops:
-    """Return the training loops of a run.
+    """Return the training loops of a run, with and without trials that are not evidence.
 
     Args:
         result: the run, with all trials.
-        evidence: its trials. Those that are no evidence are marked as skipped.
-        group: the name of the loop that the verdict is about; None for the leading loop.
+        evidence: the trials of the run. Those that are not evidence are marked as skipped.
+        group: the name of the loop that the verdict is about; None to let ``leading_loop`` choose.
     """
     of_all_trials = training_loops(result.trials)
     of_evidence = {loop.group: loop for loop in training_loops(evidence.trials)}

@@ -19,19 +19,19 @@ from iobench.results.result import Result
 from iobench.results.statistics import Estimate
 
 ACCURATE = 0.10
-"""Maximum error of a prediction for which a report calls the model accurate."""
+"""Maximum error of a prediction for which a report calls predictions accurate."""
 _USABLE = 0.20
-"""Maximum error of a prediction for which recommendations use the model."""
+"""Maximum error of a prediction for which recommendations use predictions."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionCheck:
-    """The measured rate of a loop, and the rate predicted from its loader and its device alone.
+    """The measured rate of a loop with one input, and the rate predicted from other measurements.
 
     Attributes:
         group: the name of the loop.
-        setting: the setting of the loop.
-        prediction: the prediction, in which the loop itself was not used.
+        setting: the setting of the loop with this input.
+        prediction: the prediction, for which no rate of a loop with a loader was used.
         measured: the measured rate in samples/s.
     """
 
@@ -66,10 +66,12 @@ class Situation:
     Attributes:
         result: the run.
         capacities: the rates of the parts of the loop.
-        setting: the setting of the loop, or of the loader if there is no loop.
-        repeats: its trials.
-        rate: its rate in samples/s.
-        config_key: the dotted key of the config that describes it, such as ``training.0``.
+        setting: the setting of the loop with its farthest input, or of the loader if there is no
+            loop.
+        repeats: the trials with this setting.
+        rate: their rate in samples/s.
+        config_key: the dotted key of the config that describes the loop or the loader, such as
+            ``training.0``.
         loop: the loop; None if only loaders were measured.
         prediction_error: predicted rate of the loop / measured rate - 1; None without a prediction.
     """
@@ -87,16 +89,19 @@ class Situation:
     def is_predictable(self) -> bool:
         """Whether recommendations may use predictions.
 
-        They may be used if they were accurate for this loop, or if they could not be tested. A loop
-        that computes on the same CPUs as its workers needs a test, because the predictions leave
-        out that they compete for the CPUs.
+        They may be used if their error for this loop is at most 20 %, or if they could not be
+        tested. A loop that trains on the same CPUs as its workers needs a test, because predictions
+        leave out that training and workers compete for the CPUs.
         """
         if self.prediction_error is None:
             return self.loop is None or not self.loop.on_processors
         return abs(self.prediction_error) <= _USABLE
 
     def limit(self) -> str:
-        """Return the part that limits the rate now; empty if that cannot be predicted."""
+        """Return the part that limits the rate now, as ``Prediction.limit`` has it.
+
+        Empty if it cannot be predicted, or if predictions may not be used.
+        """
         prediction = self.capacities.predict(self.setting)
         if prediction.rate is None or not self.is_predictable:
             return ""
@@ -106,7 +111,12 @@ class Situation:
 def situation(result: Result, capacities: Capacities, loop: Loop | None) -> Situation | None:
     """Return the situation of a loop with stored data; without a loop, of the first loader.
 
-    None if it has no rate with stored data.
+    None if neither has a rate with stored data.
+
+    Args:
+        result: the run.
+        capacities: the rates of the parts of the loop.
+        loop: the loop; None if only loaders were measured.
     """
     if loop is not None:
         return _situation_of_loop(result, capacities, loop)
@@ -120,7 +130,14 @@ def situation(result: Result, capacities: Capacities, loop: Loop | None) -> Situ
 def check_predictions(
     loops: Sequence[Loop], capacities_by_group: Mapping[str, Capacities]
 ) -> list[PredictionCheck]:
-    """Compare each measured loop over stored data with its prediction."""
+    """Compare the rates of loops over stored data with their predictions.
+
+    There is a check for each input that reads samples.
+
+    Args:
+        loops: the loops.
+        capacities_by_group: the rates of the parts of each loop, by its group.
+    """
     checks = []
     for loop in loops:
         for source in FARTHEST:
@@ -150,7 +167,14 @@ def _situation_of_loop(result: Result, capacities: Capacities, loop: Loop) -> Si
 
 
 def _check(loop: Loop, capacities: Capacities, source: Source, rate: Estimate) -> PredictionCheck:
-    """Compare the measured rate of a loop with a source with its prediction."""
+    """Compare the measured rate of a loop with its prediction.
+
+    Args:
+        loop: the loop.
+        capacities: the rates of its parts.
+        source: the input with which the rate was measured.
+        rate: the measured rate in samples/s.
+    """
     setting = setting_of(loop.inputs[source][0].params, source, loop.devices)
     prediction = capacities.predict(setting, from_loops=False)
     return PredictionCheck(loop.group, setting, prediction, rate)

@@ -1,10 +1,12 @@
-"""PURE. How many hosts a number of accelerators needs.
+"""PURE. How many hosts are needed to supply a number of devices with samples.
 
-All hosts are assumed to be identical to the host that measured. If several hosts measured at the
-same time, the rate of the storage is the rate that all hosts got together
-(``iobench.analysis.host_scaling``). Otherwise each host is assumed to get the rate that this host
-got. ``iobench.analysis.supplies`` has the rates of the parts of one host, and
-``iobench.analysis.epoch_cost`` the cost of an epoch.
+A *device* is an accelerator that trains. The parts of a host, such as its CPUs and its disk, supply
+samples to the devices (``iobench.analysis.supplies``). Each part needs as many hosts as together
+supply the rate of all devices. All hosts are assumed to be identical to the host that measured.
+
+If several hosts measured the storage at the same time, its rate for a number of hosts comes from
+their sums (``iobench.analysis.host_scaling``). Otherwise each host is assumed to get the rate that
+this host got. ``iobench.analysis.epoch_cost`` has the cost of an epoch.
 """
 
 from __future__ import annotations
@@ -32,20 +34,27 @@ class Scale:
 
     Attributes:
         devices: the number of devices.
-        device: the name of the device.
+        device: the name of the device, or how its rate is known if it has no name.
         images_per_s: the rate of all devices together.
-        gb_per_s: the same in GB (10^9 bytes) of stored data.
+        gb_per_s: the same rate in GB (10^9 bytes) of stored data; 0 if the stored bytes of a sample
+            are unknown.
         devices_per_host: devices in each host.
-        supplies: the rates of the parts of a host.
-        hosts: for each measured part, and for ``devices``, the number of hosts that it needs.
-        limit: the part that needs the most hosts.
-        gets_per_s: requests to the store for objects of the measured size; None if unknown.
+        supplies: the rates of all parts of a host, also of unknown rates and of parts that the
+            loop's samples do not pass through.
+        hosts: the number of hosts by part, and by ``devices`` the number of hosts that have room
+            for all devices. Only parts with a known rate that the loop's samples pass through are
+            included; parts in ``short`` are not.
+        limit: the first part in ``short``; if there is none, the key of ``hosts`` with the largest
+            number.
+        gets_per_s: requests to the store per second for objects of the measured size; None if
+            unknown.
         rate: the kind and the source of the published rate; empty if none was used.
         rate_note: why the published rate does not fit this run; empty if it fits.
-        usd_per_h: the price of all devices for an hour; None if unknown.
-        price: where the price comes from.
-        unknown: the measurement that is missing for an answer; empty if there is an answer.
-        curves: the parts that were measured on several hosts at the same time.
+        usd_per_h: the price of all devices for an hour in US dollars; None if unknown.
+        price: where the price comes from; empty if it is unknown.
+        unknown: the measurement that is missing for an answer; empty if there is an answer. If it
+            is not empty, all attributes after ``device`` have their defaults.
+        curves: the rates of parts that several hosts measured at the same time.
         short: the parts of ``curves`` that are too slow with any number of hosts.
     """
 
@@ -68,7 +77,7 @@ class Scale:
 
     @property
     def all_hosts(self) -> int:
-        """The number of hosts that is enough for all parts."""
+        """The number of hosts that is enough for all parts but those in ``short``; 0 if unknown."""
         return max(self.hosts.values(), default=0)
 
     def as_dict(self) -> dict[str, Any]:
@@ -84,24 +93,26 @@ def scale(
     """Compute the hosts that a number of devices need.
 
     Args:
-        result: the run.
-        capacities: the measured rates.
-        loop: the loop; None if only loaders were measured.
-        settings: the keys of ``ScaleSettings``, and ``device``, the name of a published rate.
+        result: the run, with its trials on fewer hosts.
+        capacities: the measured rates of the parts of a loop.
+        loop: the loop whose samples are supplied; None if only loaders were measured.
+        settings: the keys of ``ScaleSettings``. Their values may be None, but ``devices`` must have
+            one. The key ``device``, which may be absent, has the name of a published rate.
     """
     points = host_points(result.trials)
+    # The curves need the trials on fewer hosts. All other figures are those on all hosts.
     result = without_fewer_hosts(result)
     devices = int(settings["devices"])
     device_rate, device = _device_rate(loop, settings, devices)
     supplies = host_supplies(result, capacities, loop)
-    measured = {supply.part: supply for supply in supplies if supply.samples_per_s}
+    supply_by_part = {supply.part: supply for supply in supplies if supply.samples_per_s}
     if device_rate is None:
         why = (
             "the rate of a device was not measured: give --device or --device-rate, or measure a "
             "training loop"
         )
         return Scale(devices, device, unknown=why)
-    if "CPUs" not in measured:
+    if "CPUs" not in supply_by_part:
         why = "the rate of a loader was not measured: measure one under loaders"
         return Scale(devices, device, unknown=why)
     images_per_s = device_rate * devices
@@ -109,7 +120,7 @@ def scale(
     curves: dict[str, HostCurve] = {}
     if sample_bytes:
         curves = {curve.part: curve for curve in host_curves(points, sample_bytes)}
-    used = [measured[part] for part in parts_used(loop) if part in measured]
+    used = [supply_by_part[part] for part in parts_used(loop) if part in supply_by_part]
     hosts_of_parts: dict[str, int | None] = {}
     for supply in used:
         hosts_of_parts[supply.part] = _hosts_for(images_per_s, supply, curves.get(supply.part))
@@ -120,8 +131,8 @@ def scale(
     hosts["devices"] = math.ceil(devices / devices_per_host)
     bytes_per_s = images_per_s * sample_bytes
     gets_per_s = None
-    if "store" in measured and measured["store"].object_bytes:
-        gets_per_s = bytes_per_s / measured["store"].object_bytes
+    if "store" in supply_by_part and supply_by_part["store"].object_bytes:
+        gets_per_s = bytes_per_s / supply_by_part["store"].object_bytes
     sizing = Scale(
         devices=devices,
         device=device,
@@ -172,7 +183,12 @@ def scale_lines(sizing: Scale) -> Iterator[str]:
 
 
 def _supply_line(supply: Supply, limit: str) -> str:
-    """Return the rate of a part of a host, and whether it is the limit."""
+    """Return a line with the rate of a part of a host, or with the reason why it is unknown.
+
+    Args:
+        supply: the rate of the part.
+        limit: the part that is the limit.
+    """
     if supply.samples_per_s is None:
         return f"  {supply.part:<8}  {supply.basis}"
     is_limit = ": the limit" if supply.part == limit else ""
@@ -182,7 +198,7 @@ def _supply_line(supply: Supply, limit: str) -> str:
 
 
 def _curve_line(curve: HostCurve, sizing: Scale) -> str:
-    """Return the measured rates of several hosts together, and the hosts that are needed."""
+    """Return a line with the measured rates of several hosts together, and the needed hosts."""
     rates = []
     for hosts, rate in sorted(curve.samples_per_s.items()):
         rates.append(f"{rate:,.0f} on {counted(hosts, 'host')}")
@@ -200,8 +216,8 @@ def _hosts_for(images_per_s: float, supply: Supply, curve: HostCurve | None) -> 
 
     Args:
         images_per_s: the rate of all devices together.
-        supply: the part, with its rate.
-        curve: the rates of the part on several hosts; None if only one host measured it.
+        supply: the rate of the part on one host, which is known. It is used without a curve.
+        curve: the rates of the part on several hosts; None if they did not measure it together.
     """
     if curve is not None:
         return curve.hosts_for(images_per_s)
@@ -209,7 +225,13 @@ def _hosts_for(images_per_s: float, supply: Supply, curve: HostCurve | None) -> 
 
 
 def _with_published_rate(sizing: Scale, rate: Rate, loop: Loop | None) -> Scale:
-    """Return the sizing with the source of the published rate, and with the price of its device."""
+    """Return the sizing with the source of the published rate, and with the price of its device.
+
+    Args:
+        sizing: the sizing for this rate.
+        rate: the published rate.
+        loop: the loop of the run; None if only loaders were measured.
+    """
     source = f"{rate.work_kind.value}; {rate.source}"
     with_rate = replace(sizing, rate=source, rate_note=_rate_note(rate, loop))
     rental = rental_of(rate.name)
@@ -220,7 +242,10 @@ def _with_published_rate(sizing: Scale, rate: Rate, loop: Loop | None) -> Scale:
 
 
 def _rate_note(rate: Rate, loop: Loop | None) -> str:
-    """Return a note if the rate was published for another model; empty for the loop's model."""
+    """Return a note if the rate was published for another model than that of the loop.
+
+    Empty for the same model, and for a run without a loop.
+    """
     model = str(loop.params.get("model", rate.model)) if loop is not None else rate.model
     if model == rate.model:
         return ""
@@ -234,10 +259,14 @@ def _rate_note(rate: Rate, loop: Loop | None) -> str:
 def _device_rate(
     loop: Loop | None, settings: Mapping[str, Any], devices: int
 ) -> tuple[float | None, str]:
-    """Return images/s of one device and its name; None instead of a rate that is unknown.
+    """Return images/s of one device and the name of the device; None for an unknown rate.
+
+    The first of these gives the rate: a published rate, ``images_per_s``,
+    ``images_per_s_per_device``, and the loop.
 
     Args:
-        loop: the loop, whose device is used if ``settings`` give no rate.
+        loop: the loop, whose device is used if ``settings`` give no rate; None if only loaders were
+            measured.
         settings: the keys of ``ScaleSettings``, and ``device``, the name of a published rate.
         devices: the number of devices.
     """

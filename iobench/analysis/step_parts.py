@@ -1,4 +1,8 @@
-"""PURE. The parts of a training step: how its time is divided, and which part costs most."""
+"""PURE. The parts of a training step: how its time is divided, and which part costs most.
+
+The parts are the rungs on the path of the loop's ladder, from the device to the farthest location
+(``iobench.trials.ladder``).
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,18 @@ from iobench.analysis.loops import Loop
 from iobench.results.statistics import Estimate
 from iobench.trials.ladder import PIPELINE_RUNGS, START, Rung
 
-_NAMES_OF_STAGES = {"warm": "read", "cold": "storage"}
-"""The names of parts that differ from the names of their rungs."""
+_NAMES_OF_SINGLE_STAGES = {"warm": "read", "cold": "storage"}
+"""The names of parts with a single stage, by rung. Other parts are called like their rungs."""
 _NAMES_OF_SEVERAL_STAGES = {"warm": "prepare", "cold": "input", "store": "input"}
 """The names of parts that include stages which were not measured separately, by rung."""
 
 
 def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
-    """Return the rung that costs most, with its share of the time.
+    """Return the rung that costs most, with its cost as a share of the time of the farthest rung.
 
-    None if the ladder has no rung between the device and reading. None also if the costliest rung
-    includes stages that were not measured separately.
+    None if the path has none of the rungs ``copy``, ``collate``, ``augment`` and ``decode``, if no
+    cost is above zero beyond doubt, or if the costliest rung includes stages that were not measured
+    separately.
     """
     path = loop.ladder.path
     if all(rung in (*PIPELINE_RUNGS, START) for rung in path):
@@ -37,7 +42,13 @@ def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a step: seconds a sample, and its share of the step."""
+    """A part of a step.
+
+    Attributes:
+        name: the name of the part, such as ``device``, ``decode`` or ``storage``.
+        seconds: its seconds per sample.
+        share: its share of the step, from 0 to 1.
+    """
 
     name: str
     seconds: float
@@ -45,10 +56,11 @@ class Part:
 
 
 def step_parts(loop: Loop) -> list[Part]:
-    """Return the parts of a step with their times, from the device on; they add up to the step.
+    """Return the parts of a step in the order of the ladder's path, which begins with the device.
 
-    The parts are the rungs of the ladder. A loop without a full ladder has the parts device,
-    preparing and reading. A rung that was faster than the rung above it gets 0 seconds.
+    Their times add up to the time of the farthest rung. For this, no part ends later than that
+    rung, and a rung that was faster than the rungs above it gets 0 seconds. Empty if the rate of
+    the device was not measured.
     """
     path = loop.ladder.path
     median_s = {rung.rung: rung.seconds.median for rung in loop.ladder.rungs}
@@ -70,13 +82,19 @@ def step_parts(loop: Loop) -> list[Part]:
 def _part_name(loop: Loop, name: str) -> str:
     """Return the name of the part that a rung adds.
 
-    A rung that includes stages which were not measured separately has a name for all of them:
-    ``prepare`` from memory, ``input`` from storage. Otherwise the name is that of its own stage.
+    A rung that reads may include stages which were not measured separately. Then the part has a
+    name for all of them: ``prepare`` from memory, ``input`` from storage. All other parts have the
+    name of the rung's own stage.
+
+    Args:
+        loop: the loop.
+        name: the name of the rung.
     """
     included: tuple[str, ...] = ()
     for rung in loop.ladder.rungs:
         if rung.rung == name:
             included = rung.skipped
+    # A cold read takes the place of the warm read, so that it does not include that stage.
     if not included or set(included) == {"warm"}:
-        return _NAMES_OF_STAGES.get(name, name)
+        return _NAMES_OF_SINGLE_STAGES.get(name, name)
     return _NAMES_OF_SEVERAL_STAGES.get(name, name)

@@ -2,7 +2,8 @@
 
 If the rate grows with the number of connections, or with the size of the reads, the store's latency
 is the limit. If the rate stays the same, its bandwidth is the limit. The object-store probe varies
-both. For a loader, the points of the probe that are nearest to its own connections and reads count.
+the connections and the sizes. For a loader, the decision is made from the points of the probe that
+are nearest to the loader's own connections and reads.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ _LARGEST_BYTES = 1e12
 
 @dataclass(frozen=True, slots=True)
 class StorePoint:
-    """One point of the object-store probe: reads of whole objects of one size.
+    """One point of the object-store probe: reads of one size by a number of connections.
 
     Attributes:
-        object_bytes: the size of the objects.
-        connections: requests at a time.
+        object_bytes: the bytes of each read: of a whole object, or of a range.
+        connections: the number of requests at a time.
         mb_per_s: the rate of all connections together.
     """
 
@@ -70,7 +71,8 @@ def connections_of(params: Params) -> int | None:
     """Return how many requests a loader makes at a time; None if that is not known.
 
     A sequential reader fetches several windows of samples at a time in each worker. A reader of
-    single samples makes one request for each sample of a batch, up to a limit for each worker.
+    single samples makes one request for each sample of a batch, up to a limit for each worker. The
+    number is that of one device. Without workers, the training process counts as one worker.
     """
     loader = str(params.get("loader", ""))
     workers = max(1, int(params.get("workers") or 0))
@@ -101,7 +103,12 @@ def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: floa
 
 
 def holds_the_data(result: Result, label: str) -> bool:
-    """Return whether the run's data are in the probed store ``label``: the same bucket."""
+    """Return whether the run's data are in the same bucket as the probed store.
+
+    Args:
+        result: the run.
+        label: the label of the store in ``object_store.targets``.
+    """
     uri, endpoint_url = address_of_data(result.config.get("data") or {})
     probe = result.config.get("object_store") or {}
     for target in probe.get("targets") or ():
@@ -113,7 +120,10 @@ def holds_the_data(result: Result, label: str) -> bool:
 
 
 def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the URI and the endpoint of the store that holds the data; None if it has no endpoint.
+    """Return the URI of the data on a store, and the store's endpoint; None if it has no endpoint.
+
+    It is the URI of given shards or of the source, if these are on a store. Otherwise it is that of
+    ``data.bucket``, to which the data are copied.
 
     Args:
         data: the section ``data`` of a config.
@@ -130,7 +140,12 @@ def store_points(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
     """Return the probe's reads of the store that holds the run's data.
 
     They are the reads of dataprep's own client, boto3. If boto3 was not probed, each point has the
-    rate of the client that was fastest there.
+    rate of the client that was fastest there. Reads of whole objects and of ranges with the same
+    size are one point, which has the higher of their rates.
+
+    Args:
+        result: the run, whose config tells which stores were probed.
+        trials: the trials of the run.
     """
     by_point: dict[tuple[int, int], dict[str, Estimate]] = {}
     for params, repeats in by_settings(trials, "object"):
@@ -160,11 +175,13 @@ def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) 
     """Decide whether latency or bandwidth of the store limits a loader.
 
     The decision depends on how the probed rate grows with the connections and the size of reads.
+    Latency is the limit if it grows with either of them. Bandwidth is the limit if it is constant
+    over both, or over the connections if the size was not varied. Otherwise the limit is unclear.
 
     Args:
         points: the probe's reads.
-        connections: requests at a time of the loader.
-        read_bytes: bytes of each of its requests.
+        connections: the requests at a time of the loader on all devices.
+        read_bytes: bytes of each of its requests; infinite if unknown.
     """
     if not points:
         return StoreLimit("unclear", "")
@@ -179,8 +196,8 @@ def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) 
     growths = [step.growth for step in (by_connections, by_size) if step is not None]
     if growths and max(growths) >= _GROWING:
         return StoreLimit("latency", evidence)
-    # A rate that does not grow with the size may be the limit of each connection. Only if it does
-    # not grow with the connections either, it is the limit of the store.
+    # A rate that does not grow with the size may be the limit of each connection. It is the limit
+    # of the store only if it does not grow with the connections either.
     smallest_bytes = min(point.object_bytes for point in points)
     is_comparable = read_bytes >= _MIN_COMPARABLE_SHARE * smallest_bytes
     if by_connections is not None and max(growths) <= _CONSTANT and is_comparable:
@@ -191,8 +208,14 @@ def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) 
 def rate_at(points: Sequence[StorePoint], connections: int, read_bytes: float) -> Estimate | None:
     """Return the MB/s of the store for a loader's connections and reads.
 
-    None if the loader has more connections than the probe, unless the store's bandwidth is the
-    limit, so that the rate stays the same.
+    For each probed number of connections, the rate of the most similar size is used. If the loader
+    has more connections than the probe, the rate is known only if the store's bandwidth is the
+    limit, because it then stays the same. None if the rate is unknown.
+
+    Args:
+        points: the probe's reads.
+        connections: the requests at a time of the loader on all devices.
+        read_bytes: bytes of each of its requests; infinite if unknown.
     """
     if not points:
         return None
@@ -211,12 +234,12 @@ def rate_at(points: Sequence[StorePoint], connections: int, read_bytes: float) -
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A point of a sweep.
+    """A point of a sweep over connections or over sizes.
 
     Attributes:
-        fixed: the setting that is the same for the sweep.
-        varied: the setting that differs.
-        mb_per_s: the rate.
+        fixed: the value of the setting that is the same for the whole sweep.
+        varied: the value of the setting over which the sweep goes.
+        mb_per_s: the rate in MB/s.
     """
 
     fixed: int
@@ -233,7 +256,10 @@ class _Step:
 
     @property
     def growth(self) -> float:
-        """The exponent of the rate: 1 is proportional, 0 is constant."""
+        """The exponent with which the rate grows with the varied setting.
+
+        It is 1 if the rate is proportional to the setting, and 0 if the rate is constant.
+        """
         factor = self.upper.mb_per_s / self.lower.mb_per_s
         return math.log(factor) / math.log(self.upper.varied / self.lower.varied)
 
@@ -281,7 +307,7 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
 
 
 def _distance(point: StorePoint, read_bytes: float) -> float:
-    """Return how much the size of a point differs from a loader's reads, as a logarithm."""
+    """Return how much the size of a point's reads differs from a loader's reads, as a logarithm."""
     return abs(math.log(point.object_bytes / min(read_bytes, _LARGEST_BYTES)))
 
 

@@ -1,7 +1,7 @@
-"""PURE. The rate that each part of a host can supply: its CPUs, disk, store and network.
+"""PURE. The rate at which each part of a host supplies samples: its CPUs, disk, store and network.
 
-The rates are in samples/s. They are from measurements of this host, and from known limits of its
-links.
+The store is the object store from which the host reads. The rates are in samples/s. They come from
+measurements of this host, and from known limits of its links.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Supply:
         part: ``CPUs``, ``disk``, ``store`` or ``network``.
         samples_per_s: its rate; None if it is unknown.
         basis: where the rate comes from, or why it is unknown.
-        object_bytes: the size of the objects that were read; 0 if they are unknown.
+        object_bytes: the bytes of each object that was read; 0 if unknown, and for all parts but
+            the store.
     """
 
     part: str
@@ -46,7 +47,8 @@ class Supply:
 def host_supplies(result: Result, capacities: Capacities, loop: Loop | None) -> list[Supply]:
     """Return the rates of the CPUs, disk, store and network of this host.
 
-    Only the CPUs have a rate if the stored bytes of a sample are unknown.
+    If the stored bytes of a sample are unknown, only the CPUs are returned, because the rates of
+    all other parts are in bytes.
 
     Args:
         result: the run.
@@ -66,9 +68,13 @@ def host_supplies(result: Result, capacities: Capacities, loop: Loop | None) -> 
 
 
 def supplied_sample_bytes(capacities: Capacities, loop: Loop | None) -> float | None:
-    """Return the stored bytes of a sample of the data to which the CPUs' rate refers.
+    """Return the mean stored bytes of a sample of the data with which the CPUs' rate was measured.
 
     None if they are unknown.
+
+    Args:
+        capacities: the measured rates.
+        loop: the loop whose samples are supplied; None if only loaders were measured.
     """
     loader = _fastest_loader(capacities, loop)
     if loader is not None:
@@ -79,14 +85,20 @@ def supplied_sample_bytes(capacities: Capacities, loop: Loop | None) -> float | 
 
 
 def parts_used(loop: Loop | None) -> tuple[str, ...]:
-    """Return the parts of a host that the loop's samples pass through."""
+    """Return the parts of a host that the loop's samples pass through.
+
+    Without a loop, samples are assumed to come from the disk.
+    """
     if loop is not None and loop.farthest == "store":
         return ("CPUs", "store", "network")
     return ("CPUs", "disk")
 
 
 def _fastest_loader(capacities: Capacities, loop: Loop | None) -> LoaderRate | None:
-    """Return the fastest loader that reads from memory and does the loop's work, if it has one."""
+    """Return the fastest loader that reads from memory and does the loop's work on each image.
+
+    Without a loop, it may do any work. None if no such loader was measured.
+    """
     work = setting_of(loop.params, "warm").work if loop is not None else None
     return capacities.fastest_loader(work)
 
@@ -95,7 +107,7 @@ def _cpu_supply(capacities: Capacities, loop: Loop | None) -> Supply:
     """Return the rate of the CPUs.
 
     It is the rate of the fastest loader that reads from memory and does the loop's work. Without
-    such a loader, the rate of the loop itself is a lower bound.
+    such a loader, it is the rate of the loop itself, from memory if possible, as a lower bound.
     """
     loader = _fastest_loader(capacities, loop)
     if loader is not None:
@@ -114,7 +126,14 @@ def _storage_supply(
     probed: StorageRead | None,
     sample_bytes: float,
 ) -> Supply:
-    """Return the rate of a disk or store: by the loader ``raw`` or a probe, whichever is faster."""
+    """Return the rate of a disk or store: by the loader ``raw`` or a probe, whichever is faster.
+
+    Args:
+        capacities: the measured rates.
+        part: the part.
+        probed: the fastest read of the part's probe; None if it was not probed.
+        sample_bytes: mean stored bytes of a sample.
+    """
     source: Source = "cold" if part == "disk" else "store"
     supply = Supply(part, None, _NOT_MEASURED[part])
     raw = capacities.fastest_raw_rate(source)
@@ -130,7 +149,7 @@ def _storage_supply(
 
 
 def _disk_supply(result: Result, capacities: Capacities, sample_bytes: float) -> Supply:
-    """Return the rate of the disk, at most the limit of its link."""
+    """Return the rate of the disk. A rate of the probe is at most the limit of the disk's link."""
     probed = capacities.disk
     supply = _storage_supply(capacities, "disk", probed, sample_bytes)
     is_probed = probed is not None and supply.basis == probed.description

@@ -35,10 +35,10 @@ class Point(NamedTuple):
 def trials(config: BenchConfig) -> list[TrialSpec]:
     """List the trials of a config in the order in which they run.
 
-    A ``Point`` is a trial without the number of its repeat. Related points form a group.
+    A ``Point`` is a trial without the number of its repeat. Related points form a group
+    (``_groups``), and one group runs after another.
 
-    - A group runs in rounds. In each round all of its points are measured once, until each point
-      has ``repeats`` trials.
+    - A group runs in ``repeats`` rounds. In each round, each of its points is measured once.
     - Each round has its own random order, so that no point always follows the same other point.
       ``order_seed`` determines all orders.
     - In the first round, a loader with fewer workers comes before the same loader with more
@@ -98,13 +98,13 @@ def on_hosts(specs: Sequence[TrialSpec], counts: Sequence[int]) -> list[TrialSpe
 
 
 def on_all_hosts(trial: AnyTrial) -> AnyTrial:
-    """The same trial on all hosts, without the parameter ``hosts``."""
+    """Return the same trial on all hosts, without the parameter ``hosts``."""
     params = {key: value for key, value in trial.params.items() if key != "hosts"}
     return replace(trial, params=params)
 
 
 def location_names(spec: TrialSpec) -> list[str]:
-    """The names of the data, the disk target and the store that a trial uses, sorted."""
+    """Return the names of the data, the disk target and the store that a trial uses, sorted."""
     params = spec.params
     names = {params.get("data"), params.get("over")}
     if spec.kind == "disk":
@@ -115,7 +115,7 @@ def location_names(spec: TrialSpec) -> list[str]:
 
 
 def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None:
-    """The record formats in which trials read the data called ``name``.
+    """Return the record formats in which trials read the data called ``name``.
 
     Returns:
         The formats. ``ANY_FORMAT`` is among them if a loader reads any format. The result is None
@@ -137,7 +137,7 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
 
 
 def from_other_packages(specs: Sequence[TrialSpec]) -> dict[str, str]:
-    """The loaders, consumers and clients that come from other packages.
+    """Return the loaders, consumers and clients of trials that come from other packages.
 
     Returns:
         The name and version of the package, by the kind and the name: ``package 1.0`` for the key
@@ -152,7 +152,7 @@ def from_other_packages(specs: Sequence[TrialSpec]) -> dict[str, str]:
 
 
 def name_clashes(specs: Sequence[TrialSpec]) -> list[str]:
-    """The warnings about names of this package that another package also registers."""
+    """Return the warnings about names that trials use and that another package registers, too."""
     warnings = []
     for registry, name in _registered(specs):
         for package in registry.shadowed_packages(name):
@@ -189,7 +189,7 @@ def ladder_config(config: BenchConfig) -> BenchConfig:
 
 
 def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
-    """The loaders, consumers and clients of trials, each once: their registries and names."""
+    """Return the loaders, consumers and clients of trials, each once, by registry and name."""
     registries: dict[str, Registry[Any]] = {
         "loader": LOADERS,
         "consumer": CONSUMERS,
@@ -205,7 +205,10 @@ def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
 
 
 def _groups(config: BenchConfig) -> Iterator[Sequence[Point]]:
-    """Yield the groups of related points. The trials of a group are interleaved."""
+    """Yield the groups of related points, whose trials run in common rounds.
+
+    The groups are disks, layouts, object stores, all loaders, and each entry of ``training``.
+    """
     if config.disk is not None:
         yield [Point("disk", params) for params in plan_disks(config.disk)]
         yield [Point("layout", params) for params in plan_layouts(config.disk)]
@@ -228,13 +231,13 @@ def _with_drop_caches(config: BenchConfig, params: Params) -> Params:
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:
-    """The points without duplicates, in their order."""
+    """Return the points without duplicates, in their order."""
     points_by_text = {json.dumps(point, sort_keys=True): point for point in points}
     return list(points_by_text.values())
 
 
 def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
-    """The points in the random order of a round, which is the same in every process.
+    """Return the points in the random order of a round, which is the same in every process.
 
     The points are sorted by a hash of the seed, the round and the point. The order of two points
     does not change if other points are added or left out.
@@ -248,7 +251,7 @@ def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
 
 
 def _point_id(trial: TrialSpec | Trial) -> str:
-    """The id of a trial without its repeat."""
+    """Return the id of a trial without its repeat."""
     return TrialSpec(trial.kind, trial.params).id.rpartition("/")[0]
 
 
@@ -272,7 +275,7 @@ def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:
-    """The rungs of the ladder that a loop can have, in their order.
+    """Return the rungs of the ladder that a loop can have, in their order.
 
     Args:
         loop: the training loop.

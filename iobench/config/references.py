@@ -1,8 +1,8 @@
-"""Read the limits and prices of a run from their files.
+"""Read the references of a run, which are limits and prices, from their files.
 
-Figures of the run are compared with the limits, and its costs are computed from the prices. Both
-are saved with the result. If the report is drawn again, it is therefore the same as before, even if
-the files have changed.
+Figures of the run are compared with the limits, such as the bandwidth of a machine type, and its
+costs are computed from the prices. Both are saved with the result. If the report is drawn again, it
+is therefore the same as before, even if the files have changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from iobench.settings import Settings
 _LIMITS_FILE = "configs/limits.yaml"
 _PRICES_FILE = "configs/prices.yaml"
 _DATA_LABELS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
-"""Labels of the run's own data. They can be used without a target of this name."""
+"""Labels of the run's own data in ``limits.targets`` and ``limits.stores``. They can be used even
+if the config has no target of this name."""
 
 InstanceLimit: TypeAlias = Literal[
     "network_gbit_per_s", "network_baseline_gbit_per_s", "ebs_gbit_per_s"
@@ -142,7 +143,11 @@ def priced(
 
 
 def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> SavedPrices:
-    """Return the prices of the store of the data, and the hourly price of the machine."""
+    """Return the prices of the store of the data, and the hourly price of the machine.
+
+    Data on a disk have the prices of the store to which they are copied (``data.bucket``). The
+    machine type in the config comes before the type that the environment has.
+    """
     file = config.prices or _PRICES_FILE
     is_remote = "://" in (config.data.shards or config.data.source or "")
     store = config.data.store if is_remote else config.data.bucket.store
@@ -170,7 +175,10 @@ def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices)
 
 
 def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> SavedLimits:
-    """Return the limits of this type of machine, of all volumes and of all stores."""
+    """Return the limits of the type of this machine, of all types of volumes and of all stores.
+
+    The type in the config comes before the type that the environment has.
+    """
     instance = config.limits.instance or _instance_type(environment)
     content: SavedLimits = {
         "as_of": limits.as_of,
@@ -186,17 +194,18 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
 
 
 def _instance_type(environment: Mapping[str, Any]) -> str | None:
-    """The type of this machine in its cloud; None if it is unknown."""
+    """Return the type of this machine in its cloud; None if it is unknown."""
     machine = environment.get("machine") or {}
     instance_type: str | None = machine.get("instance_type")
     return instance_type
 
 
 def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse limits for unknown names, which would have no effect.
+    """Refuse limits for unknown names, because they would have no effect.
 
     Raises:
-        ConfigError: no target, store or type of volume has a name that ``limits`` has.
+        ConfigError: the config has limits for a target, a store or a type of volume that is
+            unknown.
     """
     settings = config.limits
     for label, target in settings.targets.items():
@@ -215,6 +224,11 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
 def _check_labels(section: str, labels: list[str], environment: Mapping[str, Any]) -> None:
     """Refuse labels of targets or stores that the run does not have.
 
+    Args:
+        section: ``targets`` or ``stores``.
+        labels: the labels in this section of the config's ``limits``.
+        environment: the environment of the run.
+
     Raises:
         ConfigError: a label is unknown.
     """
@@ -228,5 +242,5 @@ def _check_labels(section: str, labels: list[str], environment: Mapping[str, Any
 
 
 def _path(value: str | None) -> Path | None:
-    """A path of a config, with the home folder in the place of ``~``."""
+    """Return a path of a config, with the home folder in the place of ``~``; None for None."""
     return Path(value).expanduser() if value else None

@@ -11,15 +11,15 @@ from dataprep.machine import kernel_files
 from iobench.errors import Unavailable
 
 _CPUINFO = Path("/proc/cpuinfo")
-# Linux's names of the instructions that multiply bfloat16, first on x86-64, then on Arm.
 _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
+"""Linux's names of the instructions that multiply bfloat16: two on x86-64, one on Arm."""
 
 
 def takes_gpu(device: str, has_gpu: bool, build: str) -> bool:
-    """Decide whether to train on a GPU.
+    """Return whether a training loop trains on a GPU.
 
     Args:
-        device: the device in the config: ``auto``, ``cpu`` or ``gpu``.
+        device: the device in the config: ``auto`` (a GPU if there is one), ``cpu`` or ``gpu``.
         has_gpu: whether the framework finds a GPU.
         build: name and version of the framework, for the message.
 
@@ -42,7 +42,8 @@ def cpu_precision(precision: str, *, mixes_on_cpu: bool = True) -> str:
         mixes_on_cpu: whether the framework can use mixed precision on a CPU.
 
     Raises:
-        Unavailable: the CPU has no bfloat16, or the framework cannot use it.
+        Unavailable: the precision is ``mixed``, and the CPU has no bfloat16 or the framework cannot
+            use it.
     """
     if precision != "mixed":
         return "float32"
@@ -62,11 +63,11 @@ def gpu_precision(
     """Return the precision on a GPU: ``float32``, ``float16`` or ``bfloat16``.
 
     Args:
-        precision: the precision in the config. ``auto`` is mixed if the GPU has tensor cores, from
-            compute capability 7.0 on.
+        precision: the precision in the config: ``float32``, ``mixed``, or ``auto``. The last one
+            means mixed if the GPU has tensor cores, which exist from compute capability 7.0 on.
         compute_capability: the compute capability of the GPU, such as (8, 0).
-        prefers_bfloat16: whether the framework mixes with bfloat16, not float16, if the GPU can,
-            from compute capability 8.0 on.
+        prefers_bfloat16: whether mixed precision uses bfloat16 instead of float16 on GPUs that have
+            it, which are those from compute capability 8.0 on.
     """
     has_tensor_cores = compute_capability >= (7, 0)
     if precision == "float32" or (precision == "auto" and not has_tensor_cores):
@@ -75,7 +76,10 @@ def gpu_precision(
 
 
 def threads(variable: str) -> int:
-    """Return the number of threads that an environment variable sets; by default one per core."""
+    """Return the number of threads that an environment variable sets.
+
+    Without a positive number there, it is one thread for each CPU that this process may use.
+    """
     value = os.environ.get(variable, "")
     if re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
         return int(value)
@@ -83,7 +87,10 @@ def threads(variable: str) -> int:
 
 
 def describe_cpu(threads: int, cpuinfo: Path = _CPUINFO) -> str:
-    """Return the model of the first processor with a number of threads: ``AMD EPYC, 2 threads``."""
+    """Return the model of the first processor with a number of threads: ``AMD EPYC, 2 threads``.
+
+    If the model is unknown, it is replaced by the architecture.
+    """
     model = _field("model name", cpuinfo) or f"{platform.machine() or 'unknown'} CPU"
     return f"{' '.join(model.split())}, {threads} thread{'' if threads == 1 else 's'}"
 
@@ -94,6 +101,11 @@ def has_bfloat16(cpuinfo: Path = _CPUINFO) -> bool:
 
 
 def _field(name: str, cpuinfo: Path) -> str:
-    """Return the value of the first line with that name; empty if there is none."""
+    """Return the value of the first line with a name; empty if there is none.
+
+    Args:
+        name: the name, which is part of a regular expression and may have alternatives.
+        cpuinfo: the file ``/proc/cpuinfo``, or another one for tests.
+    """
     match = re.search(rf"^(?:{name})[ \t]*:(.*)$", kernel_files.text(cpuinfo), re.M)
     return match[1].strip() if match else ""

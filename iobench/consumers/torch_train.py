@@ -25,15 +25,15 @@ from iobench.loaders.frameworks import need_framework
 from iobench.loaders.protocol import Batch, Framework
 
 _TIMEOUT = datetime.timedelta(days=7)
-"""Long enough that it never ends a rank. The time limit of the trial, or the failure of another
-rank, ends a rank earlier."""
+"""Time limit of a wait for other ranks. It is so long that it never ends a rank. The time limit of
+the trial, or the failure of another rank, ends a rank earlier."""
 
 
 class TorchGroup:
     """Membership in a group of processes that train one network.
 
-    Creating it waits for all ranks. On GPUs it uses NCCL. There is one process for each GPU, which
-    becomes the current device of the process. On processors it uses gloo.
+    Creating it waits for all ranks. On GPUs it uses NCCL, with one process for each GPU, which
+    becomes the current device of the process. On CPUs it uses gloo.
 
     Args:
         rank: the number of this process.
@@ -124,7 +124,7 @@ class TorchConsumer(TrainingConsumer):
         self._dtype = getattr(torch, self.precision)
 
     def _use_gpu(self, number: int) -> list[str]:
-        """Choose the GPU with this number and the precision of its computations. Return notes."""
+        """Choose the GPU with this number and its precision. Return notes about them."""
         torch = self._torch
         self._device = torch.device("cuda", number)
         capability = torch.cuda.get_device_capability(self._device)
@@ -141,7 +141,7 @@ class TorchConsumer(TrainingConsumer):
         ]
 
     def _use_cpu(self) -> list[str]:
-        """Choose the processor and the precision of its computations. Return notes."""
+        """Choose the CPU and its precision. Return notes about them."""
         self._device = self._torch.device("cpu")
         self.precision = requirements.cpu_precision(self._settings.precision)
         self.device = requirements.describe_cpu(self._torch.get_num_threads())

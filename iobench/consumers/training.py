@@ -16,21 +16,23 @@ from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, Framework
 
 STEPS_QUEUED = 2
-"""Steps that may be unfinished on a GPU while the loop fetches the next batch."""
+"""Steps that may be unfinished on a GPU while the loop fetches the next batch. They are the work of
+the GPU in this time."""
 
 QUEUED = f"at most {STEPS_QUEUED} steps are queued while the next batch is fetched"
 NOMINAL = "compute is nominal: the average of warm-up steps on data in the device's memory"
 
 _DEPTHS: dict[Model, tuple[int, ...]] = {"resnet18": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3)}
+"""The number of blocks in each stage of a residual network."""
 
 
 class TrainingConsumer(ABC):
     """Training by SGD with momentum on cross entropy; see ``Consumer``.
 
     The device normalises uint8 images. On a CPU ``compute_s`` is the wall time of a step after the
-    batch was copied. On a GPU a step returns before it is done, so ``compute_s`` is the mean of the
-    steps of ``warm_up``. Frameworks that can time steps on the device override ``_mark`` and
-    ``_elapsed_s``.
+    batch was copied. On a GPU a step returns before it is done, so ``compute_s`` is the mean time
+    of the last steps of ``warm_up``. Frameworks that can time steps on the device override
+    ``_mark`` and ``_elapsed_s``.
 
     A subclass sets ``precision``, ``device`` and ``notes``, and ``_array``, the framework's type of
     arrays.
@@ -73,7 +75,8 @@ class TrainingConsumer(ABC):
     def warm_up(self) -> None:
         """Build and tune in steps on the synthetic batch, then time a few more steps.
 
-        The number of steps is fixed, since each step of a rank waits for all ranks.
+        The number of steps is fixed, because each step of a rank waits for all ranks. A CPU, whose
+        steps are slow, takes fewer.
         """
         batch = self.synthetic()
         for steps in (10, 10) if self._on_gpu else (2, 1):
@@ -85,7 +88,7 @@ class TrainingConsumer(ABC):
         self._seconds.clear()
 
     def step(self, batch: Batch) -> None:
-        """Train on a batch. On a GPU at most two steps are queued."""
+        """Train on a batch. On a GPU at most ``STEPS_QUEUED`` steps are unfinished after it."""
         self._check(batch)
         images, labels = self._to_device(batch)
         began = self._mark()
@@ -132,9 +135,10 @@ class TrainingConsumer(ABC):
 
     @abstractmethod
     def _inspect(self, batch: Batch) -> tuple[str, Any]:
-        """Return the dtype of the images, and the labels as an array; None if they are on a GPU.
+        """Return the name of the images' dtype, and the labels as an array.
 
-        Reading labels from a GPU would make every step wait.
+        Instead of labels on a GPU, None is returned, because reading them would make every step
+        wait.
         """
 
     def _mark(self) -> Any:
@@ -146,7 +150,7 @@ class TrainingConsumer(ABC):
         return self._nominal_s if self._on_gpu else float(ended - began)
 
     def _image_shape(self) -> tuple[int, int, int]:
-        """Return the shape of one image."""
+        """Return the shape of one image, with channels first or last."""
         size = self._settings.image_size
         return (size, size, 3) if self.channels_last else (3, size, size)
 

@@ -28,18 +28,19 @@ AT_ONCE = 8
 """Objects that are copied, or files that are written, at the same time."""
 
 _DISK_BLOCK_BYTES = 4096
-"""File systems allocate whole blocks of this size."""
+"""The usual size of the blocks that file systems allocate."""
 
 _PIECE_BYTES = 8 * 2**20
+"""Bytes of a ranged read while an object is copied. A copy needs this much memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The objects of an output of ``dataprep shard`` that trials read.
+    """The objects of a data set that trials read: shards, index files and tables.
 
     Attributes:
-        formats: the record formats of the shards; None for all objects, also of class folders. An
-            empty text stands for the default format of the data set.
+        formats: the record formats of the shards; None for all objects of the location, also of
+            class folders. An empty text among them stands for the default format of the data set.
         indexes: whether the index files of these shards are read.
     """
 
@@ -47,7 +48,9 @@ class Selection:
     indexes: bool = True
 
     def in_dataset(self, dataset: Dataset) -> Selection:
-        """Return the same selection with the names of the formats that the data set has.
+        """Return the same selection for a data set: with the names of formats that it has.
+
+        The empty text is replaced by the default format, and other formats are left out.
 
         Args:
             dataset: a data set that was opened without naming a format.
@@ -58,7 +61,12 @@ class Selection:
         return replace(self, formats=names & dataset.manifest.formats.keys())
 
     def contains(self, key: str, split: str) -> bool:
-        """Return whether an object of an output is selected."""
+        """Return whether an object is selected.
+
+        Args:
+            key: the key of the object below the location of the data set.
+            split: the split that trials read.
+        """
         if self.formats is None:
             return True
         tables = {keys.LABELS, keys.manifest(split), keys.samples(split)}
@@ -80,9 +88,9 @@ def copy_data(
 ) -> None:
     """Copy shards or class folders. Objects that exist already with the same size are not copied.
 
-    A file appears under its name when it is complete. Objects are copied in pieces, so that they
-    need little memory. Class folders are copied completely. Either ``source`` or ``target`` is a
-    folder on a disk.
+    A file gets its name when it is complete. Objects are copied in pieces, so that they need little
+    memory. Class folders are copied completely, whatever is selected. If the target is on a store,
+    the source must be a folder on a disk. If it is not, the source may be either.
 
     Args:
         source: the location of the data.
@@ -95,6 +103,7 @@ def copy_data(
     Raises:
         StoreFull: the target has too little space; nothing is copied.
         DatasetChanged: the shards were made anew meanwhile.
+        DatasetError: an object has another size than its listing says.
         PermissionRefused: a key would lead out of the folder.
         StoreError: an object cannot be read or written.
         OSError: a file cannot be written.
@@ -132,7 +141,9 @@ def disk_bytes(sizes: Iterable[int]) -> int:
 
 
 def require_space(target: Location, name: str, needed_bytes: int, remedy: str) -> None:
-    """Check that a location has the space that is needed, if its store reports its free space.
+    """Check that a location has the space that is needed.
+
+    A store that does not report its free space, such as S3, is assumed to have enough.
 
     Args:
         target: where the data will be written.
@@ -191,7 +202,11 @@ def _get_pieces(source: Store, info: ObjectInfo, file: BinaryIO) -> None:
 
 
 def _upload(folder: Path, target: Store, info: ObjectInfo) -> None:
-    """Put a file into a store. The file is mapped, so that it takes no memory but page cache."""
+    """Put a file into a store.
+
+    The file is mapped, so that it takes no memory beside the page cache. An empty file cannot be
+    mapped.
+    """
     if not info.bytes:
         target.put(info.key, b"")
         return

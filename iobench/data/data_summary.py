@@ -1,4 +1,4 @@
-"""Summarize the data at a location: number of files, samples and bytes. No sample is read."""
+"""Summarize the data at a location: numbers of files, samples and bytes. No sample is read."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ class ImageFiles(NamedTuple):
     classes: int
 
     def located(self, index: int) -> Located:
-        """Return a file as a source needs it to read the file."""
+        """Return the name and size of a file, by which a source reads it."""
         return Located(self.names[index], int(self.sizes[index]))
 
 
 def image_files(listing: Listing, every: int = 1) -> ImageFiles:
     """Return the files of a listing whose names are those of images. No file is opened.
 
-    Labels are the same as ``dataprep shard`` gives these folders. Only the name of a file decides,
-    as in torchvision's ``ImageFolder``: a loader of folders must know its samples before it reads.
+    Labels are the same as ``dataprep shard`` gives these folders. Only the name of a file decides
+    whether it is an image, as in torchvision's ``ImageFolder``, because a loader of folders must
+    know its samples before it reads. A folder that has only other files is still a class.
 
     Args:
         listing: the listing of the folders.
@@ -69,9 +70,9 @@ class DataSummary:
 
     Attributes:
         samples: the number of samples.
-        bytes: their size as stored, in bytes.
+        bytes: the size of all files or shards in bytes.
         classes: the number of classes.
-        files: the paths of all files or shards; empty if the location is a store.
+        files: the paths of all files or shards; empty if the location is on a store.
         objects: the number of files or shards.
     """
 
@@ -88,12 +89,12 @@ class DataSummary:
 
     @property
     def sample_bytes(self) -> float:
-        """Mean stored size of a sample in bytes."""
+        """Mean stored size of a sample in bytes; 0 if there are no samples."""
         return self.bytes / self.samples if self.samples else 0.0
 
 
 def summarize_data(location: Location, reads: str) -> DataSummary:
-    """Summarize the data at ``location`` for a reader.
+    """Summarize the part of the data at ``location`` that a reader reads.
 
     Args:
         location: where the data are.
@@ -131,10 +132,12 @@ def summarize_data(location: Location, reads: str) -> DataSummary:
 
 
 def open_shards(location: Location, format: str | None = None) -> Dataset:
-    """Open the shards at ``location``; only every ``location.every``-th shard is read.
+    """Open the shards at ``location``. Of all shards, only every ``location.every``-th is opened.
 
-    Without ``format`` they are opened as TFRecord if they exist in that format, else in another of
-    their formats.
+    Args:
+        location: the location of the shards.
+        format: the record format; None for TFRecord if the shards exist in that format, and
+            otherwise for another of their formats.
 
     Raises:
         Unavailable: the data set does not exist in this format.
@@ -151,6 +154,10 @@ def open_shards(location: Location, format: str | None = None) -> Dataset:
 
 def check_data_form(location: Location, reads: str) -> None:
     """Refuse files for a reader of shards, and shards for a reader of files.
+
+    Args:
+        location: the location of the data.
+        reads: ``files``, or the record format that the reader takes.
 
     Raises:
         Unavailable: the location holds the other form of data.

@@ -1,4 +1,4 @@
-"""The size of the data that trials will read, as far as it is known before the data are made."""
+"""The size of the data that trials will read, estimated before the data are made."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ _RESIZED_BYTES = 41_000.0
 """Mean size of an image with a short side of ``_RESIZED_SIDE`` pixels."""
 
 _RESIZED_SIDE = 256
+"""The short side in pixels to which ``_RESIZED_BYTES`` refers."""
 
 _BYTES_PER_SQUARED_SIDE = 4.0
-"""Size of a decoded image, divided by the square of its short side: three colours, sides of 4:3."""
+"""Bytes of a decoded image, divided by the square of its short side in pixels: three colours, and
+sides of 4:3."""
 
 
 class ExpectedData:
-    """The images of a config, as they are counted or will be drawn.
+    """The images of a config: existing images, or images that will be drawn.
 
     Existing shards are counted by their manifest, existing images by a listing. Images that will be
-    resized are assumed to have 41 kB at a short side of 256 pixels.
+    resized are assumed to have 41 kB at a short side of 256 pixels, and proportionally more or less
+    at another area.
 
     Attributes:
         problems: warnings about data that could not be counted.
@@ -47,7 +50,7 @@ class ExpectedData:
         return self._counted.samples
 
     def summary(self, name: str) -> DataSummary:
-        """Return the size of the data that trials call ``name``."""
+        """Return the size of the data called ``name``. Classes and files are left out."""
         form, shard_bytes, _ = split_name(name)
         counted = self._counted
         exists = self._data.shards is not None and form == "shards"
@@ -60,6 +63,7 @@ class ExpectedData:
         return DataSummary(counted.samples, total_bytes, 0, (), max(1, objects))
 
     def _sample_bytes(self, name: str, form: str) -> float:
+        """Return the mean bytes of a sample of the data called ``name``, which have this form."""
         if form in ("photos", "originals"):
             return self._counted.sample_bytes
         side = side_of(name) or self._data.size
@@ -90,4 +94,5 @@ class ExpectedData:
 
 
 def _photos(samples: int) -> DataSummary:
+    """Return the size of a number of drawn photographs."""
     return DataSummary(samples, int(samples * _PHOTO_BYTES), 0, (), samples)

@@ -38,11 +38,11 @@ class DataMaker:
 
     Args:
         settings: the images and their locations.
-        bucket: a context manager that gives the location for copies on a store. It is entered while
-            something is copied there.
-        note: receives a line about each piece of work.
-        formats_read: returns the record formats in which trials read the data of this name; None
-            for all formats. Only shards of these formats are copied.
+        bucket: returns a context manager with the location for copies on a store. It is entered
+            while something is copied there.
+        note: called with a line about each piece of work before it begins.
+        formats_read: returns the record formats in which trials read the data of a name; None for
+            all formats. Only shards of these formats are copied.
     """
 
     def __init__(
@@ -61,6 +61,8 @@ class DataMaker:
     def location(self, name: str) -> Location:
         """Return the location of the data called ``name``, such as ``shards-16MB@s3``.
 
+        The data are made first, unless they exist.
+
         Raises:
             DataprepError: the data cannot be made; the message has the reason.
         """
@@ -70,7 +72,7 @@ class DataMaker:
         return self._locations[name]
 
     def _local(self, name: str) -> Location:
-        """Return the location of data on a disk."""
+        """Return the location of the data called ``name``, which are on a disk."""
         form, shard_bytes, _ = split_name(name)
         match form:
             case "photos":
@@ -110,7 +112,9 @@ class DataMaker:
     def _rewritten(
         self, form: str, record_format: str, write: Callable[[Location, Path], None]
     ) -> str:
-        """Write the images of the shards in another form, and return the folder.
+        """Write the images of the shards in another form, unless this was done already.
+
+        Returns the folder.
 
         Args:
             form: the form of the data, for names and messages.
@@ -126,11 +130,12 @@ class DataMaker:
     ) -> Location:
         """Return the location of shards on a disk.
 
-        Existing shards on a store are copied to the disk.
+        They are the shards of the settings, or else new shards. Existing shards on a store are
+        copied to the disk, unless the settings have a mount of them.
 
         Args:
-            shard_bytes: the size of the shards; None for the size in the settings.
-            side: the short side of their images; None for the one in the settings.
+            shard_bytes: the size of the shards in bytes; None for the size in the settings.
+            side: the short side of their images in pixels; None for the one in the settings.
             formats: the record formats that are copied from a store; None for all.
         """
         settings = self._settings
@@ -148,8 +153,9 @@ class DataMaker:
         """Return the location of shards of the source's images.
 
         Args:
-            shard_bytes: the size of the shards; None for the size in the settings.
-            side: the short side to which images are resized; None for the original images.
+            shard_bytes: the size of the shards in bytes; None for the size in the settings.
+            side: the short side to which images are resized, in pixels; None for the original
+                images.
         """
         settings = self._settings
         shard_bytes = shard_bytes or int(settings.shard_size)
@@ -242,7 +248,10 @@ class DataMaker:
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        """Lock a folder of data, so that two runs do not make the same data at the same time."""
+        """Lock a folder of data, so that two runs do not make the same data at the same time.
+
+        The block waits until no other run has the lock. ``data.folder`` is made if needed.
+        """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -252,7 +261,10 @@ class DataMaker:
             yield
 
     def _content(self) -> dict[str, object]:
-        """Return the settings that determine the bytes of new shards."""
+        """Return the settings, and the digest of the source, that determine the new shards.
+
+        The size of the shards is not among them.
+        """
         names = {"images", "classes", "seed", "size", "quality", "split"}
         content = self._settings.model_dump(mode="json", include=names)
         if self._settings.source is None:
@@ -316,4 +328,5 @@ def _edition(location: Location) -> str:
 
 
 def _digest(content: dict[str, object]) -> str:
+    """Return the first 12 hexadecimal digits of the SHA-256 of a mapping, for names of folders."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]

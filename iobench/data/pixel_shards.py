@@ -32,7 +32,7 @@ from iobench.data.pixels import CHANNELS, packed
 from iobench.results.trial import Location
 
 _MAX_FEATURE_BYTES = 1000
-"""Largest size of the other features of a record, beside its pixels."""
+"""Assumed maximum size of a record beside its pixels: its other features and its framing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class _WrittenShard:
 def write_pixel_shards(source: Location, folder: Path, remedy: str = "free some space") -> None:
     """Write TFRecord shards again, with the pixels of each image instead of its encoding.
 
-    There are as many shards, with the same samples in the same order, so that reading them differs
-    only in decoding. The new shards are for measurements: of dataprep's tools, only the readers of
-    records can read them. Several shards are written at the same time, each image by image.
+    There are as many shards, with the same samples in the same order. The new shards are for
+    measurements: of dataprep's tools, only the readers of records can read them. Several shards are
+    written at the same time, each image by image, so that little memory is needed.
 
     Args:
         source: the location of the shards.
@@ -82,7 +82,11 @@ def write_pixel_shards(source: Location, folder: Path, remedy: str = "free some 
 
 
 def _pixels(rows: StoredTable) -> int:
-    """Return the number of pixels of all images in the shards."""
+    """Return the number of pixels of all images in the shards.
+
+    Args:
+        rows: the table of samples.
+    """
     sides = rows.columns(["width", "height"], written=True)
     widths, heights = (to_numpy_array(column).astype(np.int64) for column in sides.columns)
     return int(np.sum(widths * heights))
@@ -105,7 +109,13 @@ def _new_manifest(manifest: Manifest, shards: Sequence[ShardEntry]) -> Manifest:
 
 
 def _write_shard(dataset: Dataset, folder: Path, shard: Shard) -> _WrittenShard:
-    """Write a shard with pixels."""
+    """Write the shard that has the pixels of another shard's images, under the same key.
+
+    Args:
+        dataset: the data set that is read.
+        folder: the folder of the new data set.
+        shard: the shard of ``dataset`` that is read.
+    """
     path = folder / shard.key
     spans = []
     with RecordFile(path) as file:
@@ -125,7 +135,11 @@ def _with_spans(table: pa.Table, spans: Sequence[tuple[int, int]]) -> pa.Table:
     """Return the table of samples with the offsets and lengths of the new TFRecord records.
 
     Columns about the old records are dropped: their offsets and lengths, in all formats, and their
-    checksums.
+    checksums. Samples that are not in the shards get no offset and no length.
+
+    Args:
+        table: the table of samples.
+        spans: the offset and the length of each new record in bytes, in the order of the table.
     """
     suffixes = ("_offset", "_length", "_crc32c")
     old_columns = [name for name in table.column_names if name.endswith(suffixes)]

@@ -33,9 +33,10 @@ def warm_part(location: Location, limit_bytes: int | None = None) -> WarmPart:
     """Choose whole shards, or whole image files, that take less than ``limit_bytes`` of memory.
 
     All shards or files are chosen if they fit; otherwise every second, every fourth, and so on. The
-    choice is therefore spread evenly over the data and over the classes. It is the same in all
-    trials and for all loaders, although the free memory changes a little between trials. Data on an
-    object store are not restricted, since they are not in the page cache of this machine.
+    choice is therefore spread evenly over the data and over the classes. It is the same for all
+    loaders. Although the free memory changes a little between trials, it is usually also the same
+    in all trials, because only powers of 2 are tried. Data on an object store are not restricted,
+    because they are not in the page cache of this machine.
 
     Args:
         location: the location of shards or class folders; its own ``every`` has no effect.
@@ -77,7 +78,10 @@ def _too_large(location: Location, first_bytes: int, limit_bytes: int) -> str:
 
 
 def _sizes(location: Location) -> NDArray[np.int64]:
-    """Return the bytes of each shard, in its larger format, or of each image file."""
+    """Return the bytes of each shard, in its larger format, or of each image file.
+
+    The larger format counts, so that the choice does not depend on the format of a loader.
+    """
     if location.holds == "files":
         return image_files(ImageFolder(location.uri, location.store).list()).sizes
     with open_shards(location) as dataset:

@@ -1,7 +1,8 @@
-"""The modes in which a loader reads data on a store, as training services offer them.
+"""The modes of access: how a loader gets at data on a store.
 
-Modes are ``file`` (all data are downloaded first), ``pipe`` (a stream), ``lazy`` (one range request
-for each sample) and ``mount``.
+Training services offer the modes ``file`` (all data are downloaded first), ``pipe`` (whole objects
+in sequence), ``lazy`` (one range request for each sample) and ``mount`` (files at a path). The mode
+``direct`` is the default, in which a loader reads in its own way.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ Connections: TypeAlias = Annotated[int, Field(ge=1, le=256)]
 ShuffleBuffer: TypeAlias = Annotated[int, Field(ge=1, le=100_000_000)]
 
 DIRECT = "direct"
-"""The mode in which the loader reads in its own way; disk and memory are not measured."""
+"""The mode in which the loader reads in its own way. The disk and memory that it needs are not
+measured."""
 
 MODES: Mapping[str, str] = {
     "file": "everything is downloaded to a local folder, then read there",
@@ -40,7 +42,7 @@ MODES: Mapping[str, str] = {
     "lazy": "one range request for each sample",
     "mount": "files at a path: a FUSE mount, NFS, or any folder",
 }
-"""A description of each mode."""
+"""A description of each mode but ``direct``."""
 
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
 """By mode, the config key that only this mode uses."""
@@ -69,7 +71,12 @@ def readers_of(access: str) -> str:
 def data_of(access: str, name: str) -> str | None:
     """Return the name of the data that a trial reads; None if the mode cannot read these data.
 
-    ``mount`` reads files on a disk, the other modes read only data on a store.
+    ``mount`` reads the same data on a disk. ``direct`` reads any data, and all other modes read
+    only data on a store.
+
+    Args:
+        access: the mode.
+        name: the name of the data with its location, such as ``shards@s3``.
     """
     if access == "mount":
         return f"{name.rpartition('@')[0]}@disk"
@@ -84,8 +91,8 @@ def downloaded(location: Location, reads: str, folder: Path, connections: int) -
 
     Args:
         location: the location of the data.
-        reads: the record format that the loader reads.
-        folder: an existing folder.
+        reads: the record format that the loader reads, or ``files``.
+        folder: an existing folder for the copy.
         connections: number of objects that are copied at the same time.
 
     Returns:
@@ -113,15 +120,15 @@ def downloaded(location: Location, reads: str, folder: Path, connections: int) -
 
 
 class DownloadedLoader:
-    """A loader that first downloads its data.
+    """A loader that downloads its data, and then reads the copy with another loader.
 
-    The download begins when the first epoch begins, and ``close`` removes the copy. The loader is
-    also created before the download, with the location on the store. Frameworks are then imported
-    before any clock runs.
+    The download begins when the first epoch begins, and ``close`` removes the copy. The other
+    loader is created twice: for the copy, and before that for the location on the store, so that
+    frameworks are imported before any clock runs.
 
     Args:
         location: the location of the data on a store.
-        build: creates the loader that reads a location.
+        build: creates the other loader for a location.
         folder: the copy goes to ``download`` below this folder.
         batch_size: samples in a batch.
         connections: number of objects that are copied at the same time.
@@ -153,7 +160,7 @@ class DownloadedLoader:
         return summarize_data(self._location, self._format).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield the batches of the loader. The first call downloads the data first."""
+        """Yield the batches of the other loader. The first epoch begins with the download."""
         if not self.disk_bytes:
             self._folder.mkdir(parents=True)
             local = downloaded(self._location, self._format, self._folder, self._connections)
@@ -177,17 +184,18 @@ class DownloadedLoader:
 def metered(
     params: Params, loader: Loader, location: Location | None, data: DataSummary | None
 ) -> Iterator[Mapping[str, float]]:
-    """Measure the requests and the resources of the block. Yield metrics, filled when it ends.
+    """Measure the requests and the resources of the block. Yield metrics, which its end fills.
 
-    For data on S3, the metrics are the GETs with their bytes and times, and the answers that asked
-    for fewer requests. For modes other than ``direct``, they also have the bytes of disk and memory
-    that are needed, and the sizes of data and memory.
+    For data on S3, the metrics are the GETs with their bytes and times, and the number of answers
+    that asked for fewer requests. For modes other than ``direct``, they also have the bytes of disk
+    and memory that the loader needed, and the sizes of the data and of the memory.
 
     Args:
         params: the parameters of the trial.
         loader: the loader, which must still be open at the end of the block.
         location: the location of the data; None if the loader reads nothing.
-        data: the size of the data.
+        data: the size of the data; None if it is unknown or nothing is read. The resources are then
+            not measured.
     """
     metrics: dict[str, float] = {}
     access = params.get("access", DIRECT)

@@ -39,9 +39,9 @@ class _ScheduledBatch:
 
 
 class MockLoader:
-    """A loader that gives ``workers`` / ``item_s`` samples per second.
+    """A loader that makes at most ``workers`` / ``item_s`` samples per second.
 
-    Without workers it gives 1 / ``item_s`` samples per second.
+    Without workers, a batch takes ``item_s`` seconds for each sample from when it is requested.
     """
 
     framework: Framework = "none"
@@ -59,7 +59,7 @@ class MockLoader:
         self.notes: Sequence[str] = (f"emulated: each item takes {settings.item_s * 1e3:g} ms",)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield batches, each when it is ready; the epoch is longer than any trial."""
+        """Yield empty batches, each when it is ready. The epoch is longer than any trial."""
         settings, clock = self._settings, self._clock
         sizes = batch_sizes(settings.batch_size)
         workers = max(1, settings.workers)
@@ -94,7 +94,10 @@ class MockLoader:
             yield placeholder(batch.samples)
 
     def read_so_far(self) -> ReadTotals:
-        """Return the samples that are finished so far, also in unfinished batches; 0 bytes."""
+        """Return the samples that are finished so far, also those in unfinished batches.
+
+        The number of bytes is 0.
+        """
         now_s = self._clock.now_s()
         waiting_samples = sum(batch.finished_samples(now_s) for batch in self._scheduled)
         return ReadTotals(self._taken_samples + waiting_samples, 0)

@@ -31,6 +31,7 @@ MemoryRung = Literal["collate", "augment", "decode"]
 """The rungs of the ladder whose samples are in memory, each named for the work that remains."""
 
 Framework = Literal["torch", "tensorflow", "mxnet", "none"]
+"""The framework whose arrays a batch has; ``none`` for bytes and for empty batches."""
 
 
 class Batch(NamedTuple):
@@ -55,9 +56,9 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class CountsBatches(Protocol):
-    """Optional: a loader that counts its batches.
+    """Optional: a loader that knows how many batches an epoch has.
 
-    Otherwise the number of samples is divided by the batch size.
+    For all other loaders, the number of samples is divided by the batch size.
     """
 
     def whole_batches(self) -> int:
@@ -73,7 +74,7 @@ class FirstBatch(NamedTuple):
 
     Attributes:
         listing_s: listing folders, or reading a manifest and its tables.
-        worker_start_s: after that, starting workers or building a pipeline.
+        worker_start_s: starting workers or building a pipeline, after the listing.
         fetch_s: waiting for the encoded samples of the batch.
         decode_s: decoding and augmenting these samples.
     """
@@ -116,15 +117,19 @@ class ReadPattern(NamedTuple):
 class CountsReads(Protocol):
     """Optional: a loader that counts the samples that arrive from storage.
 
-    A rate in the steady state can only be measured with these counts. They separate the samples
-    that arrived before the measured time from the samples that arrived during it.
+    The counts separate the samples that arrived before the measured time from the samples that
+    arrived during it. A rate in the steady state can only be measured with them.
     """
 
     def read_so_far(self) -> ReadTotals:
         """Return the samples and bytes that have arrived so far, in all processes of the loader."""
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """Return how it reads data whose samples have ``sample_bytes`` on average."""
+        """Return how the loader reads its data.
+
+        Args:
+            sample_bytes: mean stored bytes of a sample.
+        """
 
 
 class WorkerBatch(NamedTuple):
@@ -154,7 +159,7 @@ class BuffersSamples(Protocol):
     """Optional: a loader that knows the size of its shuffle buffers."""
 
     def buffer_bytes(self) -> int:
-        """Return the largest size so far of the encoded images in the buffers of all workers."""
+        """Return the bytes of encoded images in the buffers of all workers: the maximum so far."""
 
 
 @runtime_checkable
@@ -162,9 +167,9 @@ class HoldsSamples(Protocol):
     """Optional: a loader that can take samples from memory."""
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
-        """Prepare samples of epoch 0 in memory, and take samples from there instead of storage.
+        """Prepare samples of epoch 0 in memory. All epochs take their samples from there.
 
-        It is called before any epoch.
+        It is called before any epoch. Samples that do not fit are left out.
 
         Args:
             rung: the form of the samples in memory: encoded (``decode``), decoded (``augment``)
@@ -174,6 +179,7 @@ class HoldsSamples(Protocol):
 
         Raises:
             TrialFailed: not even one sample fits.
+            ImageError: an image cannot be decoded.
         """
 
 
@@ -184,9 +190,10 @@ class Loader(Protocol):
     the first ``epoch`` opens the data.
 
     Attributes:
-        framework: the framework of the batches' arrays; ``none`` for bytes or empty batches.
-        reads: the record format that it reads, ``files`` for class folders, None for nothing. An
-            empty text stands for any format: the data are then opened in their default format.
+        framework: the framework of the batches' arrays.
+        reads: the record format that it reads; ``files`` for class folders; None if it reads
+            nothing. An empty text means that it reads any format. The data are then opened in their
+            default format.
         notes: facts that are needed to understand its figures ("copies shards ahead to ...").
         by_rank: optional; whether ``epoch`` gives only the samples of ``settings.rank``, so that
             all ranks together have each sample once.
@@ -210,7 +217,12 @@ class Loader(Protocol):
         """
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield all samples once, in an order that depends on the seed and on ``number``."""
+        """Yield the batches of an epoch, which have each sample once.
+
+        Args:
+            number: the number of the epoch, from 0. With ``settings.shuffle``, the order of the
+                samples depends on it and on the seed.
+        """
 
     def close(self) -> None:
-        """End all workers and wait for them; release files, maps and copies."""
+        """End all workers, and wait until they have ended. Release files, maps and copies."""

@@ -39,8 +39,9 @@ class RawLoader:
     """A loader whose threads read whole shards, or files, ahead.
 
     There are ``workers`` threads; with 0 the calling thread reads. Batches contain lists of
-    buffers: ``bytes`` of files, or views of shards, whose framing and checksums are checked. Shards
-    come in random order, and their records in the order in which they are stored.
+    buffers: ``bytes`` of files, or views of shards, whose framing and checksums are checked. With
+    ``shuffle``, shards or files come in random order. The records of a shard always come in the
+    order in which they are stored.
     """
 
     framework: Framework = "none"
@@ -94,18 +95,19 @@ class RawLoader:
         return shard_by_shard(self._settings, sample_bytes, shard_samples)
 
     def first_batch(self) -> FirstBatch | None:
-        """Return the parts of the time until the first batch; None before it.
+        """Return the parts of the time until the first batch; None before this batch.
 
-        The start of threads is part of the first reads.
+        The time in which threads start is not known. It is part of ``fetch_s``.
         """
         return self._first_batch
 
     def close(self) -> None:
-        """Release the data; threads end with their epoch."""
+        """Release the data. Threads have ended with their epoch."""
         self._opened = None
 
 
 def _open_shards(location: Location, counter: ReadCounter) -> _OpenedData:
+    """Open shards; ``counter`` counts the samples and bytes that are read."""
     dataset = open_shards(location)
     dataset.read_counter = counter
     records, shards = Records(dataset), dataset.shards()
@@ -120,6 +122,7 @@ def _open_shards(location: Location, counter: ReadCounter) -> _OpenedData:
 
 
 def _open_files(location: Location, counter: ReadCounter) -> _OpenedData:
+    """Open image files; ``counter`` counts the samples and bytes that are read."""
     source = open_source(location.uri, options=location.store)
     files = image_files(source.list(), location.every)
 

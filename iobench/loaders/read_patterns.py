@@ -1,7 +1,9 @@
 """PURE. How loaders read ahead, so that a plan knows it before it creates a loader.
 
-Each function takes the settings of the loader, the mean bytes of a stored sample, and the mean
-number of samples in a shard (1 for files).
+Each function has the type ``Pattern`` of ``iobench.loaders.capabilities``. Its arguments are the
+settings of the loader, the mean bytes of a stored sample, and the mean number of samples in a shard
+(1 for files). A pattern may use only some of them. Without workers, the training process counts as
+one worker.
 """
 
 from __future__ import annotations
@@ -14,27 +16,30 @@ from iobench.loaders.protocol import ReadPattern
 from iobench.loaders.settings import LoaderSettings
 
 TF_SHUFFLE_BUFFER = 2048
-"""Samples in the shuffle buffer of ``tf-data`` if ``shuffle_buffer`` is 0."""
+"""Samples in the shuffle buffer of ``tf-data`` if it shuffles and ``shuffle_buffer`` is 0."""
 
 
 def batch_by_batch(
     settings: LoaderSettings, sample_bytes: float = 0.0, shard_samples: int = 1
 ) -> ReadPattern:
-    """Each worker reads the samples of one batch at a time."""
+    """Return the pattern of workers that each read the samples of one batch at a time."""
     return ReadPattern(streams=max(1, settings.workers))
 
 
 def shard_by_shard(
     settings: LoaderSettings, sample_bytes: float, shard_samples: int
 ) -> ReadPattern:
-    """Each thread reads one shard, or one file, at a time."""
+    """Return the pattern of threads that each read one shard, or one file, at a time."""
     return ReadPattern(streams=max(1, settings.workers), window_samples=shard_samples)
 
 
 def windows_of_each_worker(
     settings: LoaderSettings, sample_bytes: float, shard_samples: int = 1
 ) -> ReadPattern:
-    """Each worker reads windows of many samples, and may have a shuffle buffer."""
+    """Return the pattern of workers that each read windows of many samples.
+
+    Each worker may also have a shuffle buffer.
+    """
     return _windows(
         sample_bytes, streams=max(1, settings.workers), buffer_samples=settings.shuffle_buffer
     )
@@ -43,7 +48,10 @@ def windows_of_each_worker(
 def windows_of_one_generator(
     settings: LoaderSettings, sample_bytes: float, shard_samples: int = 1
 ) -> ReadPattern:
-    """One generator reads windows of many samples, however many threads decode them."""
+    """Return the pattern of a single generator that reads windows of many samples.
+
+    The number of threads that decode the samples has no effect on it.
+    """
     buffer_samples = 0
     if settings.shuffle:
         buffer_samples = settings.shuffle_buffer or TF_SHUFFLE_BUFFER
@@ -53,12 +61,12 @@ def windows_of_one_generator(
 def local_record_files(
     settings: LoaderSettings, sample_bytes: float, shard_samples: int = 1
 ) -> ReadPattern:
-    """One thread writes local files, each of many samples, which MXNet then reads."""
+    """Return the pattern of one thread that writes local files of many samples for MXNet."""
     return ReadPattern(streams=1, window_samples=math.ceil(LOCAL_FILE_BYTES / sample_bytes))
 
 
 def _windows(sample_bytes: float, *, streams: int, buffer_samples: int) -> ReadPattern:
-    """Each stream reads windows of many samples in sequence."""
+    """Return the pattern of streams that each read windows of many samples in sequence."""
     # A disk reads fewer windows at the same time than a remote store. The number for a remote store
     # is used for both, because all rungs of a ladder must follow the same rule.
     ahead = read_ahead(sample_bytes, is_remote=True)

@@ -1,7 +1,8 @@
 """Samples in host memory instead of stored samples, for the rungs of the ladder.
 
-Only reading is left out. The data set, its order, the samples of each worker, and collating are the
-same as for stored samples.
+Compared with stored samples, reading is left out, and also decoding and augmenting if the samples
+in memory are decoded or augmented already. The data set, its order, the samples of each worker, and
+collating stay the same.
 """
 
 from __future__ import annotations
@@ -25,22 +26,27 @@ from iobench.loaders.settings import LoaderSettings, augmentation_of
 from iobench.results.numbers import size
 
 MAX_THREADS = 16
-"""Largest number of threads that read and prepare samples before a loop begins."""
+"""Maximum number of threads that read and prepare samples before a loop begins."""
 
 _WINDOW_SAMPLES = 64
-"""Samples that are taken from memory at a time."""
+"""Number of samples that a stream takes from memory at a time."""
 
 _FORMS = {"decode": "encoded", "augment": "decoded", "collate": "decoded and augmented"}
 """The form of the samples in memory, by rung."""
 
 Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
+"""A function that makes a finished image from a stored image and a generator of random numbers."""
 
 
 def host_batch(settings: LoaderSettings, classes: int) -> Batch:
-    """Return a batch of noise like the batches of torch's loaders.
+    """Return a batch of noise like the batches of torch's loaders, for the rung ``copy``.
 
     Images (N, 3, S, S) are float32 of mean 0 and deviation 1, or uint8 if the device normalises
     them. Labels are int64 (N,). Both are in pinned memory if the loader pins its batches.
+
+    Args:
+        settings: the settings of the loader.
+        classes: the number of classes; labels are below it.
     """
     torch: Any = import_framework("torch")
     generator = torch.Generator().manual_seed(settings.seed)
@@ -59,19 +65,21 @@ def host_batch(settings: LoaderSettings, classes: int) -> Batch:
 class SamplesInMemory:
     """Samples in one buffer, which forked workers share, in place of the records of a data set.
 
-    Labels, names, shards and their order come from ``records``. The samples are not Python objects,
-    because the reference counts of objects would make each worker copy their memory pages.
+    All other attributes, such as labels, names and the order of shards, come from ``records``. The
+    samples are not Python objects, because the reference counts of objects would make each worker
+    copy their memory pages.
 
     Attributes:
         records: the ``Records`` that a torch loader opened.
-        rung: the form of the samples: ``decode`` encoded, ``augment`` decoded
-            (``iobench.data.pixels``), ``collate`` finished, uint8 (3, side, side).
+        rung: the rung, which determines the form of the samples: ``decode`` encoded, ``augment``
+            decoded (``iobench.data.pixels``), ``collate`` finished, uint8 (3, side, side).
         side: the side of finished images, in pixels.
         data: all samples, one after the other, uint8.
-        offsets: where each sample begins in ``data``, and the end; int64, one more than samples.
+        offsets: where each sample begins in ``data``, and where the last one ends, in bytes; int64.
         slots: for each sample of the data set, the number of the sample in memory that replaces it;
             int64.
-        requested: number of samples that the loop takes.
+        requested: number of samples that the loop takes. More than are in memory, if they do not
+            all fit.
     """
 
     records: Any
@@ -95,7 +103,7 @@ class SamplesInMemory:
         return self.data.data[self.offsets[slot] : self.offsets[slot + 1]]
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
-        """Return the samples that are given for these samples of the data set."""
+        """Return the samples that are given for these samples of the data set, and count them."""
         if self.records.counter is not None:
             self.records.counter.add(len(numbers), 0)
         return [self.sample(number) for number in numbers]
@@ -103,7 +111,12 @@ class SamplesInMemory:
     def stream(
         self, numbers: NDArray[np.int64], batch_samples: int = 0
     ) -> Iterator[tuple[int, Buffer]]:
-        """Yield number and image of each sample; nothing is read ahead."""
+        """Yield number and image of each sample. Nothing is read ahead.
+
+        Args:
+            numbers: the numbers of the samples in the data set.
+            batch_samples: not used. ``Records`` reads ahead by whole batches.
+        """
         for begin in range(0, len(numbers), _WINDOW_SAMPLES):
             window = numbers[begin : begin + _WINDOW_SAMPLES].tolist()
             yield from zip(window, self.fetch(window), strict=True)
@@ -129,13 +142,14 @@ def load_into_memory(
 ) -> SamplesInMemory:
     """Prepare the first samples of epoch 0 in memory, as many as fit.
 
-    The samples in memory are given in turn for all other samples of the data set.
+    Each of these samples replaces itself. All other samples of the data set are replaced by the
+    samples in memory in turn.
 
     Args:
         dataset: the data set that ``TorchLoader.open`` returns.
-        rung: the form of the samples in memory.
+        rung: the rung, which determines the form of the samples in memory.
         settings: the settings of the loader.
-        samples: number of samples that the loop takes.
+        samples: maximum number of samples that are prepared: the samples that the loop takes.
         limit_bytes: memory that the samples may take.
         decoded: whether images are stored as pixels.
 
@@ -145,7 +159,8 @@ def load_into_memory(
     """
     prepare = _preparation(dataset.records, rung, settings, decoded=decoded)
     dataset.set_epoch(0)
-    # Workers take turns by batch, so their number has no effect on the order.
+    # The samples of epoch 0 for a single worker. Several workers take turns by batch, so their
+    # number has no effect on the order.
     numbers = dataset.samples_of_worker(0)[:samples].tolist()
     data = np.empty(limit_bytes, np.uint8)  # Pages take no memory until they are written.
     offsets = [0]
@@ -178,7 +193,14 @@ def load_into_memory(
 def _preparation(
     records: Any, rung: MemoryRung, settings: LoaderSettings, *, decoded: bool
 ) -> Callable[[int], NDArray[np.uint8]]:
-    """Return a function that gives the bytes of a sample in the form of ``rung``."""
+    """Return a function that reads a sample, by its number, in the form that ``rung`` needs.
+
+    Args:
+        records: the ``Records`` that a torch loader opened.
+        rung: the rung.
+        settings: the settings of the loader.
+        decoded: whether images are stored as pixels.
+    """
     from dataprep.reading.torch_epochs import Items
 
     transform: Transform | None = None  # Images stay as they are stored.

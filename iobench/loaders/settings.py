@@ -19,7 +19,7 @@ COLOUR_JITTER = 0.4
 """Largest change of brightness, contrast and saturation with ``colour_jitter``, as a share."""
 
 PCA_NOISE = 0.1
-"""Standard deviation of the lighting noise with ``pca_noise``, as is usual for ImageNet."""
+"""Standard deviation of the lighting noise with ``pca_noise``. This value is usual for ImageNet."""
 
 
 class ImageSettings(BaseModel):
@@ -53,7 +53,7 @@ class LoaderSettings(ImageSettings):
     Attributes:
         batch_size: samples in a batch.
         workers: processes or threads that load; with 0 the training process loads.
-        prefetch: batches that are made ahead; for torch, by each worker.
+        prefetch: batches that are made ahead; for torch and ``mock``, by each worker.
         decode: whether images are decoded; otherwise batches contain encoded bytes.
         pin_memory: whether batches are in page-locked memory (torch with CUDA).
         shuffle: whether the samples of an epoch come in random order.

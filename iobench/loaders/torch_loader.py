@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _OpenedData(NamedTuple):
-    """A data set of torch and the DataLoader that reads it."""
+    """A data set of torch, and the DataLoader that reads it."""
 
     dataset: Any
     loader: DataLoader[Any]
@@ -44,7 +44,7 @@ class WorkerOptions(TypedDict, total=False):
 
 
 class TorchLoader(FrameworkLoader, ABC):
-    """Base of the loaders that use torch's DataLoader; a subclass opens the data."""
+    """Base of the loaders that use torch's DataLoader. A subclass opens the data in ``open``."""
 
     by_rank = True
 
@@ -59,7 +59,12 @@ class TorchLoader(FrameworkLoader, ABC):
         self._batch_log: BatchLog | None = None
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
-        """Read the first ``samples`` of epoch 0 now. Batches are then made of these samples.
+        """Read the first samples of epoch 0 now. All batches are then made of these samples.
+
+        Args:
+            rung: the rung, which determines the form of the samples in memory.
+            samples: maximum number of samples.
+            limit_bytes: memory that they may take.
 
         Raises:
             TrialFailed: not even one sample fits into ``limit_bytes``.
@@ -82,12 +87,18 @@ class TorchLoader(FrameworkLoader, ABC):
     def open(self, transform: Augmentation | None) -> Any:
         """Open the data as a data set of torch, whose samples are (image, label).
 
-        It has ``records``, which read images, ``items``, which turn images into samples,
-        ``set_epoch``, and, if it is read by sample number, ``sampler``.
+        The data set has the attributes ``records``, which read images, ``items``, which turn images
+        into samples, and ``set_epoch``. If it is read by sample number, it also has ``sampler``.
+
+        Args:
+            transform: the augmentation of the images; None if they stay encoded.
         """
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield batches of (N, 3, S, S) images, or of lists of bytes, with int64 labels."""
+        """Yield batches of images (N, 3, S, S), or of lists of bytes, with int64 labels.
+
+        The first call opens the data and starts the workers, which all epochs share.
+        """
         if self._opened is None:
             self._opened = self._open()
         dataset, loader = self._opened
@@ -107,7 +118,7 @@ class TorchLoader(FrameworkLoader, ABC):
         return batch_by_batch(self.settings)
 
     def first_batch(self) -> FirstBatch | None:
-        """Return all parts of the time until the first batch; None before it.
+        """Return all parts of the time until the first batch; None before this batch was made.
 
         Reading and decoding were done by worker 0, or by this process if there are no workers.
         """
@@ -127,6 +138,9 @@ class TorchLoader(FrameworkLoader, ABC):
         """Replace the augmentation by the result of ``transform``. Call this before any epoch.
 
         The self-test uses it to slow down decoding.
+
+        Args:
+            transform: returns the augmentation to use in place of the one that it is given.
         """
         self._wrap_augmentation = transform
 
@@ -183,6 +197,7 @@ class TorchLoader(FrameworkLoader, ABC):
         return augmentation
 
     def _worker_options(self, watch: FirstBatchWatch) -> WorkerOptions:
+        """Return the options for workers, each of which tells ``watch`` when it begins."""
         import cv2
 
         def begin(worker: int) -> None:
@@ -221,6 +236,9 @@ def shut_down_workers(iterator: Any) -> None:
     """End the workers of an iterator of DataLoader, if it has workers.
 
     Otherwise they would live as long as any reference to the iterator.
+
+    Args:
+        iterator: an iterator of DataLoader, or None.
     """
     shut_down = getattr(iterator, "_shutdown_workers", None)
     if shut_down is not None:
@@ -231,7 +249,8 @@ def worker_error_message(error: Exception) -> str | None:
     """Return the message of an error in a worker; None if the error is not a worker's.
 
     torch raises the error of a worker again, with the whole traceback as its message. At the end of
-    the traceback is the original message (``torch._utils.ExceptionWrapper``).
+    the traceback is the original message (``torch._utils.ExceptionWrapper``). It is returned with
+    the class of the error before it, unless it is an error of dataprep, whose messages need none.
     """
     if not re.match(r"Caught \w+ in DataLoader worker process", str(error)):
         return None

@@ -14,7 +14,7 @@ RATE_METRICS = (
     "requests_per_s",
     "iops",
 )
-"""Metrics that can be summed over hosts. Hosts are compared by the first metric that they have."""
+"""Metrics that can be summed over hosts. Hosts are compared by the first of them that they have."""
 
 
 def combine_host_parts(hosts: int, parts: Sequence[HostPart]) -> Together:
@@ -44,7 +44,7 @@ def combine_host_parts(hosts: int, parts: Sequence[HostPart]) -> Together:
 
 
 def main_rate(metrics: Metrics) -> tuple[str, float] | None:
-    """The name and value of the rate by which hosts are compared; None if there is no rate."""
+    """Return the name and value of the rate by which hosts are compared; None without a rate."""
     for name in RATE_METRICS:
         rate = _rate(metrics, name)
         if rate is not None:
@@ -53,7 +53,10 @@ def main_rate(metrics: Metrics) -> tuple[str, float] | None:
 
 
 def _slowest_host(measured: Sequence[HostPart]) -> int | None:
-    """The number of the host with the lowest rate; None if no host has a rate."""
+    """Return the number of the host with the lowest rate; None if no host has a rate.
+
+    Of hosts with equal rates, it is the one with the smallest number.
+    """
     rate_of_host: dict[int, float] = {}
     for part in measured:
         rate = main_rate(part.metrics)
@@ -65,7 +68,9 @@ def _slowest_host(measured: Sequence[HostPart]) -> int | None:
 
 
 def _start_spread_s(measured: Sequence[HostPart]) -> float | None:
-    """The largest possible time between the first and the last start; None if it is unknown.
+    """Return the largest possible seconds between the first and the last start.
+
+    None if fewer than two hosts measured, or if the start of any of them is unknown.
 
     The signal to begin appears in the store for all hosts at the same moment. Each host knows two
     limits for the time from this moment to its own start, both by its own clock: the signal was not
@@ -81,15 +86,16 @@ def _start_spread_s(measured: Sequence[HostPart]) -> float | None:
 
 
 def _together_share(measured: Sequence[HostPart]) -> float | None:
-    """The share of the time from the first start to the last end in which all hosts measured.
+    """Return the share of the time in which all hosts measured.
 
-    None if a start or an end is unknown.
+    The time is that from the first start to the last end. None if fewer than two hosts measured, or
+    if a start or an end is unknown.
     """
     begins_s = []
     ends_s = []
     for part in measured:
         if part.began_s is not None and part.ended_s is not None:
-            begin_s = sum(part.began_s) / 2
+            begin_s = sum(part.began_s) / 2  # the middle of the two limits of the start
             begins_s.append(begin_s)
             ends_s.append(begin_s + part.ended_s)
     if len(begins_s) < 2 or len(begins_s) < len(measured):
@@ -101,7 +107,7 @@ def _together_share(measured: Sequence[HostPart]) -> float | None:
 
 
 def _rate(metrics: Metrics, name: str) -> float | None:
-    """A metric as a number; None if the trial does not have it."""
+    """Return a metric as a number; None if the trial does not have it."""
     value = metrics.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

@@ -50,8 +50,8 @@ MOST_REPEATS = 1000
 _LARGEST = 1e100
 """Figures from here on are left out of ratios, because products of them could overflow."""
 _MAX_COUNTED = 2_500
-"""Maximum number of ratios for which orders of repeats are counted. For more ratios the normal
-approximation is accurate enough."""
+"""Maximum number of pairs of repeats for which orders of repeats are counted. For more pairs, the
+normal approximation is accurate enough."""
 _NORMAL = NormalDist()
 _RANK_EFFICIENCY = 3 / math.pi
 """Efficiency of a test by ranks compared with a test by means, for normally distributed data."""
@@ -118,7 +118,11 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
-    """Return the ratio of two figures that were measured in pairs, one after the other.
+    """Return the median of the ratios of pairs, with its interval.
+
+    Args:
+        numerators: the values of one figure.
+        denominators: the values of the other figure. Values at the same index are a pair.
 
     Raises:
         ValueError: there are no pairs, or the sides have different lengths.
@@ -145,7 +149,7 @@ def quantile(values: Sequence[float] | NDArray[np.float64], q: float) -> float:
 def quantiles(values: Sequence[float] | NDArray[np.float64]) -> Mapping[str, float]:
     """Return the quantiles of ``QUANTILES`` by name. Quantiles with too few values are left out.
 
-    All percentiles of latencies and of step times are computed here.
+    All percentiles of latencies and of step times are computed by this function.
     """
     count = len(values)
     return {
@@ -294,7 +298,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def more_repeats_to_be_significant(base: int, new: int, significance: float = SIGNIFICANCE) -> int:
     """Return how many more repeats each run needs so that a change can be significant at all.
 
-    With the default significance this is also the minimum for an interval of 95 %.
+    With the default significance, this is also what an interval of 95 % needs.
+
+    Args:
+        base: the number of repeats of the base run.
+        new: the number of repeats of the new run.
+        significance: the largest p-value of a significant change.
     """
     more = 0
     while smallest_p_value(base + more, new + more) > significance:
@@ -314,8 +323,15 @@ def more_repeats_to_detect(
     than the distance from 1 to ``1 + threshold``, so that it cannot contain both. The width of the
     interval is predicted as ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``. Here ``s`` is the pooled
     standard deviation of the logarithms within the runs. This is the width for many values with a
-    normal distribution (Lehmann, "Nonparametrics", revised ed., section 2.5). The spread of a few
-    values is not known well, so that the number is only a guide.
+    normal distribution (Lehmann, "Nonparametrics", revised ed., section 2.5); ``m`` and ``n`` are
+    the numbers of repeats of the runs, and ``z`` is the quantile of the normal distribution. The
+    spread of a few values is not known well, so that the number is only a guide.
+
+    Args:
+        base: the values of the base run.
+        new: the values of the new run.
+        threshold: the change to detect, as a share of the base value.
+        significance: the largest p-value of a significant change.
     """
     fewest = max(1, more_repeats_to_be_significant(len(base), len(new), significance))
     freedom = len(base) + len(new) - 2
@@ -334,7 +350,7 @@ def more_repeats_to_detect(
 
 @cache
 def _cut(base: int, new: int) -> tuple[int, float]:
-    """Return how many ratios to leave out at each end of the interval, and its coverage.
+    """Return how many ratios the interval leaves out at each end, and the interval's coverage.
 
     Args:
         base: the number of repeats of the base run.
@@ -369,12 +385,19 @@ def _mean_and_deviation_of_u(base: int, new: int) -> tuple[float, float]:
 
 @cache
 def _ways_up_to(fewer: int, others: int) -> tuple[int, ...]:
-    """Return in how many orders of two equal samples U is at most 0, 1, ..., fewer * others."""
+    """Return in how many orders of two equal samples U is at most 0, 1, ..., fewer * others.
+
+    Args:
+        fewer: the number of values of the smaller sample.
+        others: the number of values of the larger sample.
+    """
     return tuple(accumulate(_ways(fewer, others)))
 
 
 def _ways(fewer: int, others: int) -> list[int]:
     """Return in how many orders of two equal samples U is exactly 0, 1, ..., fewer * others.
+
+    Two samples are equal if they have the same distribution.
 
     These numbers are the coefficients of the Gaussian binomial, which is the product of the factors
     ``(1 - q^(others + i)) / (1 - q^i)``. Each turn of the loop multiplies by one factor, in place.

@@ -19,7 +19,8 @@ TRIAL_COLUMNS = (
     *("id", "kind", "repeat", "status", "reason"),
     *("started_s", "seconds", "time_zero_s"),
 )
-"""The columns of every trial, in addition to those of ``params.``, ``metrics.`` and ``cold.``."""
+"""The columns of a table of trials without rows. Other columns, such as ``params.workers``, depend
+on the trials."""
 
 SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
 """The columns of a table of steps without rows. Other columns depend on the trials."""
@@ -28,6 +29,7 @@ SAMPLE_COLUMNS = ("trial", "time_s")
 """The columns of a table of readings without rows. Other columns depend on the samplers."""
 
 SPAN_COLUMNS = ("trial", "track", "name", "begin_s", "seconds", "wait_s")
+"""The columns of a table of spans: the id of the trial, and the attributes of ``Span``."""
 
 
 def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
@@ -46,7 +48,7 @@ def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd
 
     Args:
         trial: the id of the trial.
-        series: its columns.
+        series: the columns by name, with a value for each step.
     """
     table = pd.DataFrame({name: list(values) for name, values in series.items()})
     table.insert(0, "step", range(len(table)))
@@ -59,7 +61,7 @@ def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> 
 
     Args:
         trial: the id of the trial.
-        samples: the columns of the readings.
+        samples: the columns of the readings by name, with a value for each reading.
     """
     columns = {_text(name): list(values) for name, values in samples.items()}
     table = pd.DataFrame(columns, dtype="float64")
@@ -84,14 +86,23 @@ def spans_of(table: pd.DataFrame) -> dict[str, list[Span]]:
 
 
 def joined(tables: Sequence[pd.DataFrame], columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFrame:
-    """Join the tables of all trials. Without tables, the result has ``columns`` and no rows."""
+    """Join the tables of all trials.
+
+    Args:
+        tables: the tables.
+        columns: the columns of the result if there are no tables.
+    """
     if tables:
         return pd.concat(tables, ignore_index=True)
     return pd.DataFrame({name: [] for name in columns})
 
 
 def read_table(path: Path, columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFrame:
-    """Read a table of steps, readings or spans. If the file does not exist, it has no rows.
+    """Read a table of steps, readings or spans from a Parquet file.
+
+    Args:
+        path: the path of the file. If it does not exist, the table has no rows.
+        columns: the columns of a table without rows.
 
     Raises:
         ResultError: the file cannot be read.
@@ -123,7 +134,7 @@ def as_csv(table: pd.DataFrame) -> bytes:
 
 
 def _row(trial: Trial) -> dict[str, Any]:
-    """Return a trial as a row for ``json_normalize``, without keys for empty values."""
+    """Return a trial as a row for ``json_normalize``, without keys for None and empty mappings."""
     content = asdict(trial)
     if content["hosts"]:
         del content["hosts"]["parts"]  # the figures of each host are in the result only
