@@ -257,6 +257,7 @@ def test_every_customary_file_gives_the_same_classes(name: str) -> None:
         (b"490\n", None, "file, line 1: '490' is neither a synset nor an ID in meta.mat"),
         (b"490\n7\n", IDS, "line 2: '7' is neither a synset nor an ID in meta.mat"),
         (b"ImageId,PredictionString\na,x 1 2\n", None, "line 2: 'x' is neither a synset"),
+        (b"ImageId,PredictionString\na\n", None, "line 2: 'a': expected a sample and its class"),
         (b"a\nb\n", None, "line 1: 'a' is neither a synset"),
         (b"a,\nb,c\n", None, "expected a sample and its class"),
         (b"n01751748\na,b\n", None, "line 2: 'a' is neither"),

@@ -203,6 +203,14 @@ class TestGroundTruth:
         assert classified.problems[0] == ("failed", why)
         assert classified.problems[2] == ("failed", "t has no class for it")
 
+    @pytest.mark.parametrize("key", [".", "", "/"])
+    def test_its_names_may_have_no_base_name(self, key: str) -> None:
+        """A name without a base name is that of no sample, and other names are not affected."""
+        labelling = Labelling(truth={key: "b", "x/1.jpg": "a"}, truth_name="t")
+        classified = labelling.apply(["1.jpg", "2.jpg"], one_each(["", ""]), unheard)
+        assert classified.classes == ["a", ""]
+        assert classified.problems[1] == ("failed", "t has no class for it")
+
     def test_one_that_fits_no_sample_is_refused(self) -> None:
         """The error shows a path of the file and one of the source."""
         labelling = Labelling(truth={"x.jpg": "3"}, truth_name="t")

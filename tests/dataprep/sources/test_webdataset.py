@@ -319,6 +319,14 @@ class TestTars:
         copy = pickle.loads(pickle.dumps(source))
         assert copy.read(listing.located(0)) == IMAGE
 
+    def test_empty_tars_within_a_tar_are_reported(self, tmp_path: Path) -> None:
+        """Each has a reason, also if several follow each other, and the samples are kept."""
+        empty = tar_of({})
+        listing = one_tar(tmp_path, {"a.tar": empty, "b.tar": empty, **labelled(0)})
+        assert classes(listing) == ["0"]
+        reason = "a tar that holds no files"
+        assert reasons(listing) == {"a.tar": reason, "b.tar": reason}
+
     def test_whose_index_cannot_be_stored(self, tmp_path: Path) -> None:
         """Workers need the index of a compressed tar, and the message names the key to set."""
         (tmp_path / "blocked").write_bytes(b"")
