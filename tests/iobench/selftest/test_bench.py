@@ -157,7 +157,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
     monkeypatch.setattr(selftest, "checks", lambda: selftest.known_rates.checks(VirtualClock(), 7))
     few = [cases(TINY.delays)[location] for location in (0, 1, -1)]
-    monkeypatch.setattr(delay_bench, "cases", lambda given: few)
+    monkeypatch.setattr("iobench.selftest.delay_bench.cases", lambda delays: few)
     done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])
     assert isinstance(done.exception, SystemExit | None), done.exception
     content = json.loads(done.stdout)
