@@ -84,11 +84,11 @@ def page(figures: Mapping[str, Figures], images: int, repeats: int) -> str:
 def _summary(claim: Claim, judgement: Judgement | None) -> tuple[str, str]:
     """Return the last two cells of a claim's row: the figures, and the verdict."""
     if judgement is None:
-        return claim.shown, "not run yet" if claim.measure else "not measured here"
+        return claim.result, "not run yet" if claim.measure else "not measured here"
     medians: dict[str, str] = {}
     for name, interval, _ in judgement.rows:
         medians.setdefault(name, _figure(interval.median))
-    return claim.shown.format_map(medians), judgement.verdict
+    return claim.result.format_map(medians), judgement.verdict
 
 
 def _figure(value: float) -> str:

@@ -58,7 +58,7 @@ class Claim:
         holds_if: the condition of ``rules``, as the end of a sentence that begins with "The claim
             holds if".
         command: the command to run, here or, without ``measure``, elsewhere.
-        shown: the sentence of the table, with a field for each point or ratio, such as
+        result: the sentence of the table, with a field for each point or ratio, such as
             ``{two/one}``.
         why: a paragraph: why there are no figures, or why the claim does not hold here.
         measure: returns the figures; None if they need another machine.
@@ -74,7 +74,7 @@ class Claim:
     published: str
     holds_if: str
     command: str
-    shown: str = ""
+    result: str = ""
     why: str = ""
     measure: Callable[[Claim, Workplace, int], Figures] | None = None
     metrics: Mapping[str, str] = field(default_factory=lambda: {"samples_per_s": "images/s"})
@@ -161,7 +161,7 @@ def _sizes(name: str, claim: str, published: str, sizes: Sequence[str]) -> Claim
         published=published,
         holds_if="shards of every size are read at a higher rate than files",
         command=_SIZES,
-        shown=f"Files are read at {{files}} MB/s. Shards of {smallest.replace('MB', ' MB')} are "
+        result=f"Files are read at {{files}} MB/s. Shards of {smallest.replace('MB', ' MB')} are "
         f"{{{smallest}/files}} times as fast, and {labels[largest]} are "
         f"{{{largest}/files}} times as fast.",
         measure=benchmark,
@@ -193,7 +193,7 @@ CLAIMS = (
         published="From 1 to 7 workers the rate rises from 100 to 300 images/s, an epoch takes "
         "96 s instead of 260 s, and the device is busy 95 % instead of 50 % of the time.",
         holds_if="2 workers are faster than 1, 4 faster than 2, and 7 faster than 4",
-        shown="2 workers are {two/one} times as fast as 1, 4 workers {four/two} times as fast as "
+        result="2 workers are {two/one} times as fast as 1, 4 workers {four/two} times as fast as "
         "2, and 7 workers {seven/four} times as fast as 4.",
         command=_LOOPS,
         why=f"This machine has {CPUS} CPUs, which 2 workers keep busy. More workers only share "
@@ -217,7 +217,7 @@ CLAIMS = (
         published="The loop is 3 times as fast with 1 worker. More workers then gain nothing.",
         holds_if="the loop is 3 times as fast on resized images as on photographs, and a second "
         "worker then gains at most 5 %",
-        shown="On resized images, the loop is {resized/photos} times as fast as on photographs. "
+        result="On resized images, the loop is {resized/photos} times as fast as on photographs. "
         "With 2 workers, it is then {resized2/resized} times as fast as with 1.",
         command=_LOOPS,
         why="The photographs of this data set are small (some 500 by 400 pixels), so resizing "
@@ -241,7 +241,7 @@ CLAIMS = (
         claim="use 3 workers instead of 1 for a data set that sleeps for a second for each item",
         published="1 worker delivers 1 item/s, and 3 workers deliver 3 items/s.",
         holds_if="both measured rates differ from these rates by at most 5 %",
-        shown="1 worker delivers {one} item/s, and 3 workers deliver {three} items/s.",
+        result="1 worker delivers {one} item/s, and 3 workers deliver {three} items/s.",
         command="iobench run configs/bench/loaders.yaml --set training=[] --set "
         '\'loaders=[{"loader":"mock","workers":[1,3],"item_s":1,"batch_size":1,"seconds":9}]\'',
         measure=benchmark,
@@ -260,7 +260,7 @@ CLAIMS = (
         published="Downloading first is the fastest way.",
         holds_if="epochs after the download are faster than streamed epochs, and faster than "
         "epochs that are read sample by sample",
-        shown="After a download, an epoch that is read in sequence is {download/stream} times as "
+        result="After a download, an epoch that is read in sequence is {download/stream} times as "
         "fast as a streamed one. An epoch of single samples is {download-map/lazy-map} times as "
         "fast as one that requests each sample from the store.",
         command="iobench run configs/bench/access.yaml --set 'loaders.0.access=[file,pipe,lazy]'",
@@ -297,7 +297,7 @@ CLAIMS = (
         claim="give each of N hosts its share of the shards, instead of all shards",
         published="The time to load is divided by N.",
         holds_if="all shards take more than 3.2 times as long as a quarter of them",
-        shown="All shards take {all} s, and a quarter of them {quarter} s. The ratio is "
+        result="All shards take {all} s, and a quarter of them {quarter} s. The ratio is "
         "{all/quarter}.",
         command="dataprep stage s3://bucket/out /nvme/out --host 0/4",
         measure=shares,
@@ -310,7 +310,7 @@ CLAIMS = (
         claim="measure with synthetic data first",
         published="The device's own rate is the ceiling of the loop.",
         holds_if="the loop is not faster on shards than on synthetic data",
-        shown="On shards, the loop has {shards/synthetic} of its rate on synthetic data.",
+        result="On shards, the loop has {shards/synthetic} of its rate on synthetic data.",
         command="iobench run configs/bench/ladder.yaml --set training.0.inputs=synthetic "
         "--set 'training.1.inputs=[synthetic,warm]'",
         measure=benchmark,
@@ -326,7 +326,7 @@ CLAIMS = (
         claim="use pinned memory and mixed precision",
         published="No figure was published.",
         holds_if="",
-        shown="On another machine with an H200, the loop is 1.27 times as fast with pinned memory "
+        result="On another machine with an H200, the loop is 1.27 times as fast with pinned memory "
         "and batches of 128, and 1.07 times as fast with batches of 256.",
         command="iobench run configs/bench/train-resnet50.yaml --set training.0.pin_memory=false "
         "--set training.0.precision=float32",
@@ -349,7 +349,7 @@ CLAIMS = (
         published="The accuracy is 0.977 in training and 0.969 in validation, at 15,554 to 19,700 "
         "samples/s on a GPU.",
         holds_if="the accuracy in validation reaches 0.969",
-        shown="The accuracy in validation is {validation}, on scikit-learn's digits instead of "
+        result="The accuracy in validation is {validation}, on scikit-learn's digits instead of "
         "MNIST, in one run.",
         command="python examples/train_digits.py digits --framework mxnet",
         measure=digits,
@@ -363,7 +363,7 @@ CLAIMS = (
         "instead of photographs on S3 with 1 worker",
         published="The loop is up to 10 times as fast.",
         holds_if="the loop is 10 times as fast",
-        shown="The loop is {shards/photos} times as fast: {shards} instead of {photos} images/s.",
+        result="The loop is {shards/photos} times as fast: {shards} instead of {photos} images/s.",
         why="The store is a program on the same CPUs, without latency, so photographs arrive "
         "faster here than from a store on another machine. There are also few CPUs for more "
         "workers.",

@@ -38,7 +38,7 @@ def points(**settings: Any) -> list[Params]:
 
 
 class HoldingLoader(SlowLoader):
-    """A loader that notes what it is told to hold in memory, which takes 1,000 s."""
+    """A loader that notes which samples it shall hold in memory, which takes 1,000 s."""
 
     def hold(self, rung: str, samples: int, limit_bytes: int) -> None:
         """Note the request, which must come before any epoch."""
