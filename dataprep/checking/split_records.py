@@ -48,7 +48,7 @@ class SplitRecords:
         """Read the record of the sample at ``index`` in the chosen samples.
 
         Raises:
-            ConfigError: there is no such sample.
+            ConfigError: the sample does not exist.
         """
         dataset = self._dataset
         require_record_number(index, len(self._numbers), self.uri)

@@ -98,7 +98,7 @@ def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) 
         The version of the object, if there is no such job file; empty if the object is gone.
 
     Raises:
-        AnotherJobCreated: there is such a job file now, or after ``wait_s``.
+        AnotherJobCreated: another job has stored its job file, now or after ``wait_s``.
     """
     version = ""
     for pause_s in (0.0, wait_s):

@@ -62,7 +62,7 @@ def shard_number(key: str) -> int:
 
 
 def split_of_shard(name: str) -> str | None:
-    """Return the split in the name of a shard; None if ``name`` does not begin as such a name.
+    """Return the split in the name of a shard; None for a name that no shard can have.
 
     The name is a key without its folder, with or without an extension.
     """

@@ -30,8 +30,8 @@ _MAX_EARLY_BATCHES = 4
 speed is not known."""
 
 _REQUESTS_PER_WINDOW = 2
-"""Windows also double while the consumer can take the doubled window within the time of so many
-requests."""
+"""Windows also double while the consumer can take the doubled window within the time of this number
+of requests."""
 
 
 class ReadAhead(NamedTuple):

@@ -34,7 +34,7 @@ from dataprep.reading.saved_state import Origin, SavedState, checked_state
 from dataprep.reading.transforms import Transform
 
 DEFAULT_BATCH = 64
-"""Samples of a batch if the batch size is unknown: workers take turns after so many samples."""
+"""Samples of a batch if the batch size is unknown: workers take turns after this many."""
 
 Window: TypeAlias = tuple[list[int], list[Buffer] | None]
 """The numbers of some samples, and their encoded images; None if these are not read yet."""

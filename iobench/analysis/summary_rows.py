@@ -401,7 +401,7 @@ def _sweep_of_connections(rates: Mapping[_Point, Estimate]) -> _Sweep:
 
 
 def _most_common(values: Iterable[int]) -> int:
-    """Return the value that occurs most often; of several such values, the first."""
+    """Return the value that occurs most often. If several do, return the first of them."""
     ((value, _),) = Counter(values).most_common(1)
     return value
 
