@@ -24,6 +24,13 @@ help:
 	@echo "make gpu-kit  a folder that measures a machine with a GPU and without network"
 	@echo "make clean   removes the environments, demo/ and builds"
 
+# pip takes a package that it has installed by half as installed. An environment whose installation
+# was interrupted is therefore made anew: it lacks the file that is written at the end.
+define begin_environment
+@test -e $@ || $(PYTHON) -m venv --clear $(@D)
+@rm -f $@
+endef
+
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 2; }
@@ -31,20 +38,24 @@ help:
 	@touch $@
 
 .venv/demo: .venv/python pyproject.toml constraints/bare.txt
+	$(begin_environment)
+	@touch .venv/python
 	@echo "installing into .venv (a minute or two) ..."
 	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[demo,bench,torch]'
 	@touch $@
 
 .venv/test: .venv/demo
 	@echo "installing what the tests need into .venv ..."
+	@mv .venv/demo .venv/unfinished
 	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,check,docs]'
+	@mv .venv/unfinished .venv/demo
 	@touch $@
 
 # The frameworks whose own readers check ours, on the older NumPy that MXNet asks for.
 .venv-frameworks/test: pyproject.toml constraints/bare.txt constraints/frameworks.txt \
   constraints/dali.txt
 	@echo "installing TensorFlow and MXNet into .venv-frameworks ..."
-	@$(PYTHON) -m venv .venv-frameworks
+	$(begin_environment)
 ifeq ($(OLD_NUMPY),1)
 	@.venv-frameworks/bin/pip install $(PIP_FLAGS) -c constraints/frameworks.txt \
 	  -e '.[test,torch,tensorflow,mxnet]'
@@ -60,7 +71,7 @@ endif
 # Its own environment, since img2dataset asks for the pandas before 3.
 .venv-peers/bench: pyproject.toml constraints/peers.txt
 	@echo "installing this package and its peers into .venv-peers ..."
-	@$(PYTHON) -m venv .venv-peers
+	$(begin_environment)
 ifeq ($(OLD_NUMPY),1)
 	@.venv-peers/bin/pip install $(PIP_FLAGS) -c constraints/peers.txt -e '.[peers]'
 else
@@ -73,7 +84,7 @@ endif
 # it is replaced.
 .venv-loaders/bench: pyproject.toml constraints/loaders.txt constraints/dali.txt
 	@echo "installing this package and other loaders into .venv-loaders ..."
-	@$(PYTHON) -m venv .venv-loaders
+	$(begin_environment)
 ifeq ($(OLD_NUMPY),1)
 	@.venv-loaders/bin/pip install $(PIP_FLAGS) -c constraints/loaders.txt -e '.[loaders]'
 else

@@ -8,20 +8,16 @@ consumed. ``Dataset.count_reads`` returns a counter, which readers of the data s
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
-import struct
 import threading
 from typing import NamedTuple
 
-import numpy as np
+from dataprep.machine.shared_rows import SharedRows
 
-# An entry for a read has three numbers: 0, samples, and bytes. An entry for a window has the number
-# of its stream, its samples, and the windows that are requested at the same time.
-_ENTRY = struct.Struct("<qqq")
-_READ = 0  # the first number of an entry for a read
-_CLOSED = -1  # stands for the descriptor of a file that was closed
+# A row for a read has three numbers: 0, samples, and bytes. A row for a window has the number of
+# its stream, its samples, and the windows that are requested at the same time.
+_READ = 0  # the first number of a row for a read
 
 
 class ReadTotals(NamedTuple):
@@ -63,10 +59,9 @@ class WindowsInUse(NamedTuple):
 class ReadCounter:
     """Counts samples and bytes. Forked processes and threads can add to it without a lock.
 
-    ``Dataset.count_reads`` returns it. Each read appends 24 bytes to a file in memory. The file is
-    opened for appending, so that entries of several processes do not mix (open(2), O_APPEND), and a
-    process that is killed leaves no lock behind. Reading the totals takes time in proportion to the
-    new entries.
+    ``Dataset.count_reads`` returns it. Each read appends a row of 32 bytes to a file in memory, so
+    that a process that is killed leaves no lock behind (``SharedRows``). Reading the totals takes
+    time in proportion to the new rows.
 
     Example:
         >>> dataset = dataprep.open("out")
@@ -78,10 +73,8 @@ class ReadCounter:
     """
 
     def __init__(self) -> None:
-        self._descriptor = os.memfd_create("dataprep-reads")
-        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
-        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
-        self._position = 0
+        self._rows = SharedRows("dataprep-reads", "q")
+        self._rows_in_totals = 0
         self._totals = ReadTotals()
         self._windows: dict[int, tuple[int, int]] = {}  # samples and windows at once, by stream
         self._largest_samples = 0
@@ -94,19 +87,19 @@ class ReadCounter:
             samples: the number of samples.
             size: the number of bytes.
         """
-        self._append(_READ, samples, size)
+        self._rows.append(_READ, samples, size)
 
     def totals(self) -> ReadTotals:
         """Return the samples and bytes that have arrived in this process and in its forks."""
         with self._lock:
-            self._read_new_entries()
+            self._add_new_rows()
             window_samples, _ = max(self._windows.values(), default=(0, 1))
             return self._totals._replace(window_samples=window_samples)
 
     def windows(self) -> WindowsInUse:
         """Return how far ahead readers in this process and in its forks read at this moment."""
         with self._lock:
-            self._read_new_entries()
+            self._add_new_rows()
             samples, at_once = max(self._windows.values(), default=(0, 1))
             return WindowsInUse(samples, at_once, self._largest_samples)
 
@@ -118,21 +111,12 @@ class ReadCounter:
             samples: samples in a window; 0 if the stream has ended.
             at_once: windows that are requested at the same time.
         """
-        self._append(stream, samples, at_once)
+        self._rows.append(stream, samples, at_once)
 
-    def _append(self, stream: int, first: int, second: int) -> None:
-        if self._descriptor == _CLOSED:
-            return  # a stream can be garbage-collected after its counter
-        os.write(self._descriptor, _ENTRY.pack(stream, first, second))
-
-    def _read_new_entries(self) -> None:
-        """Add the entries that were appended since the last call to the totals and windows."""
-        new_bytes = os.fstat(self._descriptor).st_size - self._position
-        if new_bytes <= 0:
-            return
-        entries = os.pread(self._descriptor, new_bytes, self._position)
-        self._position += len(entries)
-        rows = np.frombuffer(entries, np.int64).reshape(-1, 3)
+    def _add_new_rows(self) -> None:
+        """Add the rows that were appended since the last call to the totals and windows."""
+        rows = self._rows.rows(self._rows_in_totals)
+        self._rows_in_totals += len(rows)
         is_read = rows[:, 0] == _READ
         samples, size = rows[is_read, 1:].sum(axis=0).tolist()
         self._totals = ReadTotals(self._totals.samples + samples, self._totals.bytes + size)
@@ -142,11 +126,6 @@ class ReadCounter:
                 self._largest_samples = max(self._largest_samples, window_samples)
             else:
                 self._windows.pop(stream, None)
-
-    def __del__(self) -> None:
-        descriptor, self._descriptor = self._descriptor, _CLOSED
-        if descriptor != _CLOSED:
-            os.close(descriptor)
 
 
 class StreamReport:

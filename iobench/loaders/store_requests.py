@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
-import os
-import struct
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-import numpy as np
-
+from dataprep.machine.shared_rows import SharedRows
 from dataprep.stores import s3
 
-_ENTRY = struct.Struct("3d")
-"""An entry for an answered GET: its bytes, the seconds to the first byte, and to the last byte."""
-
+# A row for an answered GET has its bytes, the seconds to the first byte, and to the last byte.
 _REFUSED = -1.0
-"""The entry for an answer 503 or 429 has this number instead of bytes."""
+"""The row for an answer 503 or 429 has this number instead of bytes."""
 
 
 class RequestTotals(NamedTuple):
@@ -61,24 +55,25 @@ def sum_of_totals(processes: Iterable[RequestTotals]) -> RequestTotals:
 class RequestCounter(logging.Handler):
     """Counts requests while ``counting_requests`` runs; ``totals`` may be called at any time."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, rows: SharedRows) -> None:
         super().__init__(logging.DEBUG)
-        self._descriptor = descriptor
+        self._rows = rows
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write an entry for a GET or a refusal; ignore other log lines."""
+        """Append a row for a GET or a refusal; ignore other log lines."""
         if record.msg == s3.GET_MESSAGE and isinstance(record.args, tuple):
-            os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
+            _, *values = cast("tuple[Any, ...]", record.args)
+            size_bytes, first_byte_s, complete_s = values
+            self._rows.append(size_bytes, first_byte_s, complete_s)
         elif record.msg == s3.THROTTLED_MESSAGE:
-            os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
+            self._rows.append(_REFUSED, 0.0, 0.0)
 
     def totals(self) -> RequestTotals:
         """Return the sums over all requests so far."""
-        data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        entries = np.frombuffer(data).reshape(-1, 3)
-        gets = entries[entries[:, 0] != _REFUSED]
+        rows = self._rows.rows()
+        gets = rows[rows[:, 0] != _REFUSED]
         size_bytes, first_byte_s, complete_s = gets.sum(axis=0).tolist()
-        refused = len(entries) - len(gets)
+        refused = len(rows) - len(gets)
         return RequestTotals(len(gets), int(size_bytes), first_byte_s, complete_s, refused)
 
 
@@ -87,16 +82,13 @@ def counting_requests() -> Iterator[RequestCounter]:
     """Count requests to S3 while the block runs, also of processes that are forked in it.
 
     The store logs each answered GET, and each answer that asks for fewer requests. For each of
-    them, the counter writes an entry of 24 bytes to a file in memory that forked processes share.
-    The file is open for appending (open(2), O_APPEND), so that entries do not mix. No lock is
-    needed, which a killed worker might hold.
+    them, the counter appends a row to a file in memory that forked processes share
+    (``SharedRows``). No lock is needed, which a killed worker might hold.
     """
-    descriptor = os.memfd_create("fetched")
-    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
+    rows = SharedRows("iobench-requests", "d")
     log = logging.getLogger(s3.__name__)
     level, propagates = log.level, log.propagate
-    counter = RequestCounter(descriptor)
+    counter = RequestCounter(rows)
     log.addHandler(counter)
     log.setLevel(logging.DEBUG)
     log.propagate = False  # Only the counter needs these messages.
@@ -106,4 +98,4 @@ def counting_requests() -> Iterator[RequestCounter]:
         log.removeHandler(counter)
         log.setLevel(level)
         log.propagate = propagates
-        os.close(descriptor)
+        rows.close()

@@ -1,26 +1,20 @@
 """A log of when the workers of torch's DataLoader made their batches, for a trace of the run.
 
 DataLoader does not report when its workers work. A worker requests samples from its data set, and
-makes a batch of them with ``collate_fn``. Both functions are wrapped here. For each batch, 24 bytes
-are appended to a file in memory that all workers share. The file is open for appending. A worker
-that is killed therefore leaves no lock, and no partial entry inside the entry of another worker.
+makes a batch of them with ``collate_fn``. Both functions are wrapped here. For each batch, a row
+is appended to a file in memory that all workers share. A worker that is killed leaves no lock.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import struct
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
+from dataprep.machine.shared_rows import SharedRows
 from iobench.clock import Clock
 from iobench.loaders.protocol import WorkerBatch
-
-_ENTRY = struct.Struct("<3d")  # number of the worker, begin and end of the batch in seconds
 
 
 class BatchLog:
@@ -28,10 +22,8 @@ class BatchLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._descriptor = os.memfd_create("iobench-batches")
-        flags = fcntl.fcntl(self._descriptor, fcntl.F_GETFL)
-        fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
-        weakref.finalize(self, os.close, self._descriptor)
+        # A row has the number of the worker, and the begin and the end of the batch in seconds.
+        self._rows = SharedRows("iobench-batches", "d")
         self._begin_s: float | None = None
 
     def log_begins(self, dataset: Any) -> Any:
@@ -61,17 +53,14 @@ class BatchLog:
 
     def batches(self) -> Sequence[WorkerBatch]:
         """Return the batches so far, in the order of their ends."""
-        data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        complete_bytes = len(data) // _ENTRY.size * _ENTRY.size
-        entries = _ENTRY.iter_unpack(data[:complete_bytes])
-        return [WorkerBatch(int(worker), begin_s, end_s) for worker, begin_s, end_s in entries]
+        rows = self._rows.rows().tolist()
+        return [WorkerBatch(int(worker), begin_s, end_s) for worker, begin_s, end_s in rows]
 
     def _append(self) -> None:
         """Append the batch that ends now, if this is a worker and the begin is known."""
         worker = get_worker_info()
         if worker is not None and self._begin_s is not None:
-            entry = _ENTRY.pack(worker.id, self._begin_s, self._clock.now_s())
-            os.write(self._descriptor, entry)
+            self._rows.append(worker.id, self._begin_s, self._clock.now_s())
         self._begin_s = None
 
 
