@@ -74,7 +74,7 @@ def inspect(
 
     Raises:
         ConfigError: options exclude each other, there is no such record, the target is not a shard,
-            or the query is not allowed.
+            the query is not allowed, or ``images`` is below 1.
         ManifestMissing: there is no such data set, or it is not complete.
         FormatMissing: the split does not have the format.
         RecordError: the record is damaged.
@@ -83,6 +83,8 @@ def inspect(
     """
     if save and record is None:
         raise ConfigError("--save needs --record N, the record whose image it stores")
+    if images is not None and images < 1:
+        raise ConfigError(f"--images {images}: give a number of at least 1")
     _require_one_view(record, contact_sheet, html, where)
     store, info = _open_target(target, options)
     if info:

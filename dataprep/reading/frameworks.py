@@ -326,8 +326,9 @@ def to_tf(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: TensorFlow is not installed.
-        ConfigError: the rank, the start or a batch size is out of range; the ranks do not fit the
-            share; ``start`` is given with a buffer; or ``even="drop"`` leaves no step in an epoch.
+        ConfigError: the rank, the start, the buffer or a batch size is out of range; the ranks do
+            not fit the share; ``start`` is given with a buffer; or ``even="drop"`` leaves no step
+            in an epoch.
 
     Example:
         >>> dataset = dataprep.open("out")
@@ -335,8 +336,7 @@ def to_tf(
         >>> images, labels = next(iter(batches))                              # doctest: +SKIP
     """
     _require_open(dataset)
-    if shuffle_buffer and start:
-        raise ConfigError(BUFFER_CANNOT_RESUME)
+    _require_valid_buffer(shuffle_buffer, start, iterable=True)
     import_framework("tensorflow")
     from dataprep.reading.augment import Augmentation
     from dataprep.reading.record_reader import Records
@@ -460,13 +460,17 @@ def to_mxnet(
 
 
 def _require_valid_buffer(shuffle_buffer: int, start: int, *, iterable: bool) -> None:
-    """Raise ConfigError for a shuffle buffer of ``to_torch`` that cannot be used."""
+    """Raise ConfigError for a shuffle buffer of ``to_torch`` or ``to_tf`` that cannot be used."""
     if shuffle_buffer and start:
         raise ConfigError(BUFFER_CANNOT_RESUME)
-    if shuffle_buffer < 0 or (shuffle_buffer and not iterable):
+    if shuffle_buffer < 0:
         raise ConfigError(
-            f"shuffle_buffer {shuffle_buffer}: it is at least 0, and for the iterable style only; "
-            "the sampler shuffles the map style"
+            f"shuffle_buffer {shuffle_buffer}: give 0 for no buffer, or a number of images"
+        )
+    if shuffle_buffer and not iterable:
+        raise ConfigError(
+            f"shuffle_buffer {shuffle_buffer}: it is for the iterable style only; the sampler "
+            "shuffles the map style"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -190,16 +189,17 @@ class SampleRows:
     def checksums(self) -> Integers | None:
         """The CRC-32C of each record: int64 of shape (samples,).
 
-        It is None if ``reads_checksums`` is False, and for outputs of early versions.
+        It is None if ``reads_checksums`` is False, and for outputs of early versions, whose table
+        does not have this column.
+
+        Raises:
+            DatasetError: the table is missing, damaged, or belongs to another split.
         """
-        if not self._reads_checksums:
+        column = f"{self._format_name}_crc32c"
+        if not self._reads_checksums or column not in self.table.schema().names:
             return None
-        # Early versions wrote a table without this column. If the table is missing or damaged,
-        # ``places`` raises the error.
-        with suppress(DatasetError):
-            (checksums,) = self._integers([f"{self._format_name}_crc32c"])
-            return checksums
-        return None
+        (checksums,) = self._integers([column])
+        return checksums
 
     @property
     def _shard_numbers(self) -> list[int]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from iobench.analysis.repeats import (
@@ -57,6 +58,10 @@ FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 
 _NOT_REQUESTED = "not requested (training.inputs)"
 """The reason for a missing rung that the config does not ask for."""
+_WITHOUT_RATE = "its rate cannot be determined"
+"""The reason for a missing rung whose trials are complete, but have no rate."""
+_NO_CONFIG: Mapping[str, Any] = MappingProxyType({})
+
 _THREADS = re.compile(r"\bthreads?\b")
 """Finds the number of threads, which only the name of a CPU has: ``AMD EPYC, 2 threads``."""
 
@@ -73,8 +78,7 @@ class Loop:
             refer to it. None if there is none.
         ladder: the rungs of the loop, in seconds per sample.
         not_measured: the reason why a rung is missing, by rung.
-        index: the position of the loop among the groups of the trials. It is the loop's index under
-            ``training`` in a config whose entries have a single number of devices and accelerators.
+        index: the index, from 0, of the loop's entry under ``training`` in the config of the run.
     """
 
     group: str
@@ -353,18 +357,40 @@ class Loop:
         return f"+ {', '.join(included)}, {stage.removeprefix('+ ')}"
 
 
-def training_loops(trials: Iterable[Trial]) -> list[Loop]:
-    """Return every loop that has a completed trial, in the order of their first trials."""
+def training_loops(trials: Iterable[Trial], config: Mapping[str, Any] = _NO_CONFIG) -> list[Loop]:
+    """Return every loop that has a completed trial, in the order of their first trials.
+
+    Args:
+        trials: the trials of a run, in the order of its config.
+        config: the config of the run, for ``Loop.index``. Without it, each loop counts as an entry.
+    """
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.kind == "train":
             groups.setdefault(str(trial.params.get("group", "")), []).append(trial)
+    entries = _entries_of_loops(config)
     loops = []
-    for index, (group, members) in enumerate(groups.items()):
+    for position, (group, members) in enumerate(groups.items()):
+        index = entries[position] if position < len(entries) else position
         loop = _loop(group, members, index)
         if loop.inputs:
             loops.append(loop)
     return loops
+
+
+def _entries_of_loops(config: Mapping[str, Any]) -> list[int]:
+    """Return the index of its entry under ``training`` for each loop of a config, in their order.
+
+    An entry with several numbers of devices or accelerators describes as many loops.
+    """
+    entries = []
+    for index, entry in enumerate(config.get("training") or ()):
+        loops = 1
+        for key in ("devices", "accelerators"):
+            if isinstance(entry.get(key), list | tuple):
+                loops = len(set(entry[key]))
+        entries += [index] * loops
+    return entries
 
 
 def leading_loop(loops: Sequence[Loop]) -> Loop | None:
@@ -395,7 +421,7 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
     Args:
         group: the name of the loop.
         trials: its trials with all inputs, completed or not; at least one.
-        index: its position among the groups of the trials.
+        index: the index of its entry under ``training`` in the config.
     """
     by_input: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -444,9 +470,12 @@ def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
         trials: its trials, none of which has a rate; empty if the config did not ask for it.
         loader: the loader of the loop.
     """
-    reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
+    reasons = []
+    for trial in trials:
+        is_done = trial.status == "done"
+        reasons.append(_WITHOUT_RATE if is_done else f"{trial.status}: {trial.reason}")
     if reasons:
-        return "; ".join(reasons)
+        return "; ".join(dict.fromkeys(reasons))
     if rung not in PIPELINE_RUNGS and not capabilities_of(loader).holds_samples:
         return f"loader {loader} has three rungs: synthetic, warm, cold or store"
     return _NOT_REQUESTED

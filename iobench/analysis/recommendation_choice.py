@@ -76,7 +76,7 @@ class Advice:
     Attributes:
         changes: the recommendations in the order in which they were chosen. Each gain assumes that
             the changes before it are made.
-        without_effect: settings of which another value was judged, and none was recommended.
+        without_effect: settings of which another value was judged, and none gains enough.
         not_measured: settings of which no other value has a measured or predicted gain.
     """
 
@@ -97,11 +97,10 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
     changed_settings: set[str] = set()
     judged_settings: set[str] = set()
     while True:
-        options = []
-        for option in _best_values(situation, now, remedies):
-            judged_settings.add(option.setting)
-            if option.setting not in changed_settings and is_worthwhile(option.gain.factor):
-                options.append(option)
+        best_values = _best_values(situation, now, remedies)
+        judged_settings |= {option.setting for option in best_values}
+        worthwhile = [option for option in best_values if is_worthwhile(option.gain.factor)]
+        options = [option for option in worthwhile if option.setting not in changed_settings]
         if not options:
             break
         chosen = _easiest_of_the_best(options, remedies)
@@ -117,6 +116,8 @@ def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
         changes.append(more_cpus)
     names = settings_of(situation)
     useless_settings = judged_settings - {change.setting for change in changes}
+    # A setting of new shards may still gain, although other new shards are recommended already.
+    useless_settings -= {option.setting for option in worthwhile}
     return Advice(
         tuple(changes),
         without_effect=tuple(name for name in names if name in useless_settings),

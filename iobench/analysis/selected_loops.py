@@ -47,8 +47,9 @@ def select_loops(result: Result, evidence: Evidence, group: str | None) -> Selec
         evidence: the trials of the run. Those that are not evidence are marked as skipped.
         group: the name of the loop that the verdict is about; None to let ``leading_loop`` choose.
     """
-    of_all_trials = training_loops(result.trials)
-    of_evidence = {loop.group: loop for loop in training_loops(evidence.trials)}
+    of_all_trials = training_loops(result.trials, result.config)
+    loops_of_evidence = training_loops(evidence.trials, result.config)
+    of_evidence = {loop.group: loop for loop in loops_of_evidence}
     in_tables = []
     reliable_loops = []
     for loop in of_all_trials:

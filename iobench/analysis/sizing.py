@@ -83,7 +83,7 @@ class Scale:
     def as_dict(self) -> dict[str, Any]:
         """Return the sizing as ``result.json`` stores it."""
         curves = [curve.as_dict() for curve in self.curves]
-        hosts_needed = None if self.short else self.all_hosts
+        hosts_needed = None if self.short or self.unknown else self.all_hosts
         return {**asdict(self), "curves": curves, "hosts_needed": hosts_needed}
 
 

@@ -19,6 +19,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import dataprep
+from dataprep.checking.inspection import inspect
 from dataprep.cli.main import app
 from dataprep.errors import ConfigError, DatasetError, RecordError
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
@@ -510,6 +511,15 @@ class TestContactSheet:
 def test_wrong_requests(output_folder: Path, arguments: list[str], message: str) -> None:
     """A wrong request ends with 2 and one line that says what to do."""
     assert message in refused(output_folder, *arguments)
+
+
+@pytest.mark.parametrize("images", [0, -1])
+def test_no_images(output_folder: Path, tmp_path: Path, images: int) -> None:
+    """A number of images below 1 is refused, and no file is written."""
+    for name in ("contact_sheet", "html"):
+        with pytest.raises(ConfigError, match=f"--images {images}: give a number of at least 1"):
+            inspect(output_folder, images=images, **{name: tmp_path / "file.html"})  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

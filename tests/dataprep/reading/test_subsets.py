@@ -325,6 +325,20 @@ class TestReading:
         with pytest.raises(DatasetError, match="dataprep finalize"):
             dataset.where("label < 3")
 
+    @pytest.mark.parametrize("edit", [None, b"no table"], ids=["missing", "damaged"])
+    @pytest.mark.parametrize("format", ["recordio", "webdataset"])
+    def test_records_are_not_read_unchecked(
+        self, changeable: MemoryStore, format: str, edit: bytes | None
+    ) -> None:
+        """Without the checksums in the table, records are only read on request."""
+        changeable.delete(TABLE)
+        if edit is not None:
+            changeable.put(TABLE, edit)
+        with pytest.raises(DatasetError, match="dataprep finalize"):
+            next(iter(dataprep.open(changeable.uri, format=format)))
+        unchecked = dataprep.open(changeable.uri, format=format, check=False)
+        assert next(iter(unchecked)).image
+
     def test_a_table_with_fewer_rows(self, changeable: MemoryStore) -> None:
         """A table with fewer rows is an error, even without its checksum in the manifest."""
         manifest = changeable.get(MANIFEST)

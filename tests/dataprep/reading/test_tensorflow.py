@@ -122,6 +122,8 @@ def test_a_buffer_mixes_shards(local: Dataset) -> None:
         shards = [int(local.places.shards[positions[image]]) for image, _ in mixed]
         changes.append(sum(a != b for a, b in pairwise(shards)))
     assert changes[0] == len(local.shards()) - 1 < changes[1]
+    with pytest.raises(ConfigError, match="shuffle_buffer -1: give 0 for no buffer"):
+        dataprep.to_tf(local, shuffle_buffer=-1)
 
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])

@@ -397,7 +397,7 @@ class TestBatches:
         ({"batch_size": 0}, "batch_size is at least 1"),
         ({"batch_size": 4, "threads": -1}, "threads and prefetch are at least 0"),
         ({"prefetch": -1}, "threads and prefetch are at least 0"),
-        ({"shuffle_buffer": -1, "iterable": True}, "shuffle_buffer -1: it is at least 0"),
+        ({"shuffle_buffer": -1, "iterable": True}, "shuffle_buffer -1: give 0 for no buffer"),
         ({"shuffle_buffer": 10}, "for the iterable style only"),
         ({"rank": 2, "world_size": 2}, "rank 2 of 2"),
         ({"batch_size": 4, "global_batch": 9}, "rank 0 of 1 has 9 samples of a global batch of 9"),

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from dataprep.config.files import parse_settings
+from iobench.analysis.analyse import analyse
+from iobench.analysis.recommendation_choice import advise
 from iobench.analysis.recommendation_words import how_words, result_lines
 from iobench.analysis.store_limits import connections_of
 from iobench.config.benchmark import BenchConfig
@@ -202,6 +204,20 @@ def test_more_processors_need_the_curve_and_have_an_interval() -> None:
     assert (last.setting, last.gain) == ("processors", None)
 
 
+def test_other_new_shards_that_gain_are_not_listed_as_without_effect() -> None:
+    """Smaller images would gain beside larger shards, but new shards are recommended only once."""
+    result = analysed(
+        *(loader(600, 2), loader(900, 2, data="shards-64MB@disk")),
+        loader(1400, 2, data="shards-240px@disk"),
+        *(loop("synthetic", 4000, workers=2), loop("warm", 595, workers=2)),
+    )
+    assert result.situation is not None
+    advice = advise(result.situation, ["shard_size"])
+    assert advice.changes[0].setting == "shard_size"
+    assert "resize" not in {change.setting for change in advice.changes}
+    assert "resize" not in advice.without_effect
+
+
 def test_the_remedy_of_the_cause_comes_before_a_small_gain() -> None:
     """If other programs take the CPUs, stopping them comes before another worker."""
     seen = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
@@ -393,11 +409,19 @@ def test_the_longest_stored_side_within_two_percent_is_taken() -> None:
 
 def test_advice_is_given_for_another_group() -> None:
     """Advice for another group names the keys of that group."""
-    from iobench.analysis.analyse import analyse
-
     other = together(loop("synthetic", 2000, group="b"), loop("warm", 880, group="b"))
     result = analyse(run(ONE_WORKER, other), "b")
     assert result.loop is not None
+    assert result.advice.changes[0].config == {"training.1.workers": 2}
+
+
+def test_advice_names_the_entry_of_a_loop_after_several_devices() -> None:
+    """An entry with several numbers of devices is one entry, but as many loops."""
+    entries = [{"devices": [1, 2]}, {"consumer": "paced"}]
+    loops = []
+    for group, rate in (("one", 1900), ("two", 1900), ("other", 880)):
+        loops += [loop("synthetic", 2000, group=group), loop("warm", rate, group=group)]
+    result = analyse(run(LOADERS, *loops, training=entries), "other")
     assert result.advice.changes[0].config == {"training.1.workers": 2}
 
 
