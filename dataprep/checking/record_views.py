@@ -1,4 +1,4 @@
-"""Show the records of a shard as text and as JSON: a line for each, or all values of one record."""
+"""Show the records of a shard as text and as JSON: a line for each, or one record in detail."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def format_labels(labels: Sequence[float]) -> str:
 
 
 def show_record(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
-    """Show all values of one record. Write its image to the file ``save``, unless that is None.
+    """Show all features of one record. Write its image to the file ``save``, unless that is None.
+
+    Of a feature with many values, only the first ones are shown.
 
     Raises:
         RecordError: the record is damaged.

@@ -60,7 +60,7 @@ class CompleteSplit(TypedDict):
 
     ``samples`` has the fields of ``SampleCounts``. ``classes`` is the distribution of the number of
     samples in a class; None if the samples have no classes. The last four entries are counts of
-    samples.
+    samples, except ``shards_out_of_bounds`` in ``quirks``, which is a number of shards.
     """
 
     split: str

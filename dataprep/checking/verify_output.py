@@ -342,7 +342,7 @@ class _SplitChecks:
                 yield Fault(file.key, problem, remedy="")
 
     def _plan_differences(self, receipt: Receipt) -> Iterator[str]:
-        """Yield each difference between a receipt and the plan.
+        """Yield each contradiction within a receipt, and each difference from the plan.
 
         The plan has every source sample exactly once.
         """

@@ -186,7 +186,11 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOptions:
-    """Return the options of a store from ``--endpoint-url`` and ``--set``. Raise ConfigError."""
+    """Return the options of a store from ``--endpoint-url`` and ``--set``.
+
+    Raises:
+        ConfigError: a key or a value is wrong.
+    """
     from dataprep.config.files import parse_settings
     from dataprep.config.shard_config import store_options
 

@@ -127,7 +127,8 @@ def show(text: str) -> None:
 def show_splits(splits: Iterator[Summary | PartSummary], as_json: bool) -> None:
     """Print each split as soon as it is done. With JSON, print one object for all splits.
 
-    If the job stops, the JSON object has the reason, and the failures so far.
+    If the job stops with exit code 1, the JSON object has the reason. After too many failures, it
+    also has the failures that are known.
     """
     summaries: list[Summary | PartSummary] = []
     try:

@@ -24,7 +24,7 @@ def verify(
         str | None,
         typer.Option(
             metavar="SPLIT",
-            help="Report samples that are also in SPLIT. Read shards only with --quick or --deep.",
+            help="Report samples that are also in SPLIT. Verify only with --quick or --deep.",
         ),
     ] = None,
     fail_on_leakage: Annotated[
@@ -32,7 +32,7 @@ def verify(
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of worker processes. (default: one per CPU)"),
+        typer.Option(metavar="N", min=1, help="Number of threads. (default: one per CPU)"),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,

@@ -75,7 +75,7 @@ def read_config(
         model: the type of the config.
         path: the YAML file; None for overrides alone.
         overrides: values by dotted key.
-        flags: the command-line option for each dotted key, for messages.
+        flags: the command-line option for each dotted key that has one, for messages.
         content: the content of the file, if it was read before; None to read it.
 
     Raises:

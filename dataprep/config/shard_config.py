@@ -63,7 +63,9 @@ def check_split(name: str) -> str:
             ASCII letters, digits and underscores.
     """
     if not _SPLIT_PATTERN.fullmatch(name):
-        raise ValueError("give letters, digits and underscores only")
+        raise ValueError(
+            "give letters, digits and underscores only, and begin with a letter or a digit"
+        )
     return name
 
 
@@ -140,7 +142,7 @@ def _failure_limit(value: Any) -> Any:
 
 
 def _as_share(value: Any) -> Any:
-    """Return a float as a percentage: 0.05 becomes ``5%``. Other values are returned unchanged."""
+    """Return a float as a percentage: 0.05 becomes ``5.00%``. Other values stay unchanged."""
     return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
 
 
@@ -204,7 +206,7 @@ class DaskOptions(BaseModel):
     that you did not write before you run it."""
 
     cluster_args: dict[str, Any] = {}
-    """Arguments of that class."""
+    """Arguments of the class in `cluster`."""
 
     dashboard: str | None = None
     """The address on which Dask's dashboard listens: a host and a port, separated by a colon."""
@@ -285,7 +287,7 @@ class ShardConfig(BaseModel):
     """How images are converted (docs/images.md)."""
 
     shard_size: ByteSize = ByteSize(64 * 2**20)
-    """Size of a shard, 1MB to 128MB. With several formats, that of the largest one."""
+    """Size of a shard, 1MB to 128MB. With several formats, the size in the largest format."""
 
     shuffle: bool = True
     """Put the samples in a random order that depends on `seed` and their names. The kind `parquet`

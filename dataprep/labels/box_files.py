@@ -294,8 +294,8 @@ def parse_xml(data: bytes) -> Annotation:
     """Parse one XML file. Boxes of the parts of an object, such as a head, are left out.
 
     Raises:
-        ValueError: the file is not XML, has a document type, is not an annotation, or has a size or
-            a side that is not a number or is too large.
+        ValueError: the file is not XML, has a document type, is not an annotation, or has a size
+            that is not a whole number, or a side that is not a number or is too large.
     """
     try:
         root = fromstring(data, forbid_dtd=True)

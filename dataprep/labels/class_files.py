@@ -141,7 +141,7 @@ def _text_of(data: bytes, name: str) -> str:
 def read_class_list(data: bytes, name: str) -> LabelSpace:
     """Read a file that names classes in the order of their numbers, or a ``labels.json``.
 
-    Line i, from 0, is the name of class i. If the first word of a line is a WordNet id, the id is
+    Line i, from 0, is the name of class i. If the first word of a line is a WordNet ID, the ID is
     the name of the class and the rest of the line is its text.
 
     Args:
@@ -163,11 +163,11 @@ def read_class_list(data: bytes, name: str) -> LabelSpace:
 def classes_in_order(names: Sequence[str], title: str, noun: str) -> LabelSpace:
     """Number classes in the given order, from 0.
 
-    If the first word of a name is a WordNet id, the id is the name of the class and the rest is its
+    If the first word of a name is a WordNet ID, the ID is the name of the class and the rest is its
     text. Otherwise, the text of a class is its name.
 
     Args:
-        names: the name of each class, or its WordNet id and text.
+        names: the name of each class, or its WordNet ID and text.
         title: the file or column with the names, for errors.
         noun: the unit that has one name, such as ``line``. Errors give its number, from 1.
 

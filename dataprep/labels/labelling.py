@@ -155,8 +155,8 @@ class Labelling:
 
         Args:
             old_names: the classes of all samples before they were renamed.
-            space: the label space before; it can have classes without samples. None if there is
-                none.
+            space: the label space before classes were renamed. It can have classes without
+                samples. None if there is none.
             note: called with the message.
         """
         unused = self.new_names.keys() - old_names
@@ -195,7 +195,7 @@ class Labelling:
         """The label space after classes were renamed; None to sort the classes by new names.
 
         Args:
-            space: the label space before; None to sort the classes by their old names.
+            space: the label space of the old names; None to sort the classes by these names.
             old_names: the classes of all samples before they were renamed.
         """
         if space is None:

@@ -38,7 +38,7 @@ class Label:
 
 
 is_synset = re.compile(r"n\d{8}").fullmatch
-"""Whether a name is a WordNet id such as ``n01440764``. Returns a match or None."""
+"""Whether a name is a WordNet ID such as ``n01440764``. Returns a match or None."""
 
 
 is_number = re.compile(r"-?[0-9]+").fullmatch

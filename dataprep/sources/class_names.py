@@ -25,6 +25,7 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
         options: how the store is reached.
 
     Raises:
+        ConfigError: the address names no file.
         SourceNotFound: there is no such file.
         SourceError: the file does not have the expected form, or contains a class twice.
         StoreError: the file cannot be read.

@@ -150,7 +150,8 @@ def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str]
     """The depth of the class folder: the number of folders above it, or ``_DEPTH_OF_SYNSET``.
 
     A folder that is named by a WordNet synset is the class. Without such folders, the class is the
-    first folder in which paths differ. If paths do not differ, it is the last folder of all paths.
+    first folder in which paths differ. If paths differ in no folder, it is the last folder that all
+    of them share.
 
     Args:
         folders: the folders of the files that are likely images.

@@ -400,6 +400,7 @@ def _note_of_gaps(numbers: Collection[int], section: str) -> tuple[str, ...]:
         return ()
     return (
         f"the labels {ordered[0]} to {ordered[-1]} are not 0 to {len(ordered) - 1} without a gap. "
-        "Unless this output numbers them already, they are numbered anew in their order, as "
-        f"labels.json shows. Use {section}.class_names to keep the numbers",
+        "Unless the output already has a labels.json with these classes, they are renumbered from "
+        f"0 in their order, as labels.json then shows. Use {section}.class_names to keep the "
+        "numbers",
     )

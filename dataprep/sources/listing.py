@@ -116,7 +116,8 @@ class ListingSource:
         skipped, and later rows with another class fail.
 
         Raises:
-            SourceNotFound: the table does not exist, lists nothing, or none of its files exists.
+            SourceNotFound: the table does not exist or lists nothing, or every row has a problem
+                and at least one file does not exist.
             SourceError: the table cannot be read, or does not have the expected form.
         """
         try:
@@ -178,7 +179,9 @@ class ListingSource:
             reasons: rows without a class are added to it, with the reason.
 
         Raises:
-            SourceNotFound, SourceError: the names of the classes cannot be read, or do not fit.
+            SourceNotFound: the file with the names of the classes does not exist.
+            SourceError: this file cannot be read or lacks a class, a label that must be a number is
+                not one, or the table is im2rec's list for detection.
         """
         labels = table.labels
         names_file = self._section.class_names
@@ -211,7 +214,7 @@ class ListingSource:
         be a key on S3. ``concurrency`` is raised if files are on a remote store.
 
         Raises:
-            SourceNotFound: no file exists.
+            SourceNotFound: every row has a problem, and at least one file does not exist.
         """
         rows_by_root: dict[str, list[int]] = {}
         for row, name in enumerate(names):

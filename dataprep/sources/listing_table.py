@@ -55,7 +55,7 @@ class Table(NamedTuple):
         paths: the path of each image.
         labels: the labels of each image as texts; a missing label is an empty text.
         are_numbers: whether labels must be numbers. This is so if rows may have several labels, or
-            if all labels are whole numbers.
+            if all labels are whole numbers. A number with leading zeros, such as 007, is a name.
     """
 
     paths: list[str]
@@ -154,7 +154,7 @@ def _lst_rows(data: bytes, name: str, options: ListingOptions) -> Iterator[Seque
     """Yield the path and the labels of each row of a ``.lst`` file.
 
     Raises:
-        SourceError: a row has too few columns.
+        SourceError: the file is in UTF-16, or a row is malformed or has too few columns.
     """
     file = _text_file(data, name)
     delimiter = options.delimiter or _DELIMITERS["lst"]

@@ -54,7 +54,8 @@ class Tree:
 def problem_of(entry: ObjectInfo) -> Problem | None:
     """Why a file is not a sample, according to its entry in the listing; None for a plain file.
 
-    A link to a folder cannot be an image. Therefore it is skipped, and is not a failure.
+    A link that is not followed (``LOOP``) leads to a folder, and cannot be an image. Therefore it
+    is skipped, and is not a failure.
     """
     if not entry.problem:
         return None

@@ -38,7 +38,7 @@ class ILSVRCOptions(_Section):
     """Kind ``ilsvrc``: how tar archives are read."""
 
     folder: str | None = None
-    """Folder of the archive, such as `ILSVRC/Data/CLS-LOC/train` in Kaggle's."""
+    """Folder of the archive, such as `ILSVRC/Data/CLS-LOC/train` in Kaggle's archive."""
 
     classes: Literal["auto", "archives", "folders", "names"] = "auto"
     """What the classes are: the names of the `archives`, the `folders` inside them, or the synsets

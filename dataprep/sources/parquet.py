@@ -251,7 +251,7 @@ class ParquetSource(FilesSource):
         """Read the footer, the labels and the paths of a file, but no image.
 
         Raises:
-            SourceError: the file is not Parquet, or has no column of images.
+            SourceError: the file cannot be read as Parquet, or its columns cannot be chosen.
         """
         title = f"{self.uri.rstrip('/')}/{info.key}" if store is self._store else self.uri
         try:

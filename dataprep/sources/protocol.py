@@ -223,7 +223,8 @@ class Source(Protocol):
         """Return the bytes of one entry.
 
         Raises:
-            UnreadableImage: this entry may not be read.
+            ImageError: this entry cannot be read. If its file may not be read, the error is an
+                ``UnreadableImage``.
             SourceChanged: the entry was removed or replaced since it was listed.
             StoreError: the store failed. Reading the entry again may succeed.
         """

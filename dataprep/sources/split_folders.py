@@ -314,8 +314,8 @@ def _unclear_folders(
 
     The ``split`` of a folder is the split that it looks like. If it looks like no split, or another
     folder looks like the same split, it is the name of the folder, with underscores where
-    ``--split`` allows no other character. A number is added if two folders would get the same. The
-    ``split`` of all folders is empty if none looks like a split.
+    ``--split`` allows no other character. A number is added if another folder has this ``split``
+    already. The ``split`` of all folders is empty if none looks like a split.
 
     Args:
         above: the path of the folder that contains them, with a slash at the end, or empty.

@@ -123,7 +123,7 @@ class GzipContent:
         return max(_MIN_SPACING_BYTES, self.archive.size // _TARGET_POINTS)
 
     def open(self) -> IndexedGzipFile:
-        """Open the content as a file without saved points, which are saved as the file is read."""
+        """Open the content as a file. It has no points at first; reading the file saves them."""
         return IndexedGzipFile(
             fileobj=self.archive.open(self.archive.size),
             spacing=self.spacing_bytes,
@@ -156,6 +156,7 @@ class GzipContent:
 
         Raises:
             CorruptArchive: the gzip data are damaged.
+            ConfigError: the cache folder has no points, and they cannot be stored there.
             SourceChanged, StoreError: as ``StoredFile.read``.
         """
         with decompressing(self.archive.uri):
@@ -169,6 +170,9 @@ def _open_with_points(content: GzipContent) -> IndexedGzipFile:
 
     The points are read from the cache folder. If they are missing or damaged, the archive is read
     once to find them. The file stays open for later reads of this process.
+
+    Raises:
+        ConfigError: as ``GzipContent.finish``.
     """
     file = content.open()
     try:

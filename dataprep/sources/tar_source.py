@@ -63,7 +63,7 @@ class TarSource(FilesSource):
         """Return the bytes of one member. The source must have been listed before.
 
         Raises:
-            CorruptArchive: the gzip data are damaged.
+            CorruptArchive, ConfigError: as ``GzipContent.read``.
             SourceChanged, StoreError: as ``StoredFile.read``.
         """
         return self._containers[item.container].read(item.offset, item.bytes)

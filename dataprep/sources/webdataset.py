@@ -109,7 +109,7 @@ class WebDataset(TarSource):
         tars_and_members = zip(tars, _members_of(index), strict=True)
         for tar, group in groupby(tars_and_members, key=lambda tar_and_member: tar_and_member[0]):
             members: Sequence[Member] = [member for _, member in group]
-            # A file that is not a tar, and a tar within a tar, are members without a container.
+            # A file that is not a tar, and a tar without members, have no container.
             if not members[0].entry.container:
                 for file in members:
                     self._refuse_broken(file)
@@ -206,7 +206,8 @@ class WebDataset(TarSource):
             )
         for row, label in enumerate(labels):
             if not label and row not in problems:
-                problems[row] = Problem("failed", f"no {member} in the sample, which has the class")
+                reason = f"the sample has no {member}, which gives the class"
+                problems[row] = Problem("failed", reason)
         reasons = entries.reasons()
         names_file = self._section.class_names
         label_space = read_class_names(names_file, self._options) if names_file else None

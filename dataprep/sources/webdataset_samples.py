@@ -152,7 +152,7 @@ class SampleReader:
         yield SampleRow(image, image.problem or failure, label)
 
     def _count_ignored(self, sample: dict[str, Member], images: Sequence[Member]) -> None:
-        """Count the members that give neither an image nor a class."""
+        """Count the members that give neither an image nor a class, and set ``json_keys``."""
         class_extension = "json" if self.label_key else "cls"
         for extension, member in sample.items():
             if extension != class_extension and member not in images:

@@ -197,7 +197,7 @@ class TestSamples:
                 {"1.jpg": "its .cls has several lines or control characters"},
             ),
             ({"1.jpg": IMAGE, "1.cls": b"9" * 4096}, {"1.jpg": "its .cls has 4 KiB or more"}),
-            ({"1.jpg": IMAGE}, {"1.jpg": "no .cls in the sample, which has the class"}),
+            ({"1.jpg": IMAGE}, {"1.jpg": "the sample has no .cls, which gives the class"}),
             ({"1.cls": b"0", "1.txt": b""}, {"1.cls": NO_IMAGE}),
             ({"1.cls": b"0", "1.bmp": IMAGE}, {"1.bmp": OTHER_EXTENSION}),
             ({"1.jpg": IMAGE, "1.png": IMAGE, "1.cls": b"0"}, {"1.jpg": SEVERAL, "1.png": SEVERAL}),
