@@ -50,7 +50,8 @@ Clock: TypeAlias = SystemClock | VirtualClock
 class Pauses:
     """Pauses whose mean length is exact, although each sleep takes a little too long.
 
-    If a pause took too long, the next pause is shorter by the excess.
+    If a pause took too long, the next pause is shorter by the excess. If the excess is longer than
+    the next pause, that pause takes no time, and the rest of the excess is dropped.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -45,8 +45,9 @@ class Plan:
     """The loops that are run, and their delays.
 
     The real work of the loops takes little time compared with the delays, since images are tiny and
-    the store is in this process. The ladder without delays has the same real work. Their difference
-    therefore has only the delays and noise, and the medians over rounds reduce the noise.
+    the store is in this process. The ladder without delays has the same real work. The difference
+    of a ladder with delays and this ladder therefore has only the delays and noise, and the medians
+    over rounds reduce the noise.
 
     Attributes:
         delays: seconds per sample for each stage. They are all different, so that each pair has a

@@ -106,7 +106,7 @@ _HOP_HEADERS = {"connection", "expect", "keep-alive", "transfer-encoding"}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response. Its headers have a Content-Length only if it is not the length of the body."""
+    """A response. If its headers have no Content-Length, the length of the body is sent."""
 
     status: int
     headers: Sequence[tuple[str, str]] = ()

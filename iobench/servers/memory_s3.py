@@ -1,8 +1,9 @@
 """S3 objects in memory, which ``FaultProxy`` serves without a server behind it.
 
-It answers the requests of boto3 and s5cmd that write, read, list and delete whole objects. Other
-requests get a 501. The server moto answers more requests, but each takes milliseconds of processor
-time.
+It answers the requests of boto3 and s5cmd that write, list and delete whole objects, and that read
+objects or ranges of them that begin at an offset. Multipart uploads and most other requests get a
+501. Parameters in the query of a request for an object are ignored. The server moto answers more
+requests, but each takes milliseconds of processor time.
 """
 
 from __future__ import annotations

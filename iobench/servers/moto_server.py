@@ -79,7 +79,10 @@ class MotoServer:
 
 @contextmanager
 def signed_in() -> Iterator[None]:
-    """Set credentials in the environment that ``MotoServer`` accepts, while the block runs."""
+    """Set credentials for ``MotoServer`` as environment variables in the ``with`` block.
+
+    The names of profiles are removed, since a profile may have other credentials.
+    """
     before = dict(os.environ)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)

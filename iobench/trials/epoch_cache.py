@@ -154,8 +154,8 @@ class EpochCache:
 
     Args:
         trial: the parameters of the trial.
-        requested: the requested state of the cache: ``cold``, ``warm``, or ``store`` if the data
-            are on a store. It has no effect if the trial reads nothing.
+        requested: the requested state of the cache, ``cold`` or ``warm``; ``store`` for a training
+            loop with the input ``store``. It has no effect if the trial reads nothing.
         location: the location of the data; None if the trial reads nothing.
         data: the size and the files of the data; None if the trial reads nothing.
         before_every_epoch: whether the cache is prepared before each epoch, or only before the

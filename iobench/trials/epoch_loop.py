@@ -22,7 +22,8 @@ class EpochTimings:
     Attributes:
         all_steps: all steps, from the request for the epoch until the device has done the last one.
         window: the steps that count for the rate; None if the rule has accepted no steps.
-        is_complete: whether the loader gave all batches of the epoch.
+        is_complete: whether the loop ended because the loader had no more batches. It is False if
+            the rule stopped the loop, even at the last batch.
         time_to_first_batch_s: from the request to the first batch.
         first_step_ended_s: when the device had done the first step, on the loop's clock.
         wait_s: how long each step waited for its batch.

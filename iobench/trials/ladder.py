@@ -63,7 +63,8 @@ def _upper_candidates() -> dict[str, Sequence[str]]:
     for index, rung in enumerate(_ORDER):
         nearest_first = _ORDER[:index][::-1]
         candidates[rung] = nearest_first
-    # The store replaces the local read, so it is compared with the last rung that does not read.
+    # The store replaces the local read, so it is compared with the last rung that does not read. A
+    # pipeline of a framework has no rung ``decode``, so its store is compared with ``warm``.
     candidates["store"] = ("decode", "warm", "augment", "collate", START, "copy", "synthetic")
     return candidates
 

@@ -117,7 +117,10 @@ class LoaderGrid(BaseModel):
 
     @model_validator(mode="after")
     def _check_accesses(self) -> LoaderGrid:
-        """Refuse an access that no loader or no data of the grid can use."""
+        """Refuse an access that no loader or no data of the grid can use.
+
+        Also refuse several processes with an access that is for one process.
+        """
         for access in self.access:
             if not any(can_read(name, access) for name in self.loader):
                 raise ValueError(
@@ -268,8 +271,8 @@ def _keys_without_effect(combination: Params) -> tuple[str, ...]:
 def too_many_workers(spec: TrialSpec, trials: Iterable[Trial], min_gain: float) -> str:
     """The reason why a trial of a loader is skipped; empty if it is measured.
 
-    A trial is skipped if fewer workers were enough: an increase of the number of workers, up to a
-    number below the number of this trial, has raised the rate by less than ``min_gain``.
+    A trial is skipped if fewer workers were enough. Only trials with fewer workers are compared.
+    From one of their numbers of workers to the next, the rate rose by less than ``min_gain``.
 
     - The gain of an increase is the median over the rounds in which both numbers of workers have a
       rate. Only rates of the same round are compared, since a machine may be slower in a later

@@ -36,13 +36,15 @@ class _RateMetrics(TypedDict):
 
     Attributes:
         rate_rule: the rate rule, ``steady``, ``epochs`` or ``bounds``
-            (``iobench.trials.window_rules``).
+            (``iobench.trials.window_rules``). If loading processes have different rules, their
+            names are joined by " and ".
         samples: the number of samples.
         seconds: the duration of the steps that count.
         batches: the number of steps.
         left_out: the number of steps before the steps that count.
         time_to_first_batch_s: the seconds from the request for the first epoch to its first batch.
-        epoch_start_share: the starts of epochs, as a share of ``seconds``.
+        epoch_start_share: the starts of epochs, as a share of ``seconds``; 0 for several loading
+            processes.
         samples_per_s: the rate; left out if only bounds of the rate are known.
         samples_per_s_low, samples_per_s_high: the bounds, if there is no single rate.
         epoch_start_s: the mean start of all epochs after the first one, in seconds.
@@ -100,12 +102,13 @@ def loop_metrics(
     """PURE. The metrics of the rate of a loop (``_RateMetrics``), and quantiles of its waits.
 
     The quantiles are called ``batch_wait_s_p50`` and so on. They leave out the first step of each
-    epoch, because its wait is the start of the epoch.
+    epoch, because its wait is the start of the epoch. For several loading processes they are over
+    all steps, because ``combine_processes`` does not keep which steps begin an epoch.
 
     Args:
         timings: the timings of the steps that count.
         data: the size of the data that were read; None if nothing was read.
-        rule: the rate rule, ``steady``, ``epochs`` or ``bounds`` (``iobench.trials.window_rules``).
+        rule: the value of ``rate_rule`` (``_RateMetrics``).
         bounds: the lower and the upper bound of the rate if they do not agree. In this case there
             is no single rate.
     """
@@ -240,15 +243,15 @@ def _loop_series(
 def harness_metrics(
     loader: str, consumer: str, clock: Clock, timings: LoopTimings
 ) -> dict[str, float]:
-    """The cost of timing a step (``harness_step_s``), and its share of all steps' time.
+    """The cost of timing a step (``harness_step_s``), and its share of the time of counted steps.
 
-    The share (``harness_share``) is left out if the loader and the consumer do nothing, because
-    timing is then the whole work.
+    The share (``harness_share``) is left out if the loader reads no data and the consumer is
+    ``null``, because such a loop only measures the harness.
     """
     cost_s = step_cost_s(clock)
     metrics = {"harness_step_s": cost_s}
-    does_nothing = not capabilities_of(loader).reads_data and consumer == "null"
-    if not does_nothing and timings.seconds > 0:
+    measures_harness = not capabilities_of(loader).reads_data and consumer == "null"
+    if not measures_harness and timings.seconds > 0:
         metrics["harness_share"] = cost_s * len(timings.step_s) / timings.seconds
     return metrics
 

@@ -136,7 +136,7 @@ def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
     begins_epoch = first == 0
     wait_s = np.array(epoch.wait_s)[first:end]
     if begins_epoch and len(wait_s):
-        # The wait of the first step of an epoch begins with the request for the epoch.
+        # In the first epoch, the time to the first batch includes the opening of the loader.
         wait_s[0] = epoch.time_to_first_batch_s
     # The first step of the window begins when the device has done the step before. This moment is
     # known from the window; ``ended_s`` only has the moment at which the host was done.

@@ -81,11 +81,11 @@ class Ranks:
 def ranks_of(trial: TrainingTrial) -> Ranks | None:
     """The ranks of a trial; None if the trial has one real device and needs no ranks.
 
-    ``devices: all`` means all GPUs; without a GPU it means one process on the processor.
+    ``devices: all`` means all GPUs. If the trial does not train on a GPU, it means one process.
 
     Raises:
-        Unavailable: torch is not installed, or the trial requires a GPU, or more GPUs, than torch
-            finds.
+        Unavailable: torch is not installed, or it finds no GPU although the trial requires one, or
+            it finds fewer GPUs than the trial requires.
     """
     if trial.accelerators is not None:
         return Ranks(trial.accelerators, "paced")

@@ -32,7 +32,8 @@ class RateMeasurement:
 
     Attributes:
         rule: the rule by which ``windows`` were chosen.
-        epochs: every epoch that was read. The last one may have been read only in part.
+        epochs: the epochs that were read. If whole epochs count, a last epoch that was read only in
+            part is left out; with the other rules it is included.
         windows: for each counted epoch, its counted steps.
         counted_numbers: the numbers of the counted epochs, from 0.
         bounds: the lower and the upper bound of the rate in samples/s; None if they agree, or if
@@ -79,7 +80,8 @@ def measure_rate(
         opening_s: seconds that creating the loader took. They belong to the first epoch.
 
     Raises:
-        TrialFailed: no rate can be given in time; the message says what to change.
+        TrialFailed: no full batch came, or no rate can be given in time; the message says what to
+            change.
     """
     search = _RateSearch(plan, read_totals, clock.now_s() - opening_s)
     earlier_samples = 0

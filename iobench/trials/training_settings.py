@@ -29,7 +29,7 @@ from iobench.trials.loader_grid import LoaderName, LoopTrial
 
 Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
 Evict = Literal["every-epoch", "first-epoch"]
-# The parameters of a trial that always have these settings of a training loop.
+# Settings of a training loop that every trial of the loop has as parameters.
 _CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
 _LOADER_KEYS = (
     "workers",
@@ -368,7 +368,8 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
 def training_points(settings: Training) -> Iterator[Params]:
     """PURE. Yield the points of a loop. A point is the parameters of a trial.
 
-    If the settings have several numbers of devices, each number gives a loop of its own.
+    If the settings have several numbers of devices or of accelerators, each number gives a loop of
+    its own.
     """
     if isinstance(settings.devices, tuple):
         yield from _points_of_counts(settings, "devices", "device", settings.devices)

@@ -47,7 +47,7 @@ TRIAL_FUNCTIONS = {
 _PROGRESS_EVERY_S = 0.25
 """The least time between two messages about progress, in seconds."""
 _MAX_REASON_CHARACTERS = 400
-"""The text of an error that is not an error of this package is cut to this many characters."""
+"""The text of an error that ends a trial is cut to this many characters."""
 
 
 class MessageWriter:

@@ -76,7 +76,8 @@ def run_with_timeout(
         spec: the trial.
         locations: the locations that its parameters name, by their names.
         timeout_s: the time limit. The trial itself ends a little before this limit, with a reason.
-            Time for which a process was suspended, or waited for other hosts, does not count.
+            Time for which this process was suspended, or waited for other hosts, does not count.
+            Time for which only the trial was suspended counts.
         environment: environment variables of the trial beside those of this process.
         progress: is called with the work done so far and its unit.
         sampling: how the machine is sampled meanwhile; None to sample nothing.

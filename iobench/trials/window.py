@@ -29,7 +29,7 @@ MAX_EXTRA_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment at the end of a step.
+    """A moment of an epoch: the end of a step, or the request for the epoch.
 
     Attributes:
         steps: the steps done since the epoch was requested.
@@ -118,8 +118,9 @@ class Minimum:
     def is_reached(self, windows: Sequence[Window]) -> bool:
         """Whether these windows together have enough steps and seconds.
 
-        The first step of each epoch is not counted, because the quantiles of waits leave it out. So
-        the default of 100 steps is enough for a 90th percentile, also if whole epochs count.
+        After ``ENOUGH_STEPS`` steps, any number of seconds is enough. The first step of each epoch
+        is not counted, because the quantiles of waits leave it out. So 100 steps, the default of
+        ``training.steps``, are enough for a 90th percentile, also if whole epochs count.
         """
         steps = sum(window.later_steps for window in windows)
         seconds = sum(window.seconds for window in windows)

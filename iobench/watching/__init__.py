@@ -113,10 +113,10 @@ def watch(
         per_s: readings of the machine per second, 1 to 10.
         samplers: the samplers to read, by default all; ``()`` for none.
         replay: the number of batches to repeat, to measure the rate of the loop without its
-            loader. They are kept after the first 100 batches, and repeated once for
-            ``replay_steps`` steps. These steps train on repeated data. They are added to the epoch
-            and to ``len``, and no batch of the loader is lost. All ranks of a job need the same
-            number. The default is 0: no batch is repeated.
+            loader. The batches after the first 100 are kept. Then ``replay_steps`` steps train on
+            them again and again, in one epoch only. These steps are added to the epoch and to
+            ``len``, and no batch of the loader is lost. All ranks of a job need the same number.
+            The default is 0: no batch is repeated.
         replay_steps: the number of steps on repeated batches, 40 or more. The last half of them
             counts.
         metrics_port: the port, 1 to 65535, at which this process serves its figures to Prometheus

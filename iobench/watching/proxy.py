@@ -40,7 +40,7 @@ _LOADER, _TIME_EPOCH, _PASS = "_iobench_loader", "_iobench_timed", "_iobench_pas
 TimeEpoch: TypeAlias = Callable[[Callable[[], Iterator[Any]]], Any]
 """A function that times a pass over a loader.
 
-Its argument is a function that begins the pass. It returns an iterator over the batches.
+Its argument is a function that begins the pass. Its result is an iterator over the batches.
 """
 
 _MAX_PENDING_BATCHES = 1 << 16

@@ -56,9 +56,9 @@ _RUN_FILES = (
 )
 """A folder that has one of these files holds a run already."""
 _FLUSH_EVERY_S = 1.0
-"""Records are written at most this often, in seconds, so that a step rarely waits for a write.
+"""The shortest time between two writes of records, in seconds. So a step rarely waits for a write.
 
-If the script is killed, the records of this time are lost.
+If the script is killed, the records since the last write are lost.
 """
 # Variables for rank, world size and local rank: of torchrun, Open MPI (Horovod) and Slurm's srun.
 _LAUNCHER_VARIABLES = (
