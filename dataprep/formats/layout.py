@@ -64,7 +64,8 @@ class Layout:
 
     Attributes:
         features: pairs of feature and field, sorted by the bytes of the feature's name.
-        counts_from_background: whether label 0 means the background. Then synsets count from 1.
+        counts_from_background: whether label 0 means the background. If the classes are synsets,
+            their labels then begin at 1.
     """
 
     features: tuple[tuple[str, str], ...]

@@ -1,4 +1,7 @@
-"""PURE. The base class of the writers of TFRecord and RecordIO records."""
+"""PURE. The base class of the writers of TFRecord and RecordIO records.
+
+Only a writer that gets a path opens a file, by ``RecordFile``. Jobs give an open sink instead.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Where: TypeAlias = tuple[str, int]
 HEAD_BYTES = 1536
 """The number of bytes at the start of a shard that are enough to recognise its format.
 
-A tar needs most. An empty one is recognised because it ends after 1,024 zero bytes.
+A tar needs the most: an empty tar is recognised because it ends after 1,024 zero bytes.
 """
 
 _LOCATION = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
@@ -254,7 +254,8 @@ class RecordFormat(Protocol):
 
         ``dataprep inspect`` shows these values. A source that reads records of other programs
         expects the names of a layout, or the names ``image``, ``label`` (one or more numbers),
-        ``synset``, ``file_name`` and ``bbox/xmin``. Raises CorruptRecord.
+        ``synset``, ``file_name`` and ``bbox/xmin`` (which shows that there are boxes). Raises
+        CorruptRecord.
         """
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:

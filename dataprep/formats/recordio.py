@@ -70,14 +70,14 @@ class RecordIOWriter(PayloadWriter):
     ...     offset, length = writer.write(payload)
 
     A payload must be smaller than 512 MiB. It is copied only if the record must be split, or if
-    ``write_parts`` gets parts whose sizes are not multiples of 4. The parameters are the same as in
-    ``PayloadWriter``.
+    ``write_parts`` must join its parts. The parameters are the same as in ``PayloadWriter``.
     """
 
     def write_parts(self, parts: Sequence[Buffer]) -> Extent:
         """Write one record. Its payload consists of ``parts``, one after the other.
 
-        The parts are joined in memory if the size of one before the last is no multiple of 4.
+        The parts are joined in memory if the size of any part except the last is not a multiple of
+        4.
 
         Returns:
             The offset and the length of the encoded record in bytes.

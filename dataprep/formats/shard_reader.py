@@ -110,8 +110,7 @@ class ShardReader:
     Attributes:
         uri: the URI of the shard.
         format: the name of its format.
-        fault: the damage at which the records could not be read any further; None if none was
-            found.
+        fault: the damage behind which no record can be read; None if no such damage was found.
     """
 
     def __init__(

@@ -40,7 +40,8 @@ _PREFIX = slice(345, 500)
 
 _MODE_AND_OWNERS = b"0000644\0" + 2 * b"0000000\0"
 _TIME = b"00000000000\0"
-# Type, link name, magic and version; then owner and group names, device numbers, and padding.
+# Type, link name, magic and version; then owner and group names, device numbers, the prefix of the
+# name, and padding.
 _AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
 # For the checksum of a header, the bytes of the checksum itself count as spaces.
 _FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")

@@ -1,4 +1,4 @@
-"""PURE. Decode images with Pillow, if libjpeg-turbo cannot decode them, to 8-bit pixels.
+"""PURE. Decode images with Pillow to 8-bit pixels: all images that libjpeg-turbo does not decode.
 
 Raw files of cameras are not decoded, but most of them are recognised for a clear error. NEF, ARW
 and DNG cannot be distinguished from a TIFF. CR2 also begins like a TIFF, but has ``CR`` at byte 8.
@@ -210,7 +210,8 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> De
     vars(opened).pop("_decoder", None)  # the WebP decoder keeps two more canvases in memory
     profile = opened.info.get("icc_profile") or None
     image = _converted(_with_usual_samples(opened, mode), data, profile, policy, notes)
-    is_profile_used = "icc_converted" in notes or "icc_broken" in notes
+    # A converted image is in sRGB, and a broken profile describes no image.
+    profile_applies = "icc_converted" not in notes and "icc_broken" not in notes
     width, height = image.size
     if turned_by_pillow and orientation >= 5:
         width, height = height, width
@@ -221,7 +222,7 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> De
         height=height,
         colorspace=mode,
         orientation=orientation,
-        profile=None if is_profile_used else profile,
+        profile=profile if profile_applies else None,
         notes=tuple(notes),
         always_turned=turned_by_pillow,
     )
@@ -233,7 +234,7 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> De
 
 
 def _with_usual_samples(opened: Image.Image, mode: str) -> Image.Image:
-    """The decoded image with 8 bits per sample, and with CMYK samples as they are stored.
+    """The decoded image with 8 bits per sample, and with CMYK samples in which 0 means no ink.
 
     ``mode`` is the mode of the image before it was decoded.
     """
@@ -246,7 +247,7 @@ def _with_usual_samples(opened: Image.Image, mode: str) -> Image.Image:
 
 
 def _is_decoded_alike(container: str, data: bytes) -> bool:
-    """Whether all decoders get the same pixels from a file of this format."""
+    """Whether all decoders get the same pixels from this file."""
     if container == "PNG":
         return _is_sound_png(data)
     return container == "WEBP"

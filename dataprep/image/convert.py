@@ -130,7 +130,8 @@ def check(data: bytes) -> tuple[int, int, int]:
         Its width and height in pixels, and its number of channels.
 
     Raises:
-        ImageError: the file has another format, or some of its pixels cannot be decoded.
+        ImageError: the file has another format, or a colour space or a depth that this package
+            does not store; or some of its pixels cannot be decoded.
         MemoryError: there is too little memory.
     """
     policy = _CHECK_POLICIES.get(data[:2])

@@ -153,8 +153,8 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
     """Raise an error if an image of ``width`` x ``height`` cannot be scaled and stored.
 
     Raises:
-        ImageTooLarge: a side is larger than the encoding allows, or an image during scaling has
-            more pixels than both ``max_pixels`` and the default limit of readers.
+        ImageTooLarge: a side is larger than the encoding allows; or the image has more pixels at
+            some step of scaling than both ``max_pixels`` and the default limit of readers.
     """
     max_side = _MAX_SIDES[policy.encoding]
     if max(geometry.crop_width, geometry.crop_height) > max_side:

@@ -312,8 +312,8 @@ def _decode_jpeg(data: Buffer, choose: Callable[[int, int], Box], size: int) -> 
     # The smallest size of the whole image at which the crop is as large as the result.
     min_width = -(-size * width // box.width)
     min_height = -(-size * height // box.height)
-    fraction = dct_divisor(width, height, min_width, min_height)
-    needed_rows = box.top + box.height + _ROWS_BELOW * fraction
+    divisor = dct_divisor(width, height, min_width, min_height)
+    needed_rows = box.top + box.height + _ROWS_BELOW * divisor
     decoded_rows = height
     if height - needed_rows >= _MIN_ROWS_LEFT_OUT:
         upper_part = _with_fewer_rows(data, needed_rows)
@@ -321,10 +321,10 @@ def _decode_jpeg(data: Buffer, choose: Callable[[int, int], Box], size: int) -> 
             data = upper_part
             decoded_rows = needed_rows
     min_size = {}
-    if fraction > 1:
+    if divisor > 1:
         # Move the crop into the image at a fraction of its size.
-        new_width, new_height = -(-width // fraction), -(-height // fraction)
-        min_size = {"min_width": new_width, "min_height": -(-decoded_rows // fraction)}
+        new_width, new_height = -(-width // divisor), -(-height // divisor)
+        min_size = {"min_width": new_width, "min_height": -(-decoded_rows // divisor)}
         left, top = box.left * new_width // width, box.top * new_height // height
         box_width = min(new_width - left, round(box.width * new_width / width))
         box_height = min(new_height - top, round(box.height * new_height / height))

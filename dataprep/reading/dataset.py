@@ -145,7 +145,8 @@ class Dataset(SlicedToLists[Sample]):
                 ``select`` was used.
 
         Raises:
-            ManifestMissing, SchemaTooNew: the split cannot be opened; see ``dataprep.open``.
+            ManifestMissing, SchemaTooNew, DatasetError: the split cannot be opened; see
+                ``dataprep.open``.
             FormatMissing: the split does not have the format.
             DatasetChanged: the split was written again since ``snapshot`` was opened.
         """
@@ -352,6 +353,7 @@ class Dataset(SlicedToLists[Sample]):
 
         Raises:
             DatasetChanged: the split was written again since it was opened.
+            DatasetError: the data set is closed.
             ObjectNotFound: the object is missing.
         """
         self._state.require_open()
@@ -569,6 +571,7 @@ def open_dataset(
         ManifestMissing: the split does not exist or is not complete. The message names the splits
             that exist, or says how many shards are finished.
         SchemaTooNew: a newer version of dataprep wrote the split.
+        DatasetError: the manifest is damaged.
         FormatMissing: the split does not have the format.
 
     Example:

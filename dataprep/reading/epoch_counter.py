@@ -279,10 +279,11 @@ class EpochCounter:
         not sufficient, because a program can seed torch again, so that two iterations have the
         same seed. A worker that has begun an iteration does not take part in it again.
 
-        Different workers are recognised by ``first_process``. All workers of a loader have the same
-        value, unless other threads of the program start processes between two workers. The values
-        then differ by less than the number of workers, and those of two loaders differ by more. In
-        this case the first worker must be alive. If the values are equal, it may have ended: this
+        Workers of another loader are recognised by ``first_process``. All workers of a loader have
+        the same value, unless other threads of the program start processes between two workers. In
+        this case, their values are expected to differ by less than the number of workers. The
+        values of two loaders differ by at least this number. If the values of two workers differ,
+        the first worker must be alive. If they are equal, the first worker may have ended: this
         worker may start slowly, and the program may have left the loop already.
         """
         if iteration.base_seed != worker.base_seed:

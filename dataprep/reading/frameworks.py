@@ -210,9 +210,10 @@ def to_torch(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: torch is not installed.
-        ConfigError: the rank, the start, the buffer or a batch size is out of range; the ranks do
-            not fit the share; ``even="drop"`` leaves no step in an epoch; or the transform takes
-            neither one argument nor two.
+        ConfigError: the rank, the start, the buffer, a batch size, ``threads`` or ``prefetch`` is
+            out of range; the ranks do not fit the share; ``even="drop"`` leaves no step in an
+            epoch; or the transform takes neither one argument nor two.
+        DatasetError: the table of samples is missing, damaged, or belongs to another split.
 
     Example:
         >>> dataset = dataprep.open("out")
@@ -329,6 +330,7 @@ def to_tf(
         ConfigError: the rank, the start, the buffer or a batch size is out of range; the ranks do
             not fit the share; ``start`` is given with a buffer; or ``even="drop"`` leaves no step
             in an epoch.
+        DatasetError: the table of samples is missing, damaged, or belongs to another split.
 
     Example:
         >>> dataset = dataprep.open("out")
@@ -376,8 +378,8 @@ def to_mxnet(
 ) -> RecordBatches:
     """Read a data set in the recordio format as an ``mx.io.DataIter`` of decoded batches.
 
-    Each iteration is the next epoch. ``reset`` also begins the next epoch, unless nothing of the
-    current one was read. ``set_epoch`` begins any epoch. The last batch of an epoch may be smaller.
+    Each iteration is the next epoch. ``reset`` also begins the next epoch, unless the current one
+    has not begun. ``set_epoch`` begins any epoch. The last batch of an epoch may be smaller.
     (The option ``round_batch`` of ImageRecordIter would fill it with samples from the beginning,
     and leave these samples out of the next epoch.)
 
@@ -421,6 +423,7 @@ def to_mxnet(
         ConfigError: the data set has another format or images that MXNet cannot decode; the
             augmentation has the channels last; the rank, the start or a batch size is out of range;
             the ranks do not fit the share; or ``even="drop"`` leaves no step in an epoch.
+        DatasetError: the table of samples is missing, damaged, or belongs to another split.
 
     Example:
         >>> dataset = dataprep.open("out", format="recordio")                 # doctest: +SKIP

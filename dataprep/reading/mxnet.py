@@ -94,7 +94,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         self._batches = self._batches_of_epoch(epoch)
 
     def reset(self) -> None:
-        """Begin the next epoch, unless nothing of the current one was read."""
+        """Begin the next epoch, unless the current one has not begun."""
         if self._has_begun:
             self.set_epoch(self._epoch + 1)
 

@@ -51,19 +51,19 @@ class Query:
     Attributes:
         text: the query as the user wrote it, without spaces around it.
         expression: the same query in one line and without comments, for pandas.
-        numbers: the names of the numeric columns in the query, sorted.
-        texts: the names of the text columns in the query, sorted.
+        number_columns: the names of the numeric columns in the query, sorted.
+        text_columns: the names of the text columns in the query, sorted.
     """
 
     text: str
     expression: str
-    numbers: tuple[str, ...]
-    texts: tuple[str, ...]
+    number_columns: tuple[str, ...]
+    text_columns: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns in the query: the numeric ones, then the texts."""
-        return self.numbers + self.texts
+        return self.number_columns + self.text_columns
 
     @classmethod
     def parse(cls, text: object, schema: pa.Schema) -> Query:
@@ -94,8 +94,7 @@ class Query:
         if value_type != "condition":
             raise check.error(f"it is a value, not a condition; {_ALLOWED}")
         check.refuse_mixed_operators(tree)
-        numbers, texts = check.columns_of("number"), check.columns_of("text")
-        return cls(text, expression, numbers, texts)
+        return cls(text, expression, check.columns_of("number"), check.columns_of("text"))
 
     def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
         """Return whether each row of ``table`` matches: bool of shape (rows,).
@@ -107,8 +106,8 @@ class Query:
         Raises:
             ConfigError: pandas cannot evaluate the query.
         """
-        table = table.fillna(dict.fromkeys(self.texts, ""))
-        table = table.astype(dict.fromkeys(self.numbers, np.float64))
+        table = table.fillna(dict.fromkeys(self.text_columns, ""))
+        table = table.astype(dict.fromkeys(self.number_columns, np.float64))
         try:
             result = table.eval(self.expression, engine="python", parser="pandas")
             mask: NDArray[np.bool_] = np.asarray(result)

@@ -37,7 +37,8 @@ def rank_of(
             this process reads all samples, if there are several processes.
 
     Raises:
-        ConfigError: only one of ``rank`` and ``world_size`` is given.
+        ConfigError: ``rank`` is given without ``world_size``, or a ``world_size`` other than 1 is
+            given without ``rank``.
     """
     if rank is not None and world_size is not None:
         return Rank(rank, world_size)

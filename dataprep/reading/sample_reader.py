@@ -35,7 +35,8 @@ _MAX_BYTES_AHEAD = 128 * 2**20
 class SampleReader:
     """Reads the records of a data set, compares them with their checksums, and decodes them.
 
-    All numbers of samples and shards are those in the data set (in ``split_part``: in the part).
+    Samples and shards have their numbers in the data set, which are the numbers *in the part* of
+    ``split_part``.
     """
 
     def __init__(

@@ -12,7 +12,9 @@ from dataprep.reading.frameworks import BUFFER_CANNOT_RESUME
 
 
 class SavedState(TypedDict):
-    """How far an epoch is, as programs and torchdata save it. The names are the keys of the state.
+    """How much of an epoch was read, as programs and torchdata save it.
+
+    The names are the keys of the state.
 
     ``samples`` is the number of samples of the epoch that all ranks together have read.
     ``dataset``, ``subset`` and ``order`` are the attributes of ``Origin``. The entries after

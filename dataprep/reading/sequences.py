@@ -83,7 +83,7 @@ def sample_number(index: SupportsIndex, samples: int) -> int:
     """Return the number of a sample, from 0, for an index that may count from the end.
 
     Raises:
-        IndexError: the number is not that of one of the ``samples`` samples.
+        IndexError: there is no sample with this index.
     """
     number = operator.index(index)
     if not -samples <= number < samples:

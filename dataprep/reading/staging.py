@@ -140,7 +140,8 @@ def stage(
         FormatMissing: a split does not have the format.
         ConfigError: there are fewer shards than hosts; ``dest`` is the output, or is not a folder;
             or the output is itself a share, or lacks its job file.
-        OutputConflict: ``dest`` has files of another data set, or of another share.
+        OutputConflict: ``dest`` has files of another data set or of another share, or another run
+            is writing to it.
         StoreFull: there is not enough space for a split; no shard of it was written.
         DatasetChanged: the output was written again while it was copied.
         DatasetError: an object of the output is damaged. ``exit_code`` is 1 if something was

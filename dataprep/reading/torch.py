@@ -55,7 +55,7 @@ _IMAGES_PER_TASK = 8
 
 
 class SampleIndex(int):
-    """The number of a sample in the whole split, and the epoch in which it is read.
+    """The number of a sample in the data set, and the epoch in which it is read.
 
     ``MapRecords.sampler`` yields it. ``MapRecords`` takes it as an index: it stands for the same
     sample on every rank, augmented for its epoch. A plain number counts only the samples of a rank.
@@ -148,7 +148,7 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         return "by record" if self.order.shuffle else "as stored"
 
     def state_of_sampler(self, reading: Reading) -> SavedState:
-        """Return how far an iterator of the sampler is.
+        """Return how much of its epoch an iterator of the sampler has read.
 
         The state contains the number of samples that this rank has read. It is therefore valid only
         with the same seed, number of ranks and global batch.
@@ -252,7 +252,7 @@ class _SamplerIterator(Iterator[int]):
         raise StopIteration
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the epoch is; see ``MapRecords.state_of_sampler``."""
+        """Return how much of the epoch was read; see ``MapRecords.state_of_sampler``."""
         return {**self._images.state_of_sampler(self._reading)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -303,7 +303,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         return name
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the epoch is; see ``dataprep.to_torch``.
+        """Return how much of the epoch was read; see ``dataprep.to_torch``.
 
         Raises:
             ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
@@ -311,7 +311,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         return {**self.state()}
 
     def state(self) -> SavedState:
-        """Return how far the epoch is. Raise ConfigError if a buffer mixes the samples."""
+        """Return how much of the epoch was read. The errors are those of ``state_dict``."""
         require_no_buffer(self._buffer)
         return super().state()
 
@@ -367,7 +367,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         self.samples.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return how far the epoch is; see ``dataprep.to_torch``.
+        """Return how much of the epoch was read; see ``dataprep.to_torch``.
 
         Raises:
             ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.

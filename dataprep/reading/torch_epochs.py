@@ -1,4 +1,4 @@
-"""Choose the samples that an iteration in torch reads; save and load how far it is.
+"""Choose the samples that an iteration in torch reads; save and load how much of them was read.
 
 ``EpochSamples`` is the base of the readers in ``dataprep.reading.torch``. It gives each iteration
 its epoch, divides the samples of the epoch among ranks and workers, and saves and loads states.
@@ -195,7 +195,7 @@ class EpochSamples:
         self._is_at_start = False
 
     def state(self) -> SavedState:
-        """Return how far the epoch is: its number, the seed, and the samples all ranks have read.
+        """Return the number of the epoch, the seed, and how many samples all ranks have read.
 
         All ranks are assumed to have made as many steps as this rank. A worker process of
         ``DataLoader`` knows only its own samples. Its state therefore also has the number of
