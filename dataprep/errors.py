@@ -84,7 +84,7 @@ class SourceNotFound(SourceError, FileNotFoundError):
 
 
 class SourceChanged(SourceError, RuntimeError):
-    """The source has changed since the job was planned."""
+    """The source has changed since it was listed, or since the job was planned."""
 
     exit_code = 1
 

@@ -42,10 +42,11 @@ class Registry(Generic[Registered]):
         return name in self._entries()
 
     def check(self, name: str) -> str:
-        """Return ``name`` if exactly one class has it.
+        """Return ``name`` if it stands for exactly one class.
 
         Raises:
-            ConfigError: no class has the name, or two packages register a class with this name.
+            ConfigError: no class has the name; or this package does not register it, and several
+                other packages do.
         """
         self._entry(name)
         return name

@@ -39,7 +39,7 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
 
     Raises:
         SchemaTooNew: a newer version of this package wrote the file.
-        LookupError, TypeError, ValueError: the file does not have the expected structure.
+        ValueError, RecursionError: the file is not a JSON object with a schema number.
             ``malformed_as`` translates these errors.
     """
     content: dict[str, Any] = json.loads(data)

@@ -67,15 +67,15 @@ def fed_in_order(
 ) -> Generator[Result, None, None]:
     """Yield ``call(item)`` for each item, in order, for items that arrive slowly.
 
-    ``in_order`` waits until it has taken all items that may exist, before it yields a result. Here,
-    a separate thread takes the items. Therefore a result never waits for later items. The thread
-    closes ``items`` at the end.
+    ``in_order`` takes as many items as may exist at the same time before it yields its first
+    result. Here, a separate thread takes the items. Therefore a result never waits for later items.
+    The thread closes ``items`` at the end.
 
     Args:
         call: the function.
         items: its arguments.
         threads: the number of threads; 0 to call the function in the caller's thread.
-        ahead: at most ``threads + ahead`` items and results exist at the same time.
+        ahead: at most ``threads + ahead + 2`` items and results exist at the same time.
     """
     if threads == 0:
         yield from map(call, items)

@@ -81,7 +81,7 @@ class Status:
 
     @property
     def exit_code(self) -> int:
-        """The highest exit code of the failed children; 1 if none ran; 0 while none has failed."""
+        """The highest exit code of the failed children, at least 1; 0 unless the job has failed."""
         if self.state != "FAILED":
             return 0
         return max([1, *(child.exit_code for child in self.failed)])
@@ -259,7 +259,7 @@ def _failure(description: Mapping[str, Any]) -> Failed:
 
 
 def _describe(client: Any, jobs: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return the descriptions of those of up to 100 jobs that exist.
+    """Describe up to 100 jobs. Jobs that do not exist are left out.
 
     Raises:
         ConfigError: none of the jobs exists.

@@ -88,9 +88,10 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
-"""A function that is called with the progress of one shard or chunk since its start.
+"""A function that is called with the progress of a conversion.
 
-It is called at most twice a second, and at the end.
+``ProgressReporter`` calls it with the progress of one shard or chunk since its start, at most twice
+a second, and at the end. ``Tally`` calls it with the progress of the job since the last call.
 """
 
 
@@ -249,9 +250,10 @@ def read_files(
     Args:
         source: where the samples come from.
         items: the samples.
-        max_bytes: the maximum size of a file; larger files are not read.
+        max_bytes: the maximum size of a file. Larger files are not read, unless the source reads
+            whole runs (``ReadsRuns``).
         ahead: read files ahead, in ``source.concurrency`` threads. If False, a file is read when
-            the caller asks for it, unless the source reads whole runs (``ReadsRuns``).
+            the caller asks for it, unless the source reads whole runs.
 
     Yields:
         The bytes of a file, or the error that explains why it cannot be read.

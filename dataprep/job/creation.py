@@ -83,10 +83,11 @@ def create_job(
 
 
 def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) -> str:
-    """Wait for a job file that belongs with an object of another run.
+    """Wait for the job file of the run that has stored an object.
 
     For the plan or the job file of a split, this is a job file of ``splits``. For the labels, which
-    all splits share, it is the job file of any split.
+    all splits share, it is the job file of any split. A receipt, a manifest or a table of samples
+    counts like the job file of its split.
 
     Args:
         store: the output.
@@ -95,10 +96,11 @@ def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) 
         wait_s: how many seconds to wait.
 
     Returns:
-        The version of the object, if there is no such job file; empty if the object is gone.
+        The version of the object, if there is no such job file; empty if the object is gone, or if
+        the store has no versions.
 
     Raises:
-        AnotherJobCreated: another job has stored its job file, now or after ``wait_s``.
+        AnotherJobCreated: another run has stored its job file, now or after ``wait_s``.
     """
     version = ""
     for pause_s in (0.0, wait_s):
@@ -106,7 +108,7 @@ def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) 
         # Read the version before the job files are listed. If another job is created in between,
         # its objects have other versions, so that they are not replaced.
         version = version_of(store, key)
-        splits_with_job = keys.splits(info.key for info in store.list())
-        if splits_with_job & splits or (splits_with_job and key == keys.LABELS):
+        begun_splits = keys.splits(info.key for info in store.list())
+        if begun_splits & splits or (begun_splits and key == keys.LABELS):
             raise AnotherJobCreated
     return version

@@ -122,7 +122,10 @@ def _import_cluster_class(path: str) -> Callable[..., Any]:
 
 @contextmanager
 def quiet_dask() -> Iterator[None]:
-    """Silence Dask's warnings about a port in use, and its log messages during shutdown."""
+    """Silence all warnings, and the log messages of Dask and of the libraries that it uses.
+
+    Dask warns about a port in use, and logs messages while it ends.
+    """
     loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio", "bokeh")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -53,13 +53,13 @@ WHOLE_SHARD = -1
 """The number of a chunk in progress reports of a whole shard."""
 
 _MAX_REPORT_INTERVAL_S = 1.0
-"""The time between two progress reports, without the conversion of one sample, is less."""
+"""The maximum time between two progress reports, beside the time for converting one sample."""
 
 _MIN_TIMER_S = 1e-6  # 0 would switch the timer off
 
 
 def pack_task(task: ShardTask) -> bytes:
-    """Pickle a task once. Dask would pickle it twice in the driver, while it only copies bytes.
+    """Pickle a task once. Dask would pickle the object twice in the driver, but only copies bytes.
 
     The samples become plain tuples, which are pickled without running Python code.
     """
@@ -139,8 +139,7 @@ def isolated_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardRes
     """Make a shard, converting each image in a separate process.
 
     A process that hangs is ended by this worker, so that no watchdog is needed. The arguments and
-    errors are those of ``whole_shard``. SampleLost is raised if a process is killed twice over the
-    same sample.
+    errors are those of ``whole_shard``. SampleLost is raised, too, as by ``isolated_batches``.
     """
     worker = get_worker()
     task = _unpack_task(packed_task)

@@ -88,6 +88,7 @@ def finish(
         LeaseLost: raised by ``check_lock``.
         TooManyFailures: more entries failed than ``max_failures`` allows; nothing was stored.
         JobError: no sample was written, a receipt is damaged, or a receipt belongs to another job.
+        SchemaTooNew: a newer version wrote a receipt.
         StoreError: a receipt is missing, or an object could not be read or written.
     """
     entries_without_shard = plan.entries_without_shard(label_space)
@@ -260,7 +261,8 @@ def finalize(
     Args:
         output: a path or URI.
         split: the name of the split.
-        max_failures: the number or share of samples of the whole split that may have failed.
+        max_failures: the number or share of samples of the whole split that may have failed, or
+            ``unlimited``.
         parts: the number of parts of the job. An error then names the parts with missing shards.
         options: the endpoint, the profile and other settings of the store.
         note: called with messages for the user; None to discard them.
@@ -272,6 +274,9 @@ def finalize(
         ShardsMissing: shards are missing; the message names them.
         TooManyFailures: more samples failed than allowed; no manifest was written.
         JobError: no sample was written, a receipt is damaged, or the lock was lost.
+        SchemaTooNew: a newer version wrote the files of the split.
+        ConfigError: the output is not a valid address, or ``max_failures`` has another form.
+        StoreError: the output cannot be read or written.
     """
     if note is None:
         note = _discard

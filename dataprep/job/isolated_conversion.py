@@ -4,7 +4,8 @@ The process converts one image at a time. If a fault signal ends it twice over t
 image has failed, because the signal comes from native code that decoded only this image.
 ``SIGKILL`` comes from outside: from a person, or from the kernel when memory runs out. It does not
 prove that the image is the cause. If it ends the process twice over the same image, the job stops
-and names the image. If the process hangs twice, ``hung_samples`` decides which of both happens.
+and names the image. If the process hangs twice, ``hung_samples`` decides whether the image has
+failed or the job stops.
 """
 
 from __future__ import annotations

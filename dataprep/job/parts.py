@@ -86,7 +86,7 @@ class Part(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     def of(self, shards: Iterable[int]) -> list[int]:
-        """Return the numbers among ``shards`` of the shards that belong to this part."""
+        """Return the numbers in ``shards`` that belong to this part, in the same order."""
         return [shard for shard in shards if shard % self.count == self.number]
 
 

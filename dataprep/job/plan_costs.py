@@ -28,7 +28,7 @@ _LISTINGS_PER_SPLIT = 3
 
 
 def requests_by_location(
-    request: Request, plans: Mapping[str, SplitPlan], output_keys: int
+    request: Request, plans: Mapping[str, SplitPlan], output_key_count: int
 ) -> dict[str, Requests]:
     """Count the requests to ``source`` and ``output``, for each of them that is on S3.
 
@@ -38,18 +38,19 @@ def requests_by_location(
     - Each image is read by one GET. If the source reads whole runs, each run of a shard is one GET.
     - Each object is stored by a PUT and confirmed by a HEAD. Before that, the lock is read.
     - Each receipt is read back at the end.
-    - Each split needs six more objects and three listings.
+    - Each split needs three listings.
+    - Each split needs six more objects. Each of them is also read once.
 
     Args:
         request: the checked config and its source.
         plans: the plan of each split.
-        output_keys: the number of keys that the output has already.
+        output_key_count: the number of keys that the output has already.
     """
     requests = {}
     if request.source.uri.startswith("s3://"):
         requests["source"] = _requests_to_source(request, plans)
     if request.config.output.startswith("s3://"):
-        requests["output"] = _requests_to_output(request.config, plans, output_keys)
+        requests["output"] = _requests_to_output(request.config, plans, output_key_count)
     return requests
 
 
@@ -65,7 +66,7 @@ def _requests_to_source(request: Request, plans: Mapping[str, SplitPlan]) -> Req
 
 
 def _requests_to_output(
-    config: ShardConfig, plans: Mapping[str, SplitPlan], output_keys: int
+    config: ShardConfig, plans: Mapping[str, SplitPlan], output_key_count: int
 ) -> Requests:
     """Count the requests that write the output, by the rules of ``requests_by_location``."""
     objects_per_shard = 1 + len(config.format)  # the receipt and a shard per format
@@ -74,7 +75,7 @@ def _requests_to_output(
     shards = sum(plan.shard_count for plan in plans.values())
     split_objects = _OBJECTS_PER_SPLIT * len(plans)
     objects = shards * objects_per_shard + split_objects
-    requests_per_listing = (output_keys + objects) // _KEYS_PER_LIST + 1
+    requests_per_listing = (output_key_count + objects) // _KEYS_PER_LIST + 1
     lists = _LISTINGS_PER_SPLIT * len(plans) * requests_per_listing
     return Requests(objects, 2 * objects + shards + split_objects, lists)
 

@@ -121,7 +121,7 @@ class Estimate:
         memory_bytes: the memory of all workers together.
         machine_bytes: the memory of this machine.
         requests: the requests to ``source`` and ``output``, for each of them that is on S3.
-        cost: the cost of the job; None if nothing is on S3 or prices are unknown.
+        cost: the cost of the job; None if nothing is on AWS or prices are unknown.
         warnings: problems that the job would have, one sentence for each.
         understood: how the source was interpreted.
         unlabelled: whether samples have no labels.

@@ -55,8 +55,9 @@ def plan_job(
         convert: converts a few samples, to estimate the size of records.
 
     Raises:
-        ConfigError: a split would have no samples, or no format can store the requested boxes.
+        ConfigError: as ``read_boxes`` and ``make_plans`` raise it.
         SourceError, StoreError: a sample or the boxes cannot be read.
+        JobError: ``convert`` failed.
     """
     config, listing = request.config, request.listing
     note(describe_source(request, label_space).line)

@@ -172,7 +172,7 @@ class PartSummary:
         made_shards: the number of shards that this run made.
         kept_shards: the number of shards of this part that earlier runs made.
         lacking_shards: the number of shards of the whole split that are not stored yet.
-        complete: whether the split has its manifest already.
+        complete: whether the split has its manifest and all its shards.
         samples: the number of samples that this run converted.
         failed: the number of samples that failed in this run.
         seconds: how long this run worked on the part.

@@ -60,7 +60,7 @@ class Request:
         """Return the labels of the classes of this source alone.
 
         Raises:
-            SourceError: the files of the source contradict these labels.
+            ConfigError: the settings of the labels do not fit the classes (``Labelling.space``).
         """
         return self.labelling.space(self.used_classes, self.listing.label_space)
 
@@ -73,7 +73,8 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
         note: called with messages for the user.
 
     Raises:
-        ConfigError: settings, or the source and the output, exclude each other.
+        ConfigError: settings, or the source and the output, exclude each other; the output is a
+            file; the files that define classes are not valid; or no image has a class.
         SourceError: the source cannot be listed, or contains no images.
         StoreError: the source, or a file that defines classes, cannot be read.
     """
@@ -226,10 +227,13 @@ def label_space_for(
         removed_splits: splits of the output that the job removes first.
 
     Raises:
+        ConfigError: see ``Request.own_labels``.
         OutputConflict: the source has classes that the labels of the output do not have, or the
             config asks for other labels; or labels.json is missing.
+        DatasetError: labels.json is damaged, or a newer version wrote it.
     """
-    own_labels = request.own_labels()  # called in any case, because it refuses contradictions
+    # Called in any case, because it refuses settings that do not fit the classes.
+    own_labels = request.own_labels()
     stored_splits = keys.splits(info.key for info in store.list())
     if not stored_splits - {*request.splits, *removed_splits}:
         return own_labels

@@ -83,8 +83,8 @@ def remove_for_retry(
     split = job.split
     if refused := plan.statuses.count("failed"):
         note(
-            f"{split}: {counted(refused, 'entry was')} refused when the job was planned and is in "
-            "no shard: only --overwrite can include refused entries"
+            f"{split}: {counted(refused, 'entry was')} refused when the job was planned. No shard "
+            "has refused entries: only --overwrite can include them"
         )
     if not failures_by_shard:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")

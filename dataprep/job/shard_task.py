@@ -17,8 +17,8 @@ from dataprep.sources import ReadsRuns, Source
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock
 
-_MAX_CHUNKS_OF_PIECE = 4
-"""A longer run is cut into pieces of at most this length, in chunks.
+_MAX_PIECE_CHUNKS = 4
+"""The maximum length of a piece of a run, in chunks. A longer run is cut into several pieces.
 
 Cutting costs time, because each piece must read the run from its start. Without it, one worker
 would convert a long run while the others have nothing to do.
@@ -131,7 +131,7 @@ def _chunk_starts_at_runs(samples: Sequence[PlannedSample], chunk_samples: int) 
     for _, run in groupby(samples, key=lambda sample: sample.located.container):
         run_length = len(list(run))
         # Cut the run into as few pieces as the limit allows, of about equal lengths.
-        piece_count = -(-run_length // (_MAX_CHUNKS_OF_PIECE * chunk_samples))  # rounded up
+        piece_count = -(-run_length // (_MAX_PIECE_CHUNKS * chunk_samples))  # rounded up
         for piece in range(1, piece_count + 1):
             stop = run_start + run_length * piece // piece_count
             if stop - starts[-1] >= chunk_samples and stop < len(samples):

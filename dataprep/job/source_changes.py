@@ -104,7 +104,7 @@ def _differing_names(
 ) -> dict[str, set[str]]:
     """Group the names of changed entries by the kind of change.
 
-    The size of an entry that is not a sample may change. It is in no group.
+    The size of an entry that is not a sample may change. An entry is in no group because of that.
 
     Args:
         listing: the source as it is now.

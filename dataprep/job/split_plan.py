@@ -49,7 +49,7 @@ class SplitPlan:
     Attributes:
         names: the name of each row.
         sizes: the source bytes of each row.
-        labels: the 0-based label of each row.
+        labels: the 0-based label of each row; -1 if it has none.
         predicted_bytes: the predicted record bytes of each row; 0 if it is not a sample.
         shards: the shard of each row; -1 for an entry that is not a sample.
         statuses: ``failed`` or ``skipped`` for an entry that is not a sample, else empty.

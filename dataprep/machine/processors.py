@@ -79,7 +79,8 @@ def _mounts(controller: str, controllers: str, parent: Path) -> Iterator[Path]:
     if not controllers:
         yield parent  # version 2 has one hierarchy
         return
-    # In version 1, a hierarchy has one controller, or several controllers together.
+    # In version 1, the folder of a hierarchy has the names of all its controllers, which may be in
+    # another order. A link with the name of one controller may point to it.
     names = controllers.split(",")
     if controller in names:
         yield parent / controller

@@ -46,7 +46,7 @@ class SharedRows:
         An object that appends a row when it is garbage-collected may outlive the rows.
 
         Raises:
-            struct.error: a number does not fit into 8 bytes.
+            struct.error: a number does not fit into 8 bytes, or is not whole in rows of kind ``q``.
         """
         if self._descriptor != _CLOSED:
             os.write(self._descriptor, self._row.pack(first, second, third))
@@ -66,7 +66,7 @@ class SharedRows:
         return numbers.reshape(-1, _ROW_BYTES // 8)[:, :3]
 
     def close(self) -> None:
-        """Close the file in this process. It is gone when all of its forks have ended as well."""
+        """Close the file in this process. Its memory is freed when no process has it open."""
         descriptor, self._descriptor = self._descriptor, _CLOSED
         if descriptor != _CLOSED:
             os.close(descriptor)

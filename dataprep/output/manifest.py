@@ -61,7 +61,7 @@ Formats: TypeAlias = Mapping[str, FormatEntry]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The table of samples in the manifest: the size and SHA-256 of ``SPLIT.samples.parquet``."""
+    """A table of samples in the manifest: the size and SHA-256 of its Parquet file."""
 
     bytes: Count
     sha256: str
@@ -131,7 +131,8 @@ class Manifest:
         formats: the shards in each format.
         samples: counts of source entries.
         warnings: the number of samples with each quirk, and counts of other problems.
-        table: the table of samples; None in manifests of earlier versions.
+        table: the table of samples, ``SPLIT.samples.parquet``; None in manifests of earlier
+            versions.
         share: the share of one host, in a copy with only some of the shards (``dataprep stage``);
             None in a complete data set.
         schema: the schema number of the file.

@@ -113,7 +113,7 @@ class Samples:
         columns: the values of each field of ``Row`` except ``records``, by the name of the field.
             ``boxes`` and ``values`` are absent if no sample has them.
         records: for each format, the location of each sample's record; None for a sample that was
-            not written. Without formats if the locations are not known.
+            not written. The mapping is empty if the locations are not known.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -146,7 +146,7 @@ class Samples:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The samples as rows, with the locations of their records. It is computed once."""
+        """The samples as rows, with the locations of their records. The list is computed once."""
         no_values = [None] * len(self)
         columns = [self.columns.get(name, no_values) for name in Row._fields[:-1]]
         records: list[dict[str, RecordLocation]] = [{} for _ in no_values]

@@ -86,8 +86,9 @@ class SampleTable:
     Attributes:
         failures: the name and the reason of each sample that failed.
         written_labels: the labels of the samples that were written.
-        skip_reasons: the number of skipped samples by reason. The reason comes from the listing, or
-            is the kind of the file's content.
+        skip_reasons: the number of skipped samples by reason. The reason of an entry without a
+            shard is that of the listing. For other samples, it is the kind of the error that the
+            conversion gave, such as ``too small``.
     """
 
     def __init__(self, format_names: Sequence[str]) -> None:
@@ -173,7 +174,8 @@ class SampleTable:
 
         Returns:
             The numbers of the shards whose rows differ. The list contains None if the samples
-            without a shard differ, or if the tables differ in columns or in the number of rows.
+            without a shard differ. It contains only None if the file cannot be read, or if the
+            tables differ in columns or in the number of rows.
         """
         try:
             stored_rows = read_table(content)
@@ -285,7 +287,10 @@ class StoredTable:
         return table if names is None else table.select(list(names))
 
     def frame(self, names: Sequence[str] | None = None, *, written: bool = False) -> pd.DataFrame:
-        """Return columns as a data frame. Arguments and errors are those of ``columns``."""
+        """Return columns as a data frame, by default of all rows.
+
+        Arguments and errors are those of ``columns``.
+        """
         frame: pd.DataFrame = self.columns(names, written=written).to_pandas(use_threads=False)
         return frame
 
@@ -350,7 +355,7 @@ def readable(data: bytes) -> pa.BufferReader:
 
 
 def number_column(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return numbers of shape (rows,) as an Arrow array, without a copy.
+    """Return numbers of shape (rows,) as an Arrow array. A contiguous array is not copied.
 
     Args:
         values: the numbers.

@@ -33,8 +33,9 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
         options: the endpoint, the profile and other options.
 
     Raises:
-        ConfigError: no store is registered for the scheme, the address has too few slashes after
-            the scheme (``s3:/bucket``), or it contains credentials.
+        ConfigError: no store is registered for the scheme; or the address has too few slashes after
+            the scheme (``s3:/bucket``), contains credentials, or is not valid for its scheme
+            (``s3://`` without a bucket).
     """
     uri = os.fspath(uri)
     try:

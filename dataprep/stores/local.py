@@ -33,7 +33,10 @@ _ABANDONED_AFTER_S = 86_400.0
 """Temporary files of this age are removed even if their writer is not known to have ended."""
 
 _BLOCK_BYTES = 4096
-"""Writes without the page cache must have a multiple of the block size, which is at most this."""
+"""A write without the page cache has a multiple of this size.
+
+Linux requires a multiple of the block size of the disk, which divides this number.
+"""
 
 _MIN_DIRECT_BYTES = 2**22
 """Data of at least this size are written without the page cache."""
@@ -117,7 +120,7 @@ class LocalStore(KeepsLocks):
         return self.put_pieces(key, [data])
 
     def put_pieces(self, key: str, pieces: Iterable[Buffer]) -> ObjectInfo:
-        """Do as ``put``, with the data in pieces. If iterating fails, no file remains."""
+        """Do as ``put``, with the data in pieces. If iterating fails, nothing is stored."""
         self._write(key, pieces, os.replace)
         return self.head(key)
 
@@ -159,9 +162,10 @@ class LocalStore(KeepsLocks):
         return now_s - status.st_mtime
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Yield the files whose keys begin with ``prefix``, in the order of their bytes.
+        """Yield the files whose keys begin with ``prefix``.
 
-        Symlinks are followed only within the folder, and never in a circle.
+        In each folder, files and folders are in the order of the bytes of their names. Symlinks are
+        followed only within the root folder, and never in a circle.
         """
         self._path_string(prefix)
         files: list[ObjectInfo] = []
@@ -366,7 +370,9 @@ def _walk(
     prefix: str,
     real_folders: tuple[str, ...],
 ) -> None:
-    """Add the files below a folder to ``files``, in the order of the bytes of their keys.
+    """Add the files below a folder to ``files``.
+
+    In each folder, files and folders are in the order of the bytes of their names.
 
     Args:
         files: the list to extend.

@@ -41,7 +41,8 @@ GET_MESSAGE = "GET %s: %d bytes, the first after %.6f s, the last after %.6f s"
 """The log message (level DEBUG) for each GET that was answered.
 
 Its arguments are the key, the number of bytes, and the seconds from the request until the answer
-began and until all bytes had arrived. The seconds include earlier attempts.
+began and until all bytes had arrived. The seconds include attempts that boto3 made before, but not
+those that ``call_with_retries`` made.
 """
 
 THROTTLED_MESSAGE = "answered %d"
