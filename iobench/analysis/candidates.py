@@ -1,7 +1,8 @@
 """PURE. The changes that are possible for a loader: settings and forms of the data.
 
 The changes are other numbers of workers, values of a setting that the run measured, fewer
-augmentations, another loader, a local copy, other shards and smaller images.
+augmentations, normalising on the device, another loader, a local copy, other shards and smaller
+images.
 ``iobench.analysis.recommendation_choice`` predicts their gains and chooses among them.
 """
 

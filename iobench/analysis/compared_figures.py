@@ -175,10 +175,7 @@ def decides(figures: Sequence[FigureValues]) -> list[bool]:
 
 
 def is_loop_rate(change: Change) -> bool:
-    """Return whether a change is that of the rate of a training loop that decides.
-
-    It is not if the main figure of the loop is another figure than the rate.
-    """
+    """Return whether a change is that of the rate of a training loop, as its main figure."""
     values = change.values
     return values.kind == "train" and values.is_main and values.figure is _RATE
 

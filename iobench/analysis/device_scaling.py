@@ -21,9 +21,9 @@ class ScalingRow:
         params: the parameters of the loop.
         devices: the number of devices.
         samples_per_s: the rate of all devices together; None if it was not measured.
-        efficiency: the rate of one device, as a share of the rate of one device with the fewest
-            devices. The shares are computed within repeats. None for the fewest devices, and if no
-            repeat has both rates.
+        efficiency: the rate per device / the rate per device of the row with the fewest devices.
+            Both rates are from the same repeat. None for the fewest devices, and if no repeat has
+            both rates.
     """
 
     params: Params
@@ -85,9 +85,9 @@ def _rows_of(by_devices: Mapping[int, Repeats]) -> Iterator[ScalingRow]:
 def _scaling_efficiency(
     trials: Repeats, devices: int, base: Repeats, base_devices: int
 ) -> Estimate | None:
-    """Return the rate of one device in ``trials``, as a share of its rate in ``base``.
+    """Return the rate per device in ``trials`` / the rate per device in ``base``.
 
-    The shares are computed within repeats. None if no repeat has both rates.
+    Both rates are from the same repeat. None if no repeat has both rates.
 
     Args:
         trials: the trials on ``devices`` devices.

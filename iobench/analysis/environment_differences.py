@@ -9,8 +9,10 @@ Each difference has one of four sorts:
 - ``software``: iobench, Python, the kernel, drivers, libraries, and settings such as mount options,
   read-ahead, governors and power limits. Runs are often compared to see the effect of these.
   Therefore the differences are only listed.
-- ``config``: keys of the config. These differences are only listed, too.
-- ``untold``: only one of the runs has the key, because another version wrote the other run.
+- ``config``: keys of the config, and targets and stores that only one of the runs has, because the
+  config decides which they are. These differences are only listed, too.
+- ``untold``: the value is known for only one of the runs, for example because an earlier version
+  wrote the other run.
 
 Free space, current links of GPUs, disks that were not measured, and descriptions are not compared.
 Sizes count as equal if they differ by at most 2 %, because kernels reserve different shares of the
@@ -49,7 +51,7 @@ _LOCATIONS = {"targets", "stores"}
 _SAME_SIZE = 0.02
 """Maximum difference of two sizes that count as equal, as a share of the larger one."""
 _UNKNOWN = ("", None, "unknown")
-"""Values that stand for an unknown value. None is also that of a missing key."""
+"""Values that stand for an unknown value. None also stands for a missing key."""
 _MAX_LENGTH = 60
 """Maximum length of a value as text."""
 
@@ -101,7 +103,11 @@ def config_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple
 
 
 def _flattened(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
-    """Yield the paths and values of nested mappings and lists; a list of numbers is one value."""
+    """Yield the paths and values of nested mappings and lists.
+
+    A list without mappings and lists is one value. Any other list, and an empty one, also has its
+    length under ``count``.
+    """
     if isinstance(value, Mapping):
         for key, member in value.items():
             yield from _flattened(member, (*path, str(key)))

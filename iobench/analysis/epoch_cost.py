@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.config.prices import Price
+from dataprep.message_text import counted
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import is_number, median_of, rate_of
 from iobench.loaders.capabilities import capabilities_of
@@ -122,7 +123,7 @@ def cost_lines(cost: Cost) -> Iterator[str]:
     if cost.unknown:
         yield f"cost: unknown: {cost.unknown}"
         return
-    yield f"{cost.epochs} epochs of {cost.samples:,.0f} samples, {cost.group}:"
+    yield f"{counted(cost.epochs, 'epoch')} of {cost.samples:,.0f} samples, {cost.group}:"
     for row in cost.rows:
         line = f"  {row.place:<6}  {rough_duration(row.hours * 3600)} an epoch"
         if row.waiting_hours is not None:

@@ -120,11 +120,11 @@ class StorageCeiling:
 def judge_trials(result: Result) -> Evidence:
     """Mark the trials of a run that are not evidence as skipped."""
     reasons = dict(_unbalanced_trials(result.trials))
-    reasons.update(_disagreeing_trials(_without(result.trials, reasons)))
+    reasons.update(_disagreeing_trials(_mark_skipped(result.trials, reasons)))
     faults = []
     # The loader ``raw`` is judged first: its rate is a ceiling for others only if it is possible.
     for kind, is_raw in (("loader", True), ("loader", False), ("train", False)):
-        trials = _without(result.trials, reasons)
+        trials = _mark_skipped(result.trials, reasons)
         storage = storage_of(result, trials)
         for params, repeats in by_settings(trials, kind):
             if is_raw != (params.get("loader") == "raw"):
@@ -137,7 +137,7 @@ def judge_trials(result: Result) -> Evidence:
     for trial in result.trials:
         if trial.kind == "train" and trial.id in reasons:
             doubts[str(trial.params.get("group", ""))] = reasons[trial.id]
-    return Evidence(_without(result.trials, reasons), tuple(faults), doubts)
+    return Evidence(_mark_skipped(result.trials, reasons), tuple(faults), doubts)
 
 
 def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
@@ -316,7 +316,7 @@ def _disagreeing_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
                     yield trial.id, reason
 
 
-def _without(trials: Sequence[Trial], reasons: Mapping[str, str]) -> tuple[Trial, ...]:
+def _mark_skipped(trials: Sequence[Trial], reasons: Mapping[str, str]) -> tuple[Trial, ...]:
     """Return all trials; those with a reason are marked as skipped."""
     marked = []
     for trial in trials:

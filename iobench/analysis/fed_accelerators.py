@@ -154,7 +154,11 @@ def _basis(family: Sequence[AcceleratorCount], largest: AcceleratorCount | None)
 
 
 def _accelerator_count(loop: Loop, causes: Sequence[Finding]) -> AcceleratorCount | None:
-    """Return the figures of one number of accelerators; None for any other loop."""
+    """Return the figures of one number of accelerators.
+
+    None for a loop without the parameter ``accelerators``, and if a rate or a utilisation is
+    unknown.
+    """
     accelerators, rate = loop.params.get("accelerators"), loop.rate()
     if accelerators is None or not loop.farthest or rate is None:
         return None

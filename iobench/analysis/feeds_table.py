@@ -67,7 +67,7 @@ class Feeds:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The accelerators for which any row has a number."""
+        """All accelerators: those of ``rates``, then those that only measured rows have."""
         names = list(self.rates)
         for row in self.rows:
             names.extend(row.feeds)

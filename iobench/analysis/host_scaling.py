@@ -123,8 +123,8 @@ def _by_part_and_setting(points: Sequence[HostPoint]) -> list[tuple[str, list[Ho
 def _part_of(point: HostPoint) -> str:
     """Return the storage that a point measures: ``store`` or ``disk``.
 
-    Empty for points that do not only read, and for points of a disk that may have read from the
-    page cache.
+    Only the probes of disks and stores, and the loader ``raw``, measure storage alone. Empty for
+    all other points, for writes, and for points of a disk that may have read from the page cache.
     """
     params = point.params
     from_disk = "disk" if point.label in ("direct", "cold") else ""

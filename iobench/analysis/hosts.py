@@ -112,7 +112,7 @@ class HostPoint:
 
 @dataclass(frozen=True, slots=True)
 class HostProblem:
-    """A host that has no result in some trials.
+    """A host that has no result in some trials, because it failed or was absent.
 
     Attributes:
         host: the number of the host.
@@ -194,7 +194,10 @@ def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
 
 
 def host_problems(trials: Sequence[Trial]) -> list[HostProblem]:
-    """Return the hosts that have no result in some trials, in the order of their numbers."""
+    """Return the hosts that failed or were absent in some trials, in the order of their numbers.
+
+    A host that was skipped, because another host could not measure, is not one of them.
+    """
     planned: dict[int, int] = {}
     failed: dict[int, list[HostPart]] = {}
     all_parts = [trial.hosts.parts for trial in trials if trial.hosts is not None]

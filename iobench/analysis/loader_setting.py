@@ -57,7 +57,8 @@ class Setting:
         """
         return self.data if self.data.endswith("px") else self.packing
 
-    # ``split_name`` and ``side_of`` need a name with a location, which ``data`` does not have.
+    # The functions of ``iobench.data.settings`` that split a name of data need a name with a
+    # location, which ``data`` does not have.
     @property
     def packing(self) -> str:
         """How the images are stored: ``shards`` for ``shards-16MB`` and ``shards-320px``."""

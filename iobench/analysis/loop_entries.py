@@ -62,8 +62,9 @@ class LoopEntry(TypedDict):
 class RungEntry(TypedDict):
     """A rung of a ladder.
 
-    ``part`` is the time that it takes longer than the rung ``above``. ``tells`` is whether this
-    time can be distinguished from 0.
+    ``part`` is the time that it takes longer than the rung ``above``. This time includes the costs
+    of the rungs in ``within``, which were not measured. ``tells`` is whether the time can be
+    distinguished from 0.
     """
 
     rung: str
@@ -81,7 +82,10 @@ class RungEntry(TypedDict):
 
 
 class LadderEntry(TypedDict):
-    """A loop under ``ladder``: its rungs, and the reasons why rungs are missing."""
+    """A loop under ``ladder``: its rungs, and the reasons why rungs are missing.
+
+    ``path``, ``stall`` and ``stall_share`` are those of ``iobench.trials.ladder.Ladder``.
+    """
 
     group: str
     loader: str | None

@@ -405,7 +405,7 @@ def leading_loop(loops: Sequence[Loop]) -> Loop | None:
 
 
 def median_by_rank(trials: Repeats, metric: str) -> list[float]:
-    """Return for each rank the median over repeats of a metric that is a list with its value.
+    """Return each rank's median over repeats of a metric that has a value for each rank.
 
     The result is in the order of the ranks. Repeats without the metric are left out, and so are
     ranks that some of the other repeats lack. It is empty if no repeat has the metric.

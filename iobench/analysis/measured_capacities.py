@@ -117,7 +117,7 @@ def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterator[tuple[Setting, Repeats
             repeats = other.inputs.get(source, ())
             if not repeats or not is_direct(repeats[0].params) or rate_of(repeats) is None:
                 continue
-            # A cold trial is left out if it was proved not to be cold.
+            # A cold trial is used if it was proved cold, or if its page cache was not judged.
             if source != "cold" or cold_label(repeats) in ("cold", ""):
                 yield setting_of(repeats[0].params, source, other.devices), repeats
 

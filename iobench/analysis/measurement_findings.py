@@ -114,7 +114,9 @@ def _loop_findings(loop: Loop) -> Iterator[Finding]:
 
 
 def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
-    """Yield findings about a page cache that was not in the requested state.
+    """Yield findings about the page cache of trials.
+
+    Later epochs may be read from it, or it was not in the requested state.
 
     Args:
         group: the group of the loop; empty for trials of probes and loaders.
@@ -162,7 +164,7 @@ def _most_scattered_point(done: Sequence[Trial]) -> Iterator[Finding]:
     if scattered:
         _, name, repeats, metric = max(scattered, key=lambda point: point[0])
         if len(scattered) > 1:
-            name += f" (and {len(scattered) - 1} more points)"
+            name += f" (and {counted(len(scattered) - 1, 'more point')})"
         yield _scattered(name, repeats, metric)
 
 

@@ -58,7 +58,7 @@ def _refused_requests(result: Result) -> Iterator[Finding]:
 
 
 def _small_files(result: Result) -> Iterator[Finding]:
-    """Yield a finding for each location where small files are far slower than shards."""
+    """Yield a finding for each item of ``_layout_rates`` whose small files are far slower."""
     data_names = set()
     for trial in result.trials:
         if trial.kind in ("loader", "train"):

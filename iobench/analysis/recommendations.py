@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from dataprep.formats import DEFAULT_FORMAT
+from dataprep.message_text import counted
 from iobench.analysis.worker_scaling import FEWEST_COUNTS
 from iobench.results.statistics import Estimate
 
@@ -73,10 +74,9 @@ def use_workers(key: str, loader: str, workers: int, workers_now: int) -> Recomm
         workers: the new number of workers of each device.
         workers_now: the number of workers in this run.
     """
-    plural = "" if workers == 1 else "s"
     return Recommendation(
         "workers",
-        f"Use {workers} loader worker{plural} instead of {workers_now}",
+        f"Use {counted(workers, 'loader worker')} instead of {workers_now}",
         config={f"{key}.workers": workers},
         code=_data_loader(loader, f"num_workers={workers}"),
         value=workers,
@@ -88,7 +88,7 @@ def use_fewer_workers(key: str, workers: int, workers_now: int | None) -> Recomm
     """Use one loader worker for each CPU, where there are far more workers than CPUs."""
     return Recommendation(
         "workers",
-        f"Use {workers} loader workers, one for each CPU",
+        f"Use {counted(workers, 'loader worker')}, one for each CPU",
         config={f"{key}.workers": workers},
         value=workers,
         now=workers_now,
@@ -286,7 +286,8 @@ def use_unknown_number_of_more_cpus() -> Recommendation:
     return Recommendation(
         "processors",
         "Use a machine with more CPUs",
-        why=f"a prediction needs {FEWEST_COUNTS} measured numbers of workers up to the CPUs",
+        why=f"a prediction needs {FEWEST_COUNTS} measured numbers of workers up to the number of "
+        "CPUs",
     )
 
 

@@ -10,9 +10,9 @@ if the interval of the ratio does not contain 1. The threshold is the smallest c
 - Otherwise there is *no evidence* of a change that matters.
 
 Among many figures, some seem to change by chance. Suppose that two runs of the same program are
-compared by twenty figures, each at 95 %. Then about one in three of these comparisons shows a
-"regression", because half of the false changes are for the worse. Therefore the p-values of the
-figures that decide the exit code are corrected by Holm's method
+compared by twenty figures, each with six repeats. Then about one in three of these comparisons
+shows a "regression", because half of the false changes are for the worse. Therefore the p-values
+of the figures that decide the exit code are corrected by Holm's method
 (``iobench.results.statistics.holm``). All other figures are judged by their own intervals, and are
 only listed.
 """

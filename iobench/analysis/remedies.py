@@ -252,7 +252,7 @@ def _changes_to_store_reads(
 def _more_workers(
     loop: Loop, result: Result, capacities: Capacities, situation: Situation | None
 ) -> Iterator[Recommendation]:
-    """Yield more workers if they were measured, and the command that measures more of them.
+    """Yield more workers if they were measured, and the command that measures further numbers.
 
     Nothing is yielded if every CPU has a worker, unless the workers read from a store.
 
@@ -316,7 +316,7 @@ def _counts_to_measure(cpus: float | None, workers_now: int) -> tuple[int, ...]:
 def _config_entry_of(loop: Loop, result: Result) -> int | None:
     """Return the index under ``loaders`` in the config that measures the loop's loader.
 
-    None if no entry measures it with the same data and the same work.
+    None if no entry measures it with the same data, the same batch size and the same work.
     """
     defaults = {"loader": None, "data": "shards@disk", **_LOADER_DEFAULTS}
     loop_values = {"loader": loop.params.get("loader"), "data": loop.params.get("data")}

@@ -103,9 +103,9 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
 
     High confidence needs six repeats, and half of the interval's width below 5 % of the median.
     Medium confidence needs half of the width below 15 %. The confidence in a loop that reads from
-    storage is at most medium if the device is emulated, or if the store runs on this machine. It is
-    low if there are at most three repeats, if repeats differ widely, or if a finding says that the
-    measurement is doubtful.
+    storage is at most medium if the device is emulated, or if the store runs on this machine. The
+    confidence in any loop is low if its figures are not evidence, if there are at most three
+    repeats, if repeats differ widely, or if a finding says that the measurement is doubtful.
 
     Args:
         loop: the loop.

@@ -39,8 +39,8 @@ class Scale:
         gb_per_s: the same rate in GB (10^9 bytes) of stored data; 0 if the stored bytes of a sample
             are unknown.
         devices_per_host: devices in each host.
-        supplies: the rates of all parts of a host, also of unknown rates and of parts that the
-            loop's samples do not pass through.
+        supplies: the rates of all parts of a host. Parts with an unknown rate, and parts that the
+            loop's samples do not pass through, are included.
         hosts: the number of hosts by part, and by ``devices`` the number of hosts that have room
             for all devices. Only parts with a known rate that the loop's samples pass through are
             included; parts in ``short`` are not.
@@ -53,7 +53,7 @@ class Scale:
         usd_per_h: the price of all devices for an hour in US dollars; None if unknown.
         price: where the price comes from; empty if it is unknown.
         unknown: the measurement that is missing for an answer; empty if there is an answer. If it
-            is not empty, all attributes after ``device`` have their defaults.
+            is not empty, all other attributes after ``device`` have their defaults.
         curves: the rates of parts that several hosts measured at the same time.
         short: the parts of ``curves`` that are too slow with any number of hosts.
     """

@@ -299,8 +299,9 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
     if by_size is not None:
         lower, upper = by_size.lower, by_size.upper
         smaller, larger = exact_size(lower.varied), exact_size(upper.varied)
+        subject = "it" if texts else "the probe"
         texts.append(
-            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {smaller} and "
+            f"{subject} gives {lower.mb_per_s:,.3g} MB/s for objects of {smaller} and "
             f"{upper.mb_per_s:,.3g} MB/s for {larger}"
         )
     return "; ".join(texts)

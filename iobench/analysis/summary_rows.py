@@ -192,7 +192,7 @@ class ProcessesRow:
         mb_per_s: the same in MB/s.
         efficiency: the rate of n processes / (n times the rate of one process), both from the same
             round (Grama et al., "Introduction to Parallel Computing", 2003, chapter 5).
-        evenness: how even the rates of the processes are.
+        evenness: the rate of the slowest process / the rate of the fastest process.
     """
 
     params: Params

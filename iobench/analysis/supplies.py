@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dataprep.message_text import counted
 from iobench.analysis.bandwidth_limits import network_limit, target_limit
 from iobench.analysis.capacity import Capacities, LoaderRate, StorageRead
 from iobench.analysis.loader_setting import setting_of
@@ -139,7 +140,7 @@ def _storage_supply(
     raw = capacities.fastest_raw_rate(source)
     if raw is not None:
         setting, samples_per_s = raw
-        basis = f"loader raw over {setting.data}, {setting.all_workers} workers"
+        basis = f"loader raw over {setting.data}, {counted(setting.all_workers, 'worker')}"
         supply = Supply(part, samples_per_s, basis)
     if probed is not None:
         samples_per_s = probed.mb_per_s * 1e6 / sample_bytes

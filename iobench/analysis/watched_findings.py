@@ -89,7 +89,10 @@ def _cost_words(name: str, metrics: Metrics, cost: InputCost) -> str:
 
 
 def _late_first_batch(name: str, metrics: Metrics) -> Iterator[Finding]:
-    """Yield a finding if the first batch comes late, compared also with the time of all steps."""
+    """Yield a finding if the first batch comes late.
+
+    It must come after 10 s or more, and after at least 5 % of the time of all steps.
+    """
     first_s = metrics.get("time_to_first_batch_s") or 0.0
     seconds = metrics.get("seconds") or 0.0
     if first_s >= LATE_BATCH_S and first_s >= FINE_SHARE * seconds:

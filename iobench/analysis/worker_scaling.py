@@ -23,7 +23,7 @@ import numpy as np
 from iobench.results.statistics import Estimate
 
 FEWEST_COUNTS = 3
-"""Minimum measured numbers of workers for an extrapolation."""
+"""How many different numbers of workers must be measured for an extrapolation."""
 REACH = 2
 """Rates are predicted for at most this multiple of the largest measured number of workers."""
 

@@ -27,8 +27,12 @@ def badge(repeats: Sequence[Cold]) -> str:
       systems with a server.
     - ``cold requested, not proved``: at least one repeat that should have been cold was not proved
       cold.
+    - ``first epoch cold``: later epochs found the page cache as the epoch before them left it. The
+      amplification follows, or the share of the bytes of all epochs that came from storage.
     - ``warm`` or ``warm, 12 % from storage``: the second form is for shares above 5 %.
-    - ``direct``: the reads bypassed the page cache.
+    - ``direct`` or ``direct, 80 % counted from a device``: the reads bypassed the page cache. The
+      second form is for shares below 95 %.
+    - All other labels are shown as they are. Different labels are separated by commas.
 
     Args:
         repeats: the states of the page cache in all repeats.
@@ -84,8 +88,8 @@ def badge_with_residency(repeats: Sequence[Cold], reason: str = "") -> str:
 def _storage_words(colds: Sequence[Cold]) -> str:
     """Return how coldness was proved: by residency, by amplification or by a share.
 
-    The share of bytes from storage is not known for every repeat. Coldness was then proved only by
-    the pages that were in memory before the trial.
+    If the share of bytes from storage is unknown for a repeat, coldness was proved only by the
+    pages that were in memory before the trial.
     """
     shares = _storage_shares(colds)
     if len(shares) < len(colds):
@@ -94,7 +98,10 @@ def _storage_words(colds: Sequence[Cold]) -> str:
 
 
 def _epoch_words(colds: Sequence[Cold]) -> str:
-    """Return the share of the bytes of all epochs that came from storage."""
+    """Return the share of the bytes of all epochs that came from storage.
+
+    Empty if it is unknown for a repeat.
+    """
     shares = _storage_shares(colds)
     if len(shares) < len(colds):
         return ""

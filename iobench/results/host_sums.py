@@ -88,8 +88,8 @@ def _start_spread_s(measured: Sequence[HostPart]) -> float | None:
 def _together_share(measured: Sequence[HostPart]) -> float | None:
     """Return the share of the time in which all hosts measured.
 
-    The time is that from the first start to the last end. None if fewer than two hosts measured, or
-    if a start or an end is unknown.
+    The time begins with the first start and ends with the last end. None if it is 0, if fewer than
+    two hosts measured, or if a start or an end is unknown.
     """
     begins_s = []
     ends_s = []

@@ -1,8 +1,8 @@
 """PURE. Numbers as text: counts, rates, percentages, sizes and durations.
 
-Every number that iobench prints comes from here. Thousands have a comma. MB is 10^6 bytes, MiB is
-2^20 bytes. The text is plain, so that it fits terminals and JSON; ``iobench.report.typesetting``
-adds no-break spaces and minus signs for the page.
+Thousands have a comma. MB is 10^6 bytes, MiB is 2^20 bytes. The text is plain, so that it fits
+terminals and JSON; ``iobench.report.typesetting`` adds no-break spaces and minus signs for the
+page.
 """
 
 from __future__ import annotations
@@ -164,10 +164,10 @@ def interval(estimate: Estimate, text_of: Callable[[float], str] = number) -> st
 
 
 def with_interval(estimate: Estimate, text_of: Callable[[float], str] = number) -> str:
-    """``1,404 (1,380 to 1,430)``.
+    """``1,404 (1,380 to 1,430)``; only the median if there was only one repeat.
 
-    If the interval's ends differ by more than a factor of 1.5, only the interval is shown, and
-    that the repeats are scattered.
+    If there are three repeats or more, and the ends of the interval differ by more than a factor of
+    1.5, the text is ``900 to 1,430, scattered``.
     """
     if estimate.repeats > 2 and estimate.low > 0 and estimate.high > 1.5 * estimate.low:
         return f"{interval(estimate, text_of)}, scattered"

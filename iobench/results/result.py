@@ -5,7 +5,8 @@ The number of the schema is 1. Newer versions of iobench added keys, which older
 - of the result: ``forecast``, ``references``, ``rates``, ``run_id`` and ``hosts``;
 - of a trial: ``hosts`` and ``time_zero_s``;
 - of a trial's ``cold``: ``amplification`` and ``limits``;
-- of a finding: ``title``, ``threshold``, ``share`` and ``primary``.
+- of a finding: ``primary``, ``title``, ``of``, ``share``, ``share_low``, ``share_high`` and
+  ``recommendation``.
 
 A reader ignores keys that it does not know. A new version may therefore add keys. A version that
 removes a key, or changes the meaning of one, must raise the number of the schema. Older versions

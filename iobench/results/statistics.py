@@ -251,8 +251,10 @@ def p_value(base: Sequence[float], new: Sequence[float]) -> float:
     random variables is stochastically larger than the other", Annals of Mathematical Statistics 18,
     1947). Equal values count against the change, so that the p-value is never too small.
 
-    The p-value is at most 0.05 exactly if the interval of ``unpaired_ratio`` excludes 1. This
-    refers to the interval before it is extended to the ratio of the medians.
+    If there are enough repeats for an interval of 95 %, the p-value is at most 0.05 exactly if the
+    interval of ``unpaired_ratio`` excludes 1. This refers to the interval before it is extended to
+    the ratio of the medians. With fewer repeats, the interval may exclude 1 although the p-value is
+    larger.
 
     Raises:
         ValueError: a side is empty.

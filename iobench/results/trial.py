@@ -101,9 +101,10 @@ class Cold:
             unknown.
         physical_ratio: bytes read from storage / bytes read by the trial; None if unknown.
         cache_resident: whether the data is smaller than 5 times the memory, so that later epochs
-            may be read from the page cache.
+            may be read from the page cache. None for direct reads, and if it is unknown.
         why: the reason for the label.
-        amplification: the physical ratio if parts of files were read; read-ahead increases it.
+        amplification: the physical ratio if parts of files were read; read-ahead increases it. None
+            if whole files were read, or if it is unknown.
         limits: sentences about what this machine did not allow to do or to observe.
     """
 
@@ -179,7 +180,7 @@ class Context:
             ``samples`` or ``bytes``, for instance. It may be called at any rate.
         scratch: a folder that is removed after the trial; None if the trial needs none.
         give_up_s: the moment on ``clock`` after which the trial gives up with a reason. A trial
-            that goes on is killed soon after this moment.
+            that goes on is killed when ``trial_timeout_s`` has passed (``GIVE_UP_SHARE``).
         begin: called once, between the preparation and the measurement. If there are several hosts,
             it waits until all of them are ready, and returns the seconds of waiting. The trial may
             then run this much longer than ``give_up_s``.

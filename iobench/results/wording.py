@@ -1,4 +1,4 @@
-"""PURE. Trials, rates, shares, sizes and durations in words, for terminals and reports."""
+"""PURE. Trials, rates, shares, models and ladders in words, for terminals and reports."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _hosts_words(hosts: Together) -> Iterator[str]:
 
 
 def share_words(share: Estimate) -> str:
-    """Return a share with its interval: ``40 % (36 to 44 %)``."""
+    """Return a share with its interval: ``40 % (36 to 44 %)``; without it for a single repeat."""
     if share.repeats < 2:
         return percent(share.median)
     return f"{percent(share.median)} ({share_range_words(share)})"
@@ -189,7 +189,7 @@ def _rung_cells(rung: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _of_1000_samples(sample_s: float) -> str:
-    """Return the seconds for 1,000 samples with three digits, or with all digits from 1,000 on."""
+    """Return the seconds for 1,000 samples with three digits, and from 1,000 s on as an integer."""
     seconds = sample_s * 1000
     return f"{seconds:,.3g}" if abs(sample_s) < 1 else f"{seconds:,.0f}"
 
