@@ -44,6 +44,7 @@ _LIMIT_NAMES = {
     "store": "the store",
     "device": "the device",
 }
+"""The parts of a loop that can limit its rate after a change, in words."""
 
 
 class ShardSettings(TypedDict, total=False):

@@ -168,7 +168,8 @@ def compare_saved(
     Raises:
         ConfigError: there is only one run.
         ResultError, SchemaTooNew: a run cannot be read.
-        NotComparable: the runs have no trial in common, or differ in images, model or sizes.
+        NotComparable: a run cannot be compared with the base, as in
+            ``iobench.analysis.comparison.compare``.
     """
     paths = [against, *runs] if against else list(runs)
     if len(paths) < 2:

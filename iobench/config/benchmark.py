@@ -223,8 +223,10 @@ def _with_normalise_of(loops: Sequence[Training], entry: Any) -> Any:
     return {**entry, "normalise": sorted(values, reverse=True) or [True]}
 
 
-BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"})
-"""Keys that do not change the measurements. They may have other values in a resumed run."""
+CHANGEABLE_KEYS = frozenset(
+    {"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"}
+)
+"""Keys that may have other values in a resumed run, because they do not change the measurements."""
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:

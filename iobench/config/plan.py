@@ -118,9 +118,9 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
     """Return the record formats in which trials read the data called ``name``.
 
     Returns:
-        The formats. ``ANY_FORMAT`` is among them if a loader reads any format. The result is None
-        if no trial reads the data, or if a loader of another package reads them, because such a
-        loader may read all formats.
+        The formats. ``ANY_FORMAT`` is among them if a loader or a layout trial reads the default
+        format. The result is None if no trial reads the data, or if a loader of another package
+        reads them, because such a loader may read all formats.
     """
     readers = [spec for spec in specs if name in location_names(spec)]
     if not readers:

@@ -62,7 +62,7 @@ class SavedLimits(TypedDict):
 class SavedPrices(TypedDict):
     """The prices of a run, as its result saves them.
 
-    An unknown price is None. Its ``..._about`` then names the file in which the price is missing.
+    The ``..._about`` of a price names its origin. If the price is None, it says what is missing.
     """
 
     file: str
@@ -90,8 +90,8 @@ def references(config: BenchConfig, environment: Mapping[str, Any]) -> Reference
         environment: the environment of the run.
 
     Raises:
-        ConfigError: a file does not exist, or the config has a limit for an unknown target, store
-            or type of volume.
+        ConfigError: a file does not exist or has wrong content, or the config has a limit for an
+            unknown target, store or type of volume.
     """
     limits = read_limits(_path(config.limits.file))
     _check_names(config, environment, limits)
@@ -125,7 +125,7 @@ def priced(
         ``CostSettings``.
 
     Raises:
-        ConfigError: the file does not exist, or a key is wrong.
+        ConfigError: the file does not exist or has wrong content, or a key of ``cost`` is wrong.
         ResultError: this version does not accept the config of the run.
     """
     own_cost = result.config.get("cost") or {}
@@ -136,7 +136,10 @@ def priced(
     try:
         config = BenchConfig.model_validate(content)
     except ValidationError:
-        raise ResultError("this version of iobench run does not accept its config") from None
+        raise ResultError(
+            f"the run {result.name!r} has no valid config of iobench run: it watched a loop, or "
+            "another version wrote it; measure with iobench run"
+        ) from None
     new_prices = references(config, result.environment)["prices"]
     new_references = {**result.references, "prices": new_prices}
     return replace(result, references=new_references), settings

@@ -33,7 +33,8 @@ class ConsumerSettings(BaseModel):
         model: the network.
         batch_size: samples in a batch.
         device: ``auto`` takes a GPU if there is one.
-        precision: ``auto`` is mixed if the device has hardware for it.
+        precision: ``auto`` is mixed on a GPU with hardware for it (with MXNet, on any GPU), and
+            float32 on a CPU.
         classes: the number of classes of the network.
         image_size: the side of the images in batches, in pixels.
         normalise: whether loaders normalise images; otherwise the device does.

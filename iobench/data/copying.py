@@ -90,7 +90,7 @@ def copy_data(
 
     A file gets its name when it is complete. Objects are copied in pieces, so that they need little
     memory. Class folders are copied completely, whatever is selected. If the target is on a store,
-    the source must be a folder on a disk. If it is not, the source may be either.
+    the source must be a folder on a disk. If the target is a folder, the source may be either.
 
     Args:
         source: the location of the data.

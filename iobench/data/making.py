@@ -207,7 +207,7 @@ class DataMaker:
     def _downloaded(self, location: Location, selection: Selection) -> Location:
         """Return the location of a local copy of shards on a store.
 
-        The folder has a marker file for each format that is complete. A later run that reads
+        Beside the folder is a marker file for each format that is complete. A later run that reads
         another format adds its shards to the same folder.
         """
         key = f"copy-{_edition(location)}"

@@ -17,7 +17,9 @@ from iobench.settings import Settings
 LOCAL = "local"
 """The address of a server that the run starts itself."""
 
-_NO_OBJECT_STORES = ("s3", "file", "memory")
+_OWN_SCHEMES = ("s3", "file", "memory")
+"""The schemes of the stores of ``dataprep``. Of these, only S3 can be a bucket of a run."""
+
 _NAME = re.compile(
     r"(?P<form>photos|files|pixels|(?:shards|originals)(?:-(?P<shard_mb>\d+)MB)?"
     r"|shards-(?P<side>\d+)px)@(?P<storage>disk|s3)"
@@ -51,7 +53,8 @@ class BucketSettings(Settings):
     """A bucket, and a prefix to write below."""
 
     uri: Annotated[str, AfterValidator(check_no_credentials)] = LOCAL
-    """`s3://bucket/prefix`, another package's address, or `local`: moto, started by the run."""
+    """`s3://bucket/prefix`, a URI of another package's store, or `local`: moto, started by the
+    run."""
 
     store: StoreOptions = StoreOptions()
     """Options of that store."""
@@ -62,7 +65,7 @@ class BucketSettings(Settings):
         if value == LOCAL or re.fullmatch(r"s3://[^/]+(/.*)?", value):
             return value
         scheme, colon, rest = value.partition("://")
-        if colon and rest and scheme not in _NO_OBJECT_STORES and STORES.has(scheme):
+        if colon and rest and scheme not in _OWN_SCHEMES and STORES.has(scheme):
             return value
         raise ValueError("give s3://bucket/prefix, or local for a server that the run starts")
 
@@ -167,6 +170,9 @@ def split_name(name: str) -> tuple[str, int | None, bool]:
     """Split a name of data into form, shard size in bytes, and whether it is on a store.
 
     ``shards-16MB@s3`` gives ("shards", 16_000_000, True).
+
+    Raises:
+        ValueError: the text is not a name of data.
     """
     match = _NAME.fullmatch(name)
     if match is None:

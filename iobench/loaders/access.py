@@ -91,7 +91,8 @@ def downloaded(location: Location, reads: str, folder: Path, connections: int) -
 
     Args:
         location: the location of the data.
-        reads: the record format that the loader reads, or ``files``.
+        reads: the record format that the loader reads, or ``files``. An empty name stands for the
+            default format of the shards.
         folder: an existing folder for the copy.
         connections: number of objects that are copied at the same time.
 
@@ -184,11 +185,12 @@ class DownloadedLoader:
 def metered(
     params: Params, loader: Loader, location: Location | None, data: DataSummary | None
 ) -> Iterator[Mapping[str, float]]:
-    """Measure the requests and the resources of the block. Yield metrics, which its end fills.
+    """Measure the requests and the resources of the block. Yield a mapping for the metrics.
 
-    For data on S3, the metrics are the GETs with their bytes and times, and the number of answers
-    that asked for fewer requests. For modes other than ``direct``, they also have the bytes of disk
-    and memory that the loader needed, and the sizes of the data and of the memory.
+    The mapping is empty until the block ends. For data on S3, the metrics are the GETs with their
+    bytes and times, and the number of answers that asked for fewer requests. For modes other than
+    ``direct``, they also have the bytes of disk and memory that the loader needed, the sizes of the
+    data and of the memory, and the share of a processor that the measurement of memory took.
 
     Args:
         params: the parameters of the trial.

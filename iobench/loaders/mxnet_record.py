@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class MXNetRecordLoader(FrameworkLoader):
     """Threads of MXNet decode images, ``prefetch`` batches ahead.
 
-    There are ``workers`` threads, but at least one, and fewer than processors.
+    There are ``workers`` threads, but fewer than this process has processors. There is always at
+    least one thread.
     """
 
     name = "mxnet-record"

@@ -41,7 +41,8 @@ class Batch(NamedTuple):
     - tensorflow: images (N, H, W, 3); labels int64 (N,).
     - mxnet: images (N, 3, H, W) float32; labels float32 (N,).
 
-    Images that are not decoded are a list of bytes.
+    Images that are not decoded are a list or tuple of bytes-like objects. From TensorFlow they are
+    a tensor of strings (N,).
 
     Attributes:
         images: the images, in the order of the labels.
@@ -58,7 +59,7 @@ class Batch(NamedTuple):
 class CountsBatches(Protocol):
     """Optional: a loader that knows how many batches an epoch has.
 
-    For all other loaders, the number of samples is divided by the batch size.
+    For all other loaders, this rank's number of samples is divided by the batch size.
     """
 
     def whole_batches(self) -> int:
@@ -159,7 +160,7 @@ class BuffersSamples(Protocol):
     """Optional: a loader that knows the size of its shuffle buffers."""
 
     def buffer_bytes(self) -> int:
-        """Return the bytes of encoded images in the buffers of all workers: the maximum so far."""
+        """Return the bytes of encoded images in the buffers of all workers when these are full."""
 
 
 @runtime_checkable

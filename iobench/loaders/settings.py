@@ -25,8 +25,8 @@ PCA_NOISE = 0.1
 class ImageSettings(BaseModel):
     """What a loader does with each decoded image.
 
-    This is the only definition of these keys and of their defaults. Grids of loaders, training
-    loops, trials and the analysis have the same keys.
+    Trials and the analysis take these keys and their defaults from here. Grids of loaders and
+    training loops have keys with the same names.
 
     Attributes:
         augment: draw a random resized crop and a flip; otherwise resize the image and crop it at

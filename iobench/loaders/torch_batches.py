@@ -1,9 +1,9 @@
 """Collate batches of torch by NumPy, and time the first batch.
 
 Images of ``Augmentation(normalise=False)`` with ``collate_fn=normalised_batch`` give the same
-batches as normalised images with torch's default function. Each float is written once instead of
-twice. Neither collate function starts torch's threads, which would spin while they wait for so
-little work.
+batches as normalised images with torch's default function. The floats are computed in the memory of
+the batch, so that they are not copied. Neither collate function starts torch's threads, which would
+spin while they wait for so little work.
 """
 
 from __future__ import annotations

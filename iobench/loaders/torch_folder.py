@@ -19,7 +19,7 @@ from iobench.loaders.torch_loader import TorchLoader
 
 
 class TorchFolderLoader(TorchLoader):
-    """A loader that reads files in fully random order.
+    """A loader that reads files, with ``shuffle`` in fully random order.
 
     The folders are listed once, when the first epoch begins.
     """

@@ -14,9 +14,11 @@ from iobench.loaders.torch_loader import TorchLoader
 
 
 class TorchIterableLoader(TorchLoader):
-    """A loader that reads shards in random order, and shuffles the records of parts of each shard.
+    """A loader that reads one shard after the other.
 
-    With ``shuffle_buffer`` each worker also draws samples from a buffer.
+    With ``shuffle``, the shards come in random order. In each shard, runs of neighbouring records
+    come in random order, and so do the records of each run. With ``shuffle_buffer``, each worker
+    also draws its samples from a buffer.
     """
 
     name = "torch-iterable"

@@ -95,7 +95,7 @@ class TorchLoader(FrameworkLoader, ABC):
         """
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Yield batches of images (N, 3, S, S), or of lists of bytes, with int64 labels.
+        """Yield batches of images (N, 3, S, S), or of encoded images, with int64 labels (N,).
 
         The first call opens the data and starts the workers, which all epochs share.
         """
@@ -190,7 +190,7 @@ class TorchLoader(FrameworkLoader, ABC):
         is_decoded_in_memory = self._in_memory is not None and self._in_memory.rung == "augment"
         is_decoded = self.location.decoded or is_decoded_in_memory
         augmentation = augmentation_of(self.settings, decoded=is_decoded)
-        # The collate function normalises, so that each float is written only once.
+        # The collate function normalises in the memory of the batch, so no floats are copied.
         augmentation = replace(augmentation, normalise=False)
         if self._wrap_augmentation is not None:
             augmentation = self._wrap_augmentation(augmentation)

@@ -13,7 +13,7 @@ from iobench.loaders.torch_loader import TorchLoader
 
 
 class TorchMapLoader(TorchLoader):
-    """A loader that reads samples in fully random order, each with a read of its own."""
+    """A loader that reads each sample by itself, with ``shuffle`` in fully random order."""
 
     name = "torch-map"
     capabilities: ClassVar = Capabilities(

@@ -43,7 +43,8 @@ _IMAGE_NAMES = ("jpg", "png", "webp")
 class WebDatasetLoader(FrameworkLoader):
     """``WebDataset`` in the workers of a DataLoader, with Pillow and transforms like torchvision's.
 
-    Shards come in random order, and samples from a buffer. New workers start in each epoch.
+    With ``shuffle``, shards come in random order, and samples are drawn from a buffer. New workers
+    start in each epoch.
     """
 
     name = "webdataset"

@@ -116,9 +116,10 @@ def _read_samples(shares: Sequence[Sequence[Item]], operations: Sequence[int]) -
 
 
 def find_items(location: Location, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
-    """List the reads of a trial. Shards keep their order; records and files are shuffled.
+    """List the reads of a trial.
 
-    A loader without shards reads single samples in random order.
+    Shards keep their order. Records and files are shuffled, because loaders read single samples in
+    random order.
 
     Args:
         location: the location of an output of ``dataprep shard``, or of class folders if ``access``

@@ -209,7 +209,8 @@ class ObjectStoreSettings(BaseModel):
     def points(self, operation: StoreOperation) -> Sequence[tuple[int, int]]:
         """Return the pairs of object size and connections of both sweeps, each pair once.
 
-        For ``multipart``, sizes of at most ``part_bytes`` are left out.
+        For ``multipart``, sizes of at most ``part_bytes`` are left out. If ``at_object_bytes`` is
+        such a size, the second sweep uses the smallest of the other sizes.
         """
         sizes = [int(size_bytes) for size_bytes in self.object_bytes]
         size_of_second_sweep = int(self.at_object_bytes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from iobench.config.benchmark import BOUNDS, BenchConfig
+from iobench.config.benchmark import CHANGEABLE_KEYS, BenchConfig
 from iobench.machine.environment import describe
 
 _CHANGING_PROPERTIES = {"disks", "governor"}
@@ -33,7 +33,7 @@ def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
     """The keys in which the config of a saved run differs from the config that continues it.
 
     A key that is missing in the saved config has its default value. Keys that do not change the
-    measurements (``BOUNDS``) may differ.
+    measurements (``CHANGEABLE_KEYS``) may differ.
 
     Args:
         old: the saved config.
@@ -47,7 +47,7 @@ def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
     except ValidationError:  # Another version has saved it, with other keys or values.
         saved_values = dict(old)
     keys = differing_keys(saved_values, config.model_dump(mode="json"))
-    return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
+    return ", ".join(key for key in keys if key.partition(".")[0] not in CHANGEABLE_KEYS)
 
 
 def machine_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ class ObjectClient(Protocol):
     - The bytes of a body that arrives are counted and dropped.
     - If a request fails or a body is incomplete, the method raises ``RequestFailed``.
     - After a temporary failure, a request is sent again, up to ``location.store.max_attempts``
-      times in total. A request with an incomplete body is not sent again.
+      times in total. A request whose status is ``truncated`` is not sent again.
 
     Attributes:
         notes: remarks that readers of the figures need.

@@ -90,7 +90,8 @@ class _Program:
 class S5cmd(_Program):
     """The program s5cmd, with one worker for each connection.
 
-    It reads each object with one request.
+    It reads the parts of an object one after the other. s5cmd's parts have 50 MiB, so that an
+    object of at most this size is read with one request.
     """
 
     name = package = "s5cmd"

@@ -133,9 +133,8 @@ class AwscrtClient(S3Client):
     """awscrt: Amazon's Common Runtime in C, which boto3, Amazon's CLI and Mountpoint can use.
 
     It reads a large object in several parts at the same time. All requests together have
-    ``connections`` connections.
-    awscrt is called directly, because boto3 uses it only for transfers of files, and only with
-    Amazon's own endpoints (boto3's issue 4839).
+    ``connections`` connections. awscrt is called directly, because boto3 uses it only for transfers
+    of files, and only with Amazon's own endpoints (boto3's issue 4839).
     """
 
     notes = ("awscrt delivers whole parts, so the time to the first byte is unknown",)

@@ -122,8 +122,8 @@ def _measure(
     request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written_keys)
     try:
         store.put(probe_objects.WARM_UP, b"0")
-        # Each stream reads one byte at the same time, so that no timed request has to connect. With
-        # one request in total, each stream still sends its first request.
+        # Each stream reads one byte at the same time, so that no timed request has to connect. A
+        # stream sends its first request in any case, so a maximum of 1 gives one request for each.
         one_request_each = replace(trial, max_requests=1)
 
         def connect(stream: int, turn: int) -> Timing:

@@ -67,7 +67,11 @@ class Address(NamedTuple):
 
 
 def address_of(bucket: S3Bucket) -> Address:
-    """Find the address of a bucket as boto3 does, in the options or else in the environment."""
+    """Find the address of a bucket.
+
+    The endpoint is in the options or else in the environment variables of boto3. The region may
+    also be in the profile.
+    """
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
     endpoint = (
