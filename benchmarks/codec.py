@@ -9,7 +9,7 @@ from pathlib import Path
 import simplejpeg
 
 from benchmarks.contest import Contender, Contest, Measured
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 from dataprep.image import ImagePolicy, convert
 
 SIZE = 256
@@ -35,7 +35,7 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
         contenders=tuple(Contender(name, run, {"photos": photos, "way": name}) for name in WAYS),
         notes=(
             f"{FLOOR}: simplejpeg decodes the whole image, and encodes an image that was resized "
-            "before. ",
+            "before.",
         ),
     )
 
@@ -75,7 +75,7 @@ def codec_alone(images: list[bytes]) -> Work:
 
 def _read(photos: str) -> list[bytes]:
     """Read photographs at equal distances in a folder."""
-    files = photographs(Path(photos))
+    files = files_below(Path(photos))
     step = max(1, len(files) // _MAX_IMAGES)
     return [path.read_bytes() for path in files[::step]]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import codec
 from benchmarks.contest import Contender, Contest, Measured
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 from iobench.machine.processes import find_program
 
 _WORKERS = 2
@@ -45,7 +45,7 @@ def contests(workplace: Workplace) -> Iterator[Contest]:
 
 def ours(source: str, work: str) -> Measured:
     """Run ``python -m dataprep shard``, and measure it from its start to its exit."""
-    images = len(photographs(Path(source)))
+    images = len(files_below(Path(source)))
     _seconds([sys.executable, "-c", "import dataprep.job.cluster, distributed"])
     with tempfile.TemporaryDirectory(dir=work) as output:
         job = ["--source", source, "--output", output, "--size", str(codec.SIZE)]
@@ -61,7 +61,7 @@ def img2dataset(source: str, work: str) -> Measured:
     Raises:
         RuntimeError: not all images were packed.
     """
-    files = photographs(Path(source))
+    files = files_below(Path(source))
     program = find_program("img2dataset") or "img2dataset"
     _seconds([program, "--help"])
     with tempfile.TemporaryDirectory(dir=work) as output:

@@ -67,7 +67,7 @@ def epoch_s(
     normalise: bool,
     clock: Callable[[], float] = time.thread_time,
 ) -> float:
-    """Return the seconds for a photo in an epoch from the page cache, after an epoch before it.
+    """Return the seconds for a photo in an epoch from the page cache. An epoch before it warms up.
 
     Args:
         dataset: the data set.

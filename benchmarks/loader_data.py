@@ -104,6 +104,7 @@ def labelled(files: Path) -> list[LabelledFile]:
 
 def write_files(files: Path, target: Path) -> None:
     """Write the images of the shards into class folders."""
+    # The path of this form, ``files``, is ROOT/files/set. The shards are in ROOT/shards/set.
     with dataprep.open(str(files.parents[1] / SHARDS / _SET)) as dataset:
         for number, sample in enumerate(dataset):
             folder = target / f"{sample.label:04d}"

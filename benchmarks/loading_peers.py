@@ -10,7 +10,7 @@ from typing import Any
 
 import dataprep
 from benchmarks.contest import Measured
-from benchmarks.workplace import photographs
+from benchmarks.workplace import files_below
 from dataprep.reading.augment import AREA, ASPECT, TRIES
 from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 
@@ -27,7 +27,7 @@ _SHUFFLE_BUFFER = 2_048
 _READERS = 10
 """The number of shards that tf.data reads at the same time."""
 
-_WARM_UP_SHARE = 16
+_IMAGES_PER_WARM_UP_IMAGE = 16
 """The number of images in the measurement for each image in the warm-up."""
 
 
@@ -36,7 +36,7 @@ def steady(epoch: Epoch, images: int) -> Measured:
 
     The warm-up has a sixteenth of the images. In this time workers start, and tf.data tunes itself.
     """
-    warm_up_batches = max(1, images // _WARM_UP_SHARE // BATCH)
+    warm_up_batches = max(1, images // _IMAGES_PER_WARM_UP_IMAGE // BATCH)
     counted_images = batches = number = 0
     started_s = time.perf_counter()
     while counted_images < images:
@@ -137,7 +137,7 @@ class Folder:
     """A data set of class folders: images as tensors (3, 224, 224), with the class's number."""
 
     def __init__(self, folder: str, normalise: bool) -> None:
-        self._files = photographs(Path(folder))
+        self._files = files_below(Path(folder))
         names = sorted({path.parent.name for path in self._files})
         self._labels = {name: label for label, name in enumerate(names)}
         self._normalise = normalise

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.contest import Contender, Contest, Measured
 from benchmarks.limited_store import Limits, limited_store, s5cmd_copy, store_share
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 
 SIZE = 256
 WORKERS = 2
@@ -98,7 +98,7 @@ def slower_alone(root: str, source: str, shard_bytes: int, times: float) -> Meas
     folder, rate = _encoded(Path(root), source, shard_bytes)
     with tempfile.TemporaryDirectory(dir=root) as other:
         samples, encode_s = _shard(source, other, shard_bytes)
-    shards = photographs(folder / "tfrecord")
+    shards = files_below(folder / "tfrecord")
     with limited_store(Limits(rate / times)) as limited, store_share(limited) as share:
         store = open_store(limited.uri, limited.options())
         started_s = time.perf_counter()
@@ -110,7 +110,11 @@ def slower_alone(root: str, source: str, shard_bytes: int, times: float) -> Meas
 
 
 def read(folder: str) -> Measured:
-    """Read every sample of a data set in order."""
+    """Read every sample of a data set in order.
+
+    Raises:
+        RuntimeError: no sample was read.
+    """
     import dataprep
 
     limits = Limits(READ_BYTES_PER_S, LATENCY_S)
@@ -137,7 +141,7 @@ def s5cmd(folder: str) -> Measured:
         store_share(store) as share,
     ):
         seconds = s5cmd_copy(store, "tfrecord/*", Path(target))
-        size = sum(path.stat().st_size for path in photographs(Path(target)))
+        size = sum(path.stat().st_size for path in files_below(Path(target)))
     return Measured(size / 1e6, seconds, share)
 
 
@@ -151,7 +155,7 @@ def _encoded(root: Path, source: str, shard_bytes: int) -> tuple[Path, float]:
     rate_file = root / f"encoded-{shard_bytes}.json"
     if not rate_file.exists():
         _, seconds = _shard(source, str(folder), shard_bytes)
-        size = sum(path.stat().st_size for path in photographs(folder / "tfrecord"))
+        size = sum(path.stat().st_size for path in files_below(folder / "tfrecord"))
         rate_file.write_text(json.dumps({"bytes_per_s": size / seconds}))
     return folder, json.loads(rate_file.read_text())["bytes_per_s"]
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.contest import Contender, Contest, Measured
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 from dataprep.image import ImagePolicy, convert
 
 SIZE = 256
@@ -62,7 +62,7 @@ def packed(workplace: Workplace, images: int) -> Path:
         return folder
     policy = ImagePolicy(size=SIZE)
     small = []
-    for path in photographs(workplace.photos)[: min(images, 1_000)]:
+    for path in files_below(workplace.photos)[: min(images, 1_000)]:
         target = folder / path.parent.name / f"{path.stem}_0.jpg"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(convert(path.read_bytes(), policy).data)
@@ -102,7 +102,7 @@ def shard(files: str, outputs: str, check: str) -> Measured:
 
 
 def copy(files: str, outputs: str) -> Measured:
-    """``cp -r``, then ``sync``.
+    """Run ``cp -r``, and then ``sync``.
 
     The copies are emptied, and not removed. ext4 does not give an inode that was freed a few
     seconds ago to a new file. Searching for other inodes slows the next ``cp`` to a third.
@@ -114,14 +114,14 @@ def copy(files: str, outputs: str) -> Measured:
     subprocess.run(["cp", "-r", files, output], check=True)
     os.sync()
     seconds = time.perf_counter() - started_s
-    for path in photographs(Path(output)):
+    for path in files_below(Path(output)):
         os.truncate(path, 0)
     return Measured(amount, seconds, {STEADY: amount / seconds})
 
 
 def _warm(files: str) -> float:
     """Read all files, so that they are in the page cache. Returns their size in MB."""
-    return sum(len(path.read_bytes()) for path in photographs(Path(files))) / _MB
+    return sum(len(path.read_bytes()) for path in files_below(Path(files))) / _MB
 
 
 def _steady(output: Path) -> float | None:

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.published_claims import CLAIMS, CPUS, ROOT, Claim, Figures, digits
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 from iobench.results.statistics import Estimate, estimate
 
 
@@ -92,7 +92,7 @@ def _summary(claim: Claim, judgement: Judgement | None) -> tuple[str, str]:
 
 
 def _figure(value: float) -> str:
-    """Return a figure with three digits: ``1,895``, ``5.67``, ``0.45``."""
+    """Return a figure as a whole number from 100 on, else with 3 digits: ``1,895``, ``5.67``."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -132,7 +132,9 @@ For people who have read that a change makes training faster, and who want to kn
 {table}
 
 A verdict comes from a rule, which the section of the claim below gives. The rule applies to the
-whole interval, not to the median. "Holds in part" means that some of the figures meet the rule.
+interval, not to the median. "Faster" and "more than" need the whole interval above the limit. For
+other conditions, one end of the interval is enough. "Holds in part" means that some of the figures
+meet the rule.
 
 ## Conditions
 
@@ -165,7 +167,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=ROOT / "docs/published-figures.md")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    images = len(photographs(options.photos))
+    images = len(files_below(options.photos))
     workplace = Workplace(options.folder.resolve(), options.photos.resolve(), images)
     figures_file = workplace.root / "figures.json"
     figures = json.loads(figures_file.read_text()) if figures_file.exists() else {}

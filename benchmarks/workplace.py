@@ -56,14 +56,14 @@ class Workplace:
         return folder
 
 
-def photographs(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
     """Return all files below a folder, sorted by their paths."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _repeat(photos: Path, folder: Path, images: int) -> None:
     """Fill a folder with links to photographs, or with copies if links are not possible."""
-    files = photographs(photos)
+    files = files_below(photos)
     if not files:
         raise SystemExit(f"no files in {photos}")
     for number in range(images):

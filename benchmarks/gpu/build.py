@@ -1,9 +1,9 @@
 """Build the GPU kit: ``python -m benchmarks.gpu.build --to build/gpu-kit``, or ``make gpu-kit``.
 
 The folder has photographs, these benchmarks, ``run.sh``, and wheels of this package and of its
-dependencies. Dependencies that an image with PyTorch has are left out. The wheels are for Linux on
-x86-64, in the versions of ``constraints/bare.txt``. They come from the package index that pip is
-configured for.
+dependencies. Dependencies that a container image with PyTorch has are left out. The wheels are for
+Linux on x86-64, in the versions of ``constraints/bare.txt``. They come from the package index that
+pip is configured for.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import dataprep
-from benchmarks.workplace import photographs
+from benchmarks.workplace import files_below
 
 ROOT = Path(__file__).parents[2]
 NAME = "dataprep-iobench"
 EXTRAS = "gpu"
 
 BROUGHT = frozenset({"numpy", "pandas", "pyarrow", "opencv-python-headless", "pillow", "scipy"})
-"""Dependencies that an image with PyTorch has. The kit has no wheels of them."""
+"""Dependencies that a container image with PyTorch has. The kit has no wheels of them."""
 
 MOST_BYTES = 60_000_000
 """The maximum size of the folder, because it is copied to the machine by hand."""
@@ -65,7 +65,7 @@ def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
             drawn = draw_tree(Path(folder) / "drawn", images=PHOTOS, classes=20).root
             write_photos(drawn, kit / "photos")
     _copy_programs(kit)
-    size_bytes = sum(path.stat().st_size for path in photographs(kit))
+    size_bytes = sum(path.stat().st_size for path in files_below(kit))
     if size_bytes > MOST_BYTES:
         raise BuildFailed(
             f"the kit has {size_bytes / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}: build it "
@@ -86,7 +86,7 @@ def write_photos(source: Path, target: Path) -> int:
     Raises:
         BuildFailed: there is no photograph.
     """
-    files = photographs(source)
+    files = files_below(source)
     policy = dataprep.ImagePolicy(size=SIZE)
     count = 0
     for path in files[:: max(1, len(files) // PHOTOS)]:
@@ -120,7 +120,7 @@ def _write_wheels(kit: Path, pythons: Sequence[str]) -> None:
 
 
 def _resolved(wheel: Path, python: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the version of each required package that the image does not have."""
+    """Yield name and version of each required package that the container image does not have."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         resolved = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 
 HERE = Path(__file__).parent
 RUNS = ("device", "training", "ladder")
@@ -63,7 +63,7 @@ def main() -> None:
     options = parser.parse_args()
     # Links to the photographs need the same file system.
     photos = Path(shutil.copytree(options.photos, options.work / "photos", dirs_exist_ok=True))
-    images = len(photographs(photos)) * options.copies
+    images = len(files_below(photos)) * options.copies
     workplace = Workplace(options.work, photos, images)
     shards = workplace.sharded(images)
     (options.work / "shards").symlink_to(shards, target_is_directory=True)

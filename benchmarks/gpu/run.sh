@@ -3,7 +3,7 @@
 #
 #     OUT=results bash run.sh
 #
-# The environment says what is to be done otherwise:
+# Environment variables, with their defaults in parentheses:
 #     OUT           folder for the results (gpu-kit-results)
 #     WORK          folder for packages, shards and copies (a new one, which is removed at the end)
 #     PYTHON        interpreter with PyTorch (the first of python3, python that imports torch)
@@ -49,7 +49,7 @@ fi
 [ "${#work}" -le 60 ] || give_up "$work is too long for sockets below it: set WORK to a path of at \
 most 60 characters"
 
-# The interpreter of the image, and the packages that it has to bring.
+# The interpreter of the container image, and the packages that it must have.
 python=${PYTHON:-}
 if [ -z "$python" ]; then
   for name in python3 python; do
@@ -72,9 +72,9 @@ CODE
 )
 [ -z "$missing" ] || give_up "$python has no $missing, which the kit does not bring"
 
-# The packages go into a folder of their own: nothing of the image changes. Their dependencies are
-# in the same list, or in the image.
-# No setting of pip on this machine may add another place to look at.
+# The packages go into a folder of their own, so nothing in the image changes. Their dependencies
+# are in the same list, or in the image. The settings of pip on this machine are not read, because
+# they may name an index on the network.
 PIP_CONFIG_FILE=/dev/null "$python" -m pip --isolated install --quiet \
   --disable-pip-version-check --no-index --no-deps --no-compile \
   --find-links "$kit/wheels" --target "$work/site" -r "$list" >"$out/install.log" 2>&1 ||
@@ -166,7 +166,8 @@ for name in $parts; do
   esac
 done
 
-# A file that is too large for the way back is compressed, or given up.
+# Files that are too large to be copied back are compressed. If one is still too large, it is
+# deleted.
 find "$out" -type f -size +15M ! -name '*.gz' -exec gzip {} +
 find "$out" -type f -size +15M -print -delete | sed 's/^/gpu-kit: too large, deleted: /' >&2
 echo "all: $((SECONDS - began)) s; results in $out" | tee -a "$out/lines.txt"

@@ -1,7 +1,7 @@
 """Print the machine, and every package that Python finds on it.
 
-The first lines are the requirements of this package that the image does not fulfil. The kit is
-installed without its dependencies, because an image may have OpenCV under another name.
+The first lines are the requirements of this package that the container image does not fulfil. The
+kit is installed without its dependencies, because an image may have OpenCV under another name.
 """
 
 from __future__ import annotations

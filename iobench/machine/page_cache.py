@@ -39,7 +39,7 @@ _MAX_FSYNCS = 64
 each fsync may flush the drive."""
 
 _CACHESTAT = 451
-"""The number of the system call cachestat (Linux 6.5), the same on every architecture but Alpha."""
+"""The number of the system call cachestat (Linux 6.5) on x86-64, Arm, POWER, RISC-V and s390."""
 _ONLY_MINCORE = frozenset({"overlay"})
 """File systems for which cachestat is not used. The pages of an overlay belong to the file system
 below it, and cachestat does not count them."""
@@ -164,7 +164,7 @@ def prepare_cache(
 ) -> CacheState:
     """Read the files into the page cache for ``warm``; otherwise drop them from it.
 
-    ``drop_caches`` applies to ``cold`` only (see ``evict``).
+    ``drop_caches`` is for ``cold`` only. For other states, ``evict`` has its default.
 
     Returns:
         The state of the page cache afterwards.

@@ -109,7 +109,7 @@ class Recorder:
         return cls(available, clock, notes)
 
     def sample(self) -> None:
-        """Read one row, or skip this call if rows have been dropped before (``MAX_ROWS``).
+        """Read one row. Some calls are skipped after rows have been dropped (``MAX_ROWS``).
 
         A sampler that fails is noted, and left out from then on.
         """

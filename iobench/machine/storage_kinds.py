@@ -200,7 +200,7 @@ _MOUNTS = (
     _MountPattern(
         types=r"lustre",
         kind="lustre",
-        why="its type is lustre; its servers have numbers, as those of FSx have",
+        why="its type is lustre; the mount does not show whether it is FSx",
     ),
     _MountPattern(
         types=r"cifs|smb3|smbfs",

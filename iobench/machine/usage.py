@@ -85,7 +85,7 @@ def usage(
     """Return the resources that were used during some steps, by the names of their metrics.
 
     Memory is the largest PSS from the first request to the end of the steps, or the largest RSS if
-    the readings have no PSS. The other figures are means over the intervals between two readings.
+    there is no column of PSS. The other figures are means over the intervals between two readings.
     An interval counts if it is within the steps and at most 5 % of it are pauses.
     ``gpu_utilisation_share`` is the mean of all GPUs. Figures without enough readings are left out.
 
@@ -138,7 +138,9 @@ def _mean(
     """Return the mean of the sum of some columns, over the intervals between two readings.
 
     Each value of a column is the mean rate since the previous reading, so it is weighted by the
-    length of this interval. The result is None if no interval counts, or if a column is missing.
+    length of this interval. If rows have been dropped (``sampling.MAX_ROWS``), the values before
+    that moment cover only the end of their intervals. The result is None if no interval counts, or
+    if a column is missing.
     """
     covered_s = total = 0.0
     times = [time_s or 0.0 for time_s in columns.get("time_s", ())]

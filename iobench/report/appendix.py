@@ -231,9 +231,9 @@ def _hosts_and_cost(analysis: Analysis) -> Iterator[str]:
 
 
 def _page_cache(result: Result) -> Table:
-    """A row for each trial that has a state of the page cache, with the evidence for it.
+    """A row for each done trial that has a state of the page cache, with the evidence for it.
 
-    The note has the limits of all trials, each once.
+    The table ends after ``_MAX_ROWS`` rows. The note has the limits of all trials, each once.
     """
     rows = []
     limits: list[str] = []

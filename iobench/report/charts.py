@@ -177,7 +177,7 @@ def lines(
     log_x: bool = False,
     x_ticks: Sequence[tuple[float, str]] = (),
 ) -> Markup:
-    """Draw curves above a linear axis that begins at 0.
+    """Draw curves. The vertical axis is linear and begins at 0.
 
     Args:
         curves: the curves; at least one of them has a point.

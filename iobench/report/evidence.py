@@ -185,7 +185,7 @@ def _ladder(loop: Loop | None) -> Card | None:
         name, share = largest_part
         caption += f" The rung {name} costs most: {precise_percent(share.median)} of the step."
     elif loop.has_all_rungs and all(rung in (*PIPELINE_RUNGS, START) for rung in loop.ladder.path):
-        caption += " iobench ladder CONFIG measures the parts between them."
+        caption += " iobench ladder CONFIG measures the stages within these parts."
     return Card("Cost per pipeline stage", caption, bars(rows, "ms per sample"))
 
 

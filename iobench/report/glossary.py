@@ -62,9 +62,9 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "cold, warm": (
         "Cold: before the trial at most 1 % of the files' pages were in the page cache, and at "
-        "least 95 % of the bytes came from storage. Warm: any other trial. Direct: the trial read "
-        "with O_DIRECT, which bypasses the page cache. On NFS, Lustre and FUSE, cold is true for "
-        "this host only; the server's cache may still be warm."
+        "least 95 % of the bytes came from storage. Warm: any other trial that read through the "
+        "page cache. Direct: the trial read with O_DIRECT, which bypasses the page cache. On NFS, "
+        "Lustre and FUSE, cold is true for this host only; the server's cache may still be warm."
     ),
     "5 times the memory": (
         "If the data is smaller than 5 times the memory, later epochs may be read from the page "

@@ -43,7 +43,8 @@ def _steps(result: Result) -> Table:
 def _min_steps(repeats: Repeats) -> int | None:
     """The smallest number of steps in a repeat, without the first step of each epoch.
 
-    It is None if no repeat has a number of steps. A rate in a steady state has no first steps.
+    It is None if no repeat has a number of steps. The steps that count in a steady state include no
+    first step.
     """
     counts = []
     for trial in repeats:

@@ -235,6 +235,7 @@ def _by_number(track: str) -> tuple[str | int, ...]:
 
 def _slice_of(span: Span) -> _Slice:
     """A stored span as a slice, with its wait inside it."""
+    # The last word without a number: the track ``rank 0 worker 1`` has the kind ``worker``.
     kind = span.track.rstrip("0123456789 ").rpartition(" ")[2]
     category, wait_category, wait_name = _SPAN_CATEGORIES.get(kind, (kind, f"{kind} wait", "wait"))
     inner = []

@@ -71,7 +71,7 @@ class BilledStore:
     Attributes:
         uri: its address.
         price: the price of requests; None if it is unknown.
-        source: the file of the price, with a remark about the price.
+        source: the file of the price, or ``example prices``, with a remark about the price.
     """
 
     uri: str
@@ -130,9 +130,10 @@ def _copied_objects(name: str, data: DataSettings, samples: int) -> int:
 def _probe_requests(params: Params) -> RequestCounts:
     """The maximum numbers of requests of a trial of the probe of object stores.
 
-    The trial sends two listings, and a GET of one byte to open each connection. After that it sends
-    requests for ``seconds``, or until it has sent ``max_requests``. Before objects are read, they
-    are written and checked. In the worst case every trial does this.
+    The trial checks the bucket with a HEAD request, sends two listings, and opens each connection
+    with a GET of one byte. After that it sends requests for ``seconds``, or until it has sent
+    ``max_requests``. Before objects are read, they are written and confirmed. In the worst case
+    every trial does this.
     """
     object_bytes, connections = params["object_bytes"], int(params["connections"])
     objects = probe_objects.whole_objects(object_bytes, params["pool_bytes"]).count

@@ -115,6 +115,7 @@ def run(
             the report has the reasons.
         ConfigError: ``folder`` cannot be written, or the data to read do not exist.
         ResultError: the run in ``folder`` is damaged.
+        SchemaTooNew: a newer version wrote the run in ``folder``.
         StoreError: a file of the run cannot be written, or the rendezvous cannot be used.
         KeyboardInterrupt: the user pressed Ctrl-C. The report with the trials so far is written.
     """

@@ -292,8 +292,7 @@ def run_lock(folder: Path) -> Iterator[None]:
                 f"another run uses {folder}: wait until it has ended, or choose another --output"
             ) from None
         except OSError:
-            # The file system has no locks, or the folder may not be read. If it cannot be written
-            # either, the first write reports that.
+            # The file system has no locks, or the folder may be written but not read.
             pass
         yield
 

@@ -14,7 +14,7 @@ import dataprep
 from benchmarks import codec, command, object_store, packing, probes, records
 from benchmarks.__main__ import POINTS
 from benchmarks.contest import Measured
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 from dataprep.drawn import draw_tree
 from dataprep.reading.frameworks import import_framework
 from iobench.servers.moto_server import MotoServer
@@ -126,7 +126,7 @@ def test_loading(run: str, normalise: bool, workplace: Workplace) -> None:
 def test_packing(check: str, workplace: Workplace) -> None:
     """Shards and the copy have every file; nothing is left over."""
     files = packing.packed(workplace, 9)
-    size = sum(path.stat().st_size for path in photographs(files)) / 1e6
+    size = sum(path.stat().st_size for path in files_below(files)) / 1e6
     for measured in (
         packing.shard(str(files), str(workplace.root), check),
         packing.copy(str(files), str(workplace.root)),

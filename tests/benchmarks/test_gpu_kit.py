@@ -25,7 +25,7 @@ from benchmarks.gpu.line import figures, reason
 from benchmarks.loader_scaling import PREFETCH, Point, rate_at
 from benchmarks.loading_peers import BATCH
 from benchmarks.shard_scaling import timed_job
-from benchmarks.workplace import Workplace, photographs
+from benchmarks.workplace import Workplace, files_below
 from dataprep.drawn import draw_tree
 from iobench.config.benchmark import BenchConfig
 from iobench.loaders.protocol import ReadPattern
@@ -171,7 +171,7 @@ def test_the_kit_holds_the_missing_wheels_and_is_small(kit: Path) -> None:
     assert len(listed) == len(packed)
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", line) for line in listed)
     photos_bytes = 300 * 45_000  # A full set of photographs like those of ImageNet is so large.
-    size_bytes = sum(path.stat().st_size for path in photographs(kit))
+    size_bytes = sum(path.stat().st_size for path in files_below(kit))
     assert size_bytes + photos_bytes < MOST_BYTES
 
 
@@ -202,7 +202,7 @@ def test_all_parts_run_without_network(
         assert json.loads((ended.out / name / "result.json").read_bytes())["trials"]
     assert "torch==" in (ended.out / "versions.txt").read_text()
     assert (ended.out / "lines.txt").read_text() == ended.printed
-    assert max(path.stat().st_size for path in photographs(ended.out)) < MOST_FILE_BYTES
+    assert max(path.stat().st_size for path in files_below(ended.out)) < MOST_FILE_BYTES
     assert not list(short_folder.iterdir()), "temporary files are left"
 
 
@@ -224,7 +224,7 @@ def test_only_the_parts_that_fail_or_overrun_are_lost(
     assert ended.lines["prepare"].startswith("done, ")
     assert ended.lines["shard"].startswith("done, ")
     assert ended.code == 1
-    assert max(path.stat().st_size for path in photographs(ended.out)) < MOST_FILE_BYTES
+    assert max(path.stat().st_size for path in files_below(ended.out)) < MOST_FILE_BYTES
     assert (ended.out / "watch" / "zeros.gz").exists()
     assert "noise.gz" in ended.lines["gpu-kit"]
     variables = {"PYTHON": image, "PARTS": "prepare shard", "LIMIT": "1"}
@@ -366,7 +366,7 @@ def test_photographs_have_a_short_side_of_256(tmp_path: Path) -> None:
     source = draw_tree(tmp_path / "source", images=9, classes=3).root
     next(source.iterdir()).joinpath("notes.txt").write_text("no image")
     assert write_photos(source, tmp_path / "photos") == 9 <= PHOTOS
-    written = photographs(tmp_path / "photos")
+    written = files_below(tmp_path / "photos")
     assert len({path.parent.name for path in written}) == 3
     for path in written:
         with Image.open(path) as image:

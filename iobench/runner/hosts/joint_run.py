@@ -99,8 +99,8 @@ def follow(settings: HostSettings, config: BenchConfig, folder: Path, display: L
     hello = make_hello(settings, config)
     meeting_name = join(lobby, hello, settings.wait_s)
     display.note(f"host {settings.host} of {settings.hosts} has joined at {lobby.uri}")
-    # The longest time without a new message is the sum of three: host 0 waits for a late host, then
-    # for the end of a trial, and then it chooses the next trial.
+    # A host that waits for the next trial waits longest: host 0 may wait for a late host, then for
+    # the end of the present trial, and then it chooses the next trial.
     patience_s = settings.wait_s + config.trial_timeout_s + _MAX_SILENCE_S
     follower = Follower(lobby.within(meeting_name), settings.host, patience_s)
     message = follower.wait_for_start()

@@ -159,10 +159,10 @@ class Leader:
         return self._result(turn, trial, outcome)
 
     def end(self, exit_code: int, reason: str = "") -> None:
-        """Announce the end of the run, wait until all hosts have read it, and remove all objects.
+        """Announce the end of the run, and remove the objects when all hosts have read it.
 
         If a host does not confirm the end in time, it may still read the message later. The message
-        is then kept.
+        is then kept, and all other objects are removed.
 
         Args:
             exit_code: the exit code of the run, for the other hosts.
