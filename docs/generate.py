@@ -41,8 +41,8 @@ _BENCH = """\
 
 For people who write a config for `iobench run`: each key, what it takes, and its default.
 A section that is left out is not measured. "several" is one value or a list; sizes are `64MiB`,
-`8MB` or bytes. `--set data.images=5000` overrides a key, `--set training.0.steps=50` one of a list.
-`--print-config` prints all defaults.
+`8MB` or bytes. `--set data.images=5000` overrides a key, and `--set training.0.steps=50` a key of
+the first entry in a list. `--print-config` prints all defaults.
 
 Editors complete and check the keys if the config begins with
 `# yaml-language-server: $schema=schema.json` and that file is beside it: `iobench schema` prints
@@ -59,8 +59,9 @@ _COMMANDS = """\
 # Commands
 
 For people who look up a command and its options; `COMMAND --help` explains them. `--json` prints
-one JSON object. Exit codes: 0 done; 1 it ran, and the result is not acceptable; 2 the request was
-wrong and nothing was written; 130 interrupted, resumable.
+one JSON object. Exit codes: 0 the command succeeded; 1 it ran, and the result is not acceptable;
+2 the request was wrong and nothing was written, no trial could run, or runs cannot be compared; 130
+it was interrupted, and can be resumed.
 """
 _GLOSSARY = """\
 # Glossary
@@ -214,7 +215,8 @@ def _takes(key: str, schema: Any) -> str:
     if "$ref" in schema:
         return "keys below"
     if "enum" in schema or "const" in schema:
-        return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
+        values = schema.get("enum", [schema.get("const")])
+        return ", ".join(f"`{_as_yaml(value)}`" for value in values)
     kind = schema.get("type")
     if kind == "array":
         return _list(key, schema)
@@ -261,8 +263,13 @@ def _default(key: str, schema: Any) -> str:
             continue
         if _is_size(key):
             one = exact_size(int(one)).replace(" ", "")
-        shown.append(f"`{one if isinstance(one, str) else json.dumps(one)}`")
+        shown.append(f"`{_as_yaml(one)}`")
     return ", ".join(shown)
+
+
+def _as_yaml(value: Any) -> str:
+    """A value as it is written in a config."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _is_size(key: str) -> bool:
