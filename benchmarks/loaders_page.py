@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "reports" / "examples" / "loaders"
 README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "loaders-compared.md"
+_NOT_RUN = "not run"
+"""The reason of a library that could do the work begins with this, if it was not measured."""
 BEGIN, END = "<!-- loaders -->", "<!-- end of loaders -->"
 
 
@@ -120,7 +122,9 @@ def _cells(contest_rounds: tuple[Contest, Rounds], title: str) -> Iterator[str]:
     ours = contest.contenders[0].name
     ways = [name for name in rounds.measured if _title(name) == title]
     if not ways:
-        yield from ("not supported", "")
+        unable = [way.unable for way in contest.contenders if _title(way.name) == title]
+        was_possible = any(reason.startswith(_NOT_RUN) for reason in unable)
+        yield from (_NOT_RUN if was_possible else "not supported", "")
         return
     fastest = max(ways, key=lambda name: median(_rates(rounds, name)))
     yield worded(estimate(_rates(rounds, fastest)))

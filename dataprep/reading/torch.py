@@ -45,9 +45,9 @@ from dataprep.reading.torch_epochs import (
 from dataprep.reading.transforms import Transform, has_write
 from dataprep.threaded_map import fed_in_order, in_order
 
-# A thread holds the interpreter's lock for about one seventh of the time in which it prepares a
-# float32 image, and for one fifth with uint8. More than 5 to 7 threads are therefore not faster
-# (python -m benchmarks.interpreter_lock; docs/decisions.md).
+# When this number was chosen, a thread held the interpreter's lock for about one seventh of the
+# time in which it prepared a float32 image, and for one fifth with uint8. More than 5 to 7 threads
+# were therefore not faster (python -m benchmarks.interpreter_lock; docs/decisions.md).
 _MAX_DEFAULT_THREADS = 6
 
 _IMAGES_PER_TASK = 8

@@ -45,7 +45,7 @@ _STALLS = 'Mohan et al., "Analyzing and mitigating data stalls in DNN training",
 _S3 = 'AWS, "Best practices design patterns: optimizing Amazon S3 performance"'
 _TORCH = "PyTorch, torch.utils.data"
 _PROFILER = "TensorFlow Profiler's input-pipeline analyzer"
-_OURS = "docs/results.md"
+_OURS = "docs/diagnosis.md"
 
 # Conditions of several rules.
 _TAKES_PART = f"takes {exact_percent(FINE_SHARE)} of a step or more"

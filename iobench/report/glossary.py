@@ -145,7 +145,7 @@ COMMAND_TERMS: Mapping[str, str] = {
     "label": "The number of a class, from 0.",
     "layout": "How the files of a data set are arranged in folders.",
     "link": "A network connection with a known bandwidth, the amount of data per second.",
-    "listing": "A text file with a line for each image.",
+    "listing": "A text or Parquet file with a row for each image.",
     "loader": "A program that reads samples from storage and makes batches of them.",
     "lock": "An object in an output that keeps a second job from writing there at the same time.",
     "loop": "A training loop: it takes batches from a loader and trains a model, step by step.",
@@ -176,7 +176,10 @@ COMMAND_TERMS: Mapping[str, str] = {
     "seed": "A number that determines all random choices.",
     "setting": "The value of a key.",
     "shard": "A file of records.",
-    "source": "Where samples come from: folders, tar files, a listing, records or a Python class.",
+    "source": (
+        "Where samples come from: folders, tar files, a listing, Parquet files, records or a "
+        "Python class."
+    ),
     "split": "A part of a data set: train, validation or test.",
     "stage": "Copy the shards that a host needs to its local disk.",
     "step": "The training on one batch.",

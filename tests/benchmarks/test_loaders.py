@@ -125,16 +125,18 @@ def expected(root: str) -> Counter[int]:
 
 
 def saved(folder: Path) -> None:
-    """Write a result of two rounds: one library in two ways, one that does not read from S3."""
+    """Write a result of two rounds: one library in two ways, two that were not read from S3."""
     runs = {
         "dataprep.to_torch, 2 threads": [600, 600],
         "Fast 1.0, uint8": [300, 300],
         "Fast 1.0, README's": [200, 200],
         "Local 2.0": [150, 150],
+        "Slow 3.0": [100, 100],
     }
+    unable_on_s3 = {"Local 2.0": "it opens files", "Slow 3.0": "not run: it takes minutes"}
     contests = []
     for name in ("loaders-disk", "loaders-s3"):
-        unable = {"Local 2.0": "it opens files"} if name == "loaders-s3" else {}
+        unable = unable_on_s3 if name == "loaders-s3" else {}
         contenders = tuple(
             Contender(
                 run, "" if run in unable else "a:b", {"epochs": 3}, unable=unable.get(run, "")
@@ -174,6 +176,7 @@ def test_the_pages_get_the_tables_of_a_result(
     both = "300 (300 to 300) | 2 (2 to 2)"
     assert f"| Fast 1.0 | {both} | {both} |" in rows
     assert "| Local 2.0 | 150 (150 to 150) | 4 (4 to 4) | not supported |  |" in rows
+    assert "| Slow 3.0 | 100 (100 to 100) | 6 (6 to 6) | not run |  |" in rows
     assert "| Fast 1.0, README's | 200 (200 to 200) | 3 (3 to 3) |" in page.read_text()
     assert "| Local 2.0 | it opens files |  |" in page.read_text()
 

@@ -77,7 +77,7 @@ Hosts: TypeAlias = Annotated[
         "--hosts",
         min=1,
         metavar="N",
-        help="Number of hosts. (default: from Slurm, torchrun or MPI)",
+        help="Number of hosts. (default: from Slurm, torchrun, MPI, AWS Batch or Kubernetes)",
         rich_help_panel=_HOSTS_PANEL,
     ),
 ]
@@ -88,7 +88,7 @@ Host: TypeAlias = Annotated[
         min=0,
         metavar="I",
         help="Number of this host, from 0. Host 0 writes the report. "
-        "(default: from Slurm, torchrun or MPI)",
+        "(default: from Slurm, torchrun, MPI, AWS Batch or Kubernetes)",
         rich_help_panel=_HOSTS_PANEL,
     ),
 ]

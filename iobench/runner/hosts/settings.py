@@ -46,7 +46,8 @@ def host_settings(
 
     Args:
         host: the number of this host, from 0. If ``host`` and ``hosts`` are both None, the
-            environment variables of Slurm, torchrun, MPI or an AWS Batch array decide.
+            environment variables of Slurm, torchrun, MPI, an AWS Batch array or an Indexed Job of
+            Kubernetes decide.
         hosts: the number of hosts.
         rendezvous: a folder or an ``s3://`` prefix; None for a single host.
         store_settings: ``KEY=VALUE`` for options of the store of the rendezvous.
@@ -121,6 +122,7 @@ def _this_host(host: int | None, hosts: int | None) -> Part:
         return Part.parse("auto", "--host")
     except ConfigError:
         raise ConfigError(
-            "--rendezvous: this process was started by none of Slurm (srun), torchrun, MPI and an "
-            "AWS Batch array: give --hosts N and --host I, with I from 0"
+            "--rendezvous: this process was started by none of Slurm (srun), torchrun, MPI, an AWS "
+            "Batch array and an Indexed Job of Kubernetes: give --hosts N and --host I, with I "
+            "from 0"
         ) from None
