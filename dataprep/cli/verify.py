@@ -24,7 +24,8 @@ def verify(
         str | None,
         typer.Option(
             metavar="SPLIT",
-            help="Report samples that are also in SPLIT. Verify only with --quick or --deep.",
+            help="Report samples that are also in SPLIT. Make other checks only with --quick or "
+            "--deep.",
         ),
     ] = None,
     fail_on_leakage: Annotated[

@@ -1,6 +1,7 @@
 """PURE. The protocol of record formats. A format encodes samples as records and decodes records.
 
-Formats work on bytes. They do not know where shards are stored.
+Formats work on bytes. They do not know where shards are stored. To add a format to this package,
+write its file and register its class as an entry point ``dataprep.formats`` in ``pyproject.toml``.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import icc, jpeg
 from dataprep.image.containers import DecodedImage, decode_by_pillow, extension_notes
 from dataprep.image.output_size import (
+    PILLOW_HARD_LIMIT,
     Geometry,
     Pixels,
     SourceImage,
@@ -32,7 +33,7 @@ from dataprep.image.output_size import (
     require_feasible,
     require_size,
 )
-from dataprep.image.policy import PILLOW_HARD_LIMIT, ImagePolicy, Note, Notes
+from dataprep.image.policy import ImagePolicy, Note, Notes
 from dataprep.image.resize import REDUCIBLE, bgrx, fit, turn
 
 Action = Literal["passthrough", "retagged", "reencoded"]

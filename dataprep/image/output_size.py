@@ -1,23 +1,34 @@
-"""PURE. Compute the sizes of converted images.
+"""PURE. The limits of image sizes, and the sizes of converted images.
 
 The arithmetic uses integers only, so that the sizes are the same on every processor.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.errors import ImageTooLarge, ImageTooSmall
-from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Notes
+
+if TYPE_CHECKING:
+    from dataprep.image.policy import ImagePolicy, Notes
 
 Pixels = NDArray[np.uint8]
 """uint8 of shape (height, width, channels) with 1 (grey), 3 (RGB) or 4 (RGBA) channels."""
 
-# The maximum side in pixels that libjpeg, libpng and libwebp can write.
+MAX_SIDE = 16_384
+"""The maximum side in pixels that ``ImagePolicy.size`` may ask for."""
+
 _MAX_SIDES = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
+"""The maximum side in pixels that libjpeg, libpng and libwebp can write, by encoding. An image with
+``mode="none"`` can be larger than ``MAX_SIDE``."""
+
+# As many RGB pixels as fit into 256 MiB. Pillow warns about images with more pixels, and refuses
+# images with more than twice as many.
+DEFAULT_MAX_PIXELS = 89_478_485
+PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
 
 class Geometry(NamedTuple):

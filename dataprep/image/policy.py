@@ -13,6 +13,8 @@ from pydantic import (
     model_validator,
 )
 
+from dataprep.image.output_size import DEFAULT_MAX_PIXELS, MAX_SIDE, PILLOW_HARD_LIMIT
+
 Mode = Literal["short", "long", "exact", "crop", "none"]
 Filter = Literal["bicubic", "bilinear", "area", "lanczos"]
 Encoding = Literal["jpeg", "png", "webp"]
@@ -50,14 +52,8 @@ Refusal = Literal["alpha", "animation", "cmyk", "depth", "palette", "wrong_conta
 The manifest counts them under ``failed_alpha``, ``failed_animation`` and so on.
 """
 
-MAX_SIDE = 16_384
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 Byte = Annotated[int, Field(ge=0, le=255)]
-
-# As many RGB pixels as fit into 256 MiB. Pillow warns about images with more pixels, and refuses
-# images with more than twice as many.
-DEFAULT_MAX_PIXELS = 89_478_485
-PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
 _HEX_COLOUR = re.compile("#?([0-9a-fA-F]{6})")
 

@@ -53,7 +53,7 @@ FOLDER = "leases/"
 LIFETIME_S = 120.0
 """A lock expires this long after it was last written."""
 
-RENEWAL_INTERVAL_S = 60.0
+RENEWAL_INTERVAL_S = LIFETIME_S / 2
 """How long a run waits between renewals.
 
 It is half of the lifetime, so that a failed renewal can be repeated before the lock expires.

@@ -14,6 +14,7 @@ from iobench.analysis.evidence import Evidence, judge_trials, storage_of, unmeas
 from iobench.analysis.fed_accelerators import AcceleratorCount, accelerator_counts, measured_rows
 from iobench.analysis.feeds_table import Feeds, feeds
 from iobench.analysis.finding_rules import RULES
+from iobench.analysis.gain_words import how_words, recommendation_words
 from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_table, without_fewer_hosts
 from iobench.analysis.loop_findings import first_batch_finding, loop_findings
 from iobench.analysis.loops import Loop
@@ -22,7 +23,6 @@ from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
 from iobench.analysis.recommendation_choice import Advice, advise
-from iobench.analysis.recommendation_words import how_words, recommendation_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.remedies import REMEDIES, fewer_workers, in_order, unpredicted_remedies
 from iobench.analysis.run_verdict import Confidence

@@ -17,7 +17,7 @@ from dataprep.errors import ConfigError
 from dataprep.formats import DEFAULT_FORMAT
 from dataprep.name_encoding import escape
 from iobench.analysis.analyse import Analysis, analyse
-from iobench.analysis.recommendation_words import how_words, prediction_accuracy_words
+from iobench.analysis.gain_words import how_words, prediction_accuracy_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.repeats import usable_cpus
 from iobench.data.existing import expand_home

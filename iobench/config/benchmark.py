@@ -18,6 +18,7 @@ from iobench.probes.settings import DiskSettings, ObjectStoreSettings
 from iobench.settings import Settings
 from iobench.trials.loader_grid import LoaderGrid
 from iobench.trials.training_settings import Training
+from iobench.trials.trial_timeout import DEFAULT_TIMEOUT_S
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -117,7 +118,7 @@ class BenchConfig(Settings):
     order_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the order of trials: each round of repeats has its own random order."""
 
-    trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
+    trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = DEFAULT_TIMEOUT_S
     """Time limit of a trial in seconds. A trial that takes longer has failed."""
 
     more_workers_gain: Annotated[float, Field(ge=0, le=1)] | None = 0.02

@@ -1,7 +1,6 @@
 """What plans and reports must know about a loader before it is created.
 
-Each loader of this package has a class attribute ``capabilities``. To add a loader, write its file
-and register its class as an entry point in ``pyproject.toml``. No other file needs a change.
+Each loader of this package has a class attribute ``capabilities``.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from markupsafe import Markup
 from dataprep.message_text import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.feeds_table import Feeds, FeedsRow
+from iobench.analysis.gain_words import gain_words, how_words, prediction_accuracy_words
 from iobench.analysis.hosts import leading_point
 from iobench.analysis.loops import Loop
 from iobench.analysis.recommendation_choice import Advice
-from iobench.analysis.recommendation_words import gain_words, how_words, prediction_accuracy_words
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.step_parts import step_parts

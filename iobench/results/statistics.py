@@ -56,7 +56,8 @@ _NORMAL = NormalDist()
 _RANK_EFFICIENCY = 3 / math.pi
 """Efficiency of a test by ranks compared with a test by means, for normally distributed data."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-"""The quantiles that are reported, by name."""
+"""The quantiles that are computed and stored, by name. ``iobench.report.latencies`` chooses those
+that the report shows."""
 
 
 @dataclass(frozen=True, slots=True)

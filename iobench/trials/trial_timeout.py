@@ -23,6 +23,8 @@ from iobench.machine.usage import add_samples
 from iobench.results.trial import GIVE_UP_SHARE, Location, Outcome, Status, TrialSpec
 from iobench.trials.trial_process import LOOK_EVERY_S, ChildProcess, Message, TrialRequest
 
+DEFAULT_TIMEOUT_S = 600.0
+"""The default of ``trial_timeout_s``: the time in which a trial must be done, in seconds."""
 _GRACE_S = 2.0
 """How long a process may take to end by itself after its last message."""
 _MAX_LINE_CHARACTERS = 300

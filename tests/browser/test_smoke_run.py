@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iobench.analysis.recommendation_words import result_lines
+from iobench.analysis.gain_words import result_lines
 from tests.browser.conftest import Open
 from tests.commandline import Finished, iobench
 

@@ -349,7 +349,7 @@ def _is_on_a_terminal() -> bool:
 
 def _print_result(request: _Request, summary: Mapping[str, Any], report: Path) -> None:
     """Print the verdict, the ladders if requested, and the path of the report."""
-    from iobench.analysis.recommendation_words import result_lines
+    from iobench.analysis.gain_words import result_lines
     from iobench.results.wording import ladder_table
 
     report_path = escape(str(report))

@@ -74,9 +74,7 @@ def scale(
     ] = None,
     disk_usd_per_gb_month: Annotated[
         float | None,
-        typer.Option(
-            help="Price of 2^30 bytes of disk for one month.", rich_help_panel=_COST_PANEL
-        ),
+        typer.Option(help="Price of one GiB of disk for one month.", rich_help_panel=_COST_PANEL),
     ] = None,
     group: Annotated[
         str | None,

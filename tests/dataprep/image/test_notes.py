@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from dataprep import errors
 from dataprep.drawn.drawing import draw_image
 from dataprep.image import ImagePolicy, convert
-from dataprep.image.policy import PILLOW_HARD_LIMIT, Note, Refusal
+from dataprep.image.output_size import PILLOW_HARD_LIMIT
+from dataprep.image.policy import Note, Refusal
 from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs, profiles
 from tests.strategies import image_policies, trait_policies

@@ -10,8 +10,8 @@ import pytest
 
 from dataprep.config.files import parse_settings
 from iobench.analysis.analyse import analyse
+from iobench.analysis.gain_words import how_words, result_lines
 from iobench.analysis.recommendation_choice import advise
-from iobench.analysis.recommendation_words import how_words, result_lines
 from iobench.analysis.store_limits import connections_of
 from iobench.config.benchmark import BenchConfig
 from iobench.results.statistics import Estimate

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from dataprep._version import __version__
 from iobench import demo
-from iobench.analysis.recommendation_words import result_lines
+from iobench.analysis.gain_words import result_lines
 from iobench.cli.main import app
 from iobench.machine.storage import describe_target
 from iobench.results.numbers import rough_duration_range

@@ -1,4 +1,7 @@
-"""PURE. The verdict and the recommendations of a run in words, for terminals and reports."""
+"""PURE. The gain of a recommendation, and how to make the change, in words.
+
+The sentences of the recommendations themselves are in ``iobench.analysis.recommendations``.
+"""
 
 from __future__ import annotations
 
