@@ -24,8 +24,7 @@ def verify(
         str | None,
         typer.Option(
             metavar="SPLIT",
-            help="Report samples that are also in SPLIT. Make other checks only with --quick or "
-            "--deep.",
+            help="Report samples that are also in SPLIT. Check more only with --quick or --deep.",
         ),
     ] = None,
     fail_on_leakage: Annotated[
