@@ -32,6 +32,9 @@ _PARTIAL_NAME = re.compile(
 _ABANDONED_AFTER_S = 86_400.0
 """Temporary files of this age are removed even if their writer is not known to have ended."""
 
+_MAX_FOLDER_ATTEMPTS = 100
+"""How often the folder of a file is made, if other processes remove it while it is empty."""
+
 _BLOCK_BYTES = 4096
 """A write without the page cache has a multiple of this size.
 
@@ -261,13 +264,51 @@ class LocalStore(KeepsLocks):
                 for piece in pieces:
                     _write_all(file.fileno(), piece)
                 os.fsync(file.fileno())
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                give_name(temporary, path)
-            except FileExistsError:
+            if not _give_name_in_folder(give_name, temporary, path):
                 return False
-            with _open_folder(path.parent) as folder:
+            # Another store may have deleted the file again, and its empty folder with it.
+            with contextlib.suppress(FileNotFoundError), _open_folder(path.parent) as folder:
                 os.fsync(folder)
+        return True
+
+
+def _give_name_in_folder(
+    give_name: Callable[[Path, Path], object], temporary: Path, path: Path
+) -> bool:
+    """Make the folder of a file, and give the file its name in it.
+
+    ``LocalStore.delete`` of another process may remove the folder as long as it is empty. It is
+    then made again.
+
+    Args:
+        give_name: the argument of ``LocalStore._write``.
+        temporary: the temporary path of the file.
+        path: its final path.
+
+    Returns:
+        Whether the file was given its name: False if ``give_name`` raises FileExistsError.
+
+    Raises:
+        OSError: the folder cannot be made, or ``give_name`` raises it.
+    """
+    attempts_left = _MAX_FOLDER_ATTEMPTS
+    while True:
+        attempts_left -= 1
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            # mkdir found a folder that was gone when mkdir looked at it, or there is a file.
+            if not attempts_left or path.parent.is_file():
+                raise
+            continue
+        try:
+            give_name(temporary, path)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            if not attempts_left or not temporary.exists():
+                raise
+            continue
         return True
 
 

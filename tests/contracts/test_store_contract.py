@@ -54,6 +54,21 @@ def test_versions_tell_one_object_from_the_next(store: Store) -> None:
             ask("key")
 
 
+def test_objects_of_one_folder_may_be_written_and_deleted_at_once(store: Store) -> None:
+    """A store that removes empty folders makes them again, so that no writer fails."""
+
+    def write_and_delete(thread: int) -> None:
+        for _ in range(50):
+            store.put(f"folder/{thread}", DATA)
+            store.delete(f"folder/{thread}")
+            store.create("folder/common", DATA)
+            store.delete("folder/common")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write_and_delete, range(4)))
+    assert keys(store) == []
+
+
 @pytest.mark.parametrize(
     "wrap",
     [bytes, bytearray, memoryview, lambda data: memoryview(data).cast("I")],

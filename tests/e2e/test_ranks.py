@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,11 +49,15 @@ def test_killed_and_gone_on_with_other_ranks(
     shutil.copytree(output, tmp_path / "out")
     for world_size, steps in ((2, 3), (1, 2), (3, 99)):
         program = [sys.executable, "-m", "tests.e2e.ranks", str(tmp_path)]
-        ranks = [
-            subprocess.Popen([*program, str(rank), str(world_size), str(steps), *workers], cwd=ROOT)
-            for rank in range(world_size)
-        ]
-        codes = [rank.wait(timeout=240) for rank in ranks]
+        ranks = []
+        for rank in range(world_size):
+            arguments = [str(rank), str(world_size), str(steps), *workers]
+            ranks.append(subprocess.Popen([*program, *arguments], cwd=ROOT, start_new_session=True))
+        codes = []
+        for process in ranks:
+            codes.append(process.wait(timeout=240))
+            with contextlib.suppress(ProcessLookupError):  # its workers may wait forever
+                os.killpg(process.pid, signal.SIGKILL)
         assert codes == ([0] if steps == 99 else [-9]) * world_size
         saved = json.loads((tmp_path / SEEN).read_text())
         if steps != 99:
