@@ -62,6 +62,18 @@ def to_bytes(name: str) -> bytes:
     return name.encode(*CODEC)
 
 
+def is_encodable(name: str) -> bool:
+    """Whether a name can be encoded.
+
+    A text of JSON can have surrogates without a partner (``\\ud800``), which are no character.
+    """
+    try:
+        to_bytes(name)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _escape_character(match: re.Match[str]) -> str:
     if match[0] == "\\":
         return "\\\\"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dataprep.config.files import EXAMPLES, read_config
 from dataprep.errors import ConfigError
+from dataprep.machine.kernel_files import text
 from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
@@ -130,9 +130,8 @@ def instance_price_per_h(prices: Prices, region: str, instance: str) -> float | 
 
 def instance_type() -> str:
     """Return the type of this machine on EC2, according to its firmware; empty elsewhere."""
-    with contextlib.suppress(OSError):
-        if (_FIRMWARE / "sys_vendor").read_text().strip() == "Amazon EC2":
-            return (_FIRMWARE / "product_name").read_text().strip()
+    if text(_FIRMWARE / "sys_vendor") == "Amazon EC2":
+        return text(_FIRMWARE / "product_name")
     return ""
 
 

@@ -88,7 +88,8 @@ class Status:
 
     def __str__(self) -> str:
         counts = [f"{count:,} {state.lower()}" for state, count in self.children.items() if count]
-        lines = [f"{self.job}: {self.state.lower()}; children: {', '.join(counts)}"]
+        children = f"; children: {', '.join(counts)}" if counts else ""
+        lines = [f"{self.job}: {self.state.lower()}{children}"]
         lines.extend(
             f"  child {child.child}: {child.reason}; log stream {child.log_stream}"
             for child in self.failed[:_MAX_SHOWN_FAILURES]

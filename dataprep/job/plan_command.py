@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 import psutil
 
-from dataprep.config.prices import read_prices, region_of
+from dataprep.config.prices import read_prices
 from dataprep.config.shard_config import ShardConfig, allowed_failures
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.job.calibration import calibrate, choose_evenly, choose_run_starts
 from dataprep.job.in_process import InProcess
-from dataprep.job.plan_costs import cost_on_aws, region_warnings, requests_by_location
+from dataprep.job.plan_costs import (
+    cost_on_aws,
+    region_of_prices,
+    region_warnings,
+    requests_by_location,
+)
 from dataprep.job.plan_report import Estimate, SplitEstimate, TrialEstimate
 from dataprep.job.planning import bytes_to_write, not_enough_space, read_boxes
 from dataprep.job.request import Request, label_space_for, open_request
@@ -102,7 +107,7 @@ def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> E
     warnings += region_warnings(config)
     cost = cost_on_aws(config, requests, stored_bytes, prices, sum(duration.values()))
     if cost is not None and cost.machine is None and config.plan.instance:
-        region = region_of(prices, config.store)
+        region = region_of_prices(config, prices)
         warnings.append(f"the price file has no price for {config.plan.instance} in {region}")
     refused: Counter[str] = Counter()
     for problem in request.listing.problems.values():
@@ -302,7 +307,7 @@ def _job_duration(
     """
     workers = config.dask.worker_count
     converting_workers = workers
-    if not config.dask.scheduler:  # the workers share the processors of this machine
+    if not config.dask.is_external:  # the workers share the processors of this machine
         converting_workers = min(workers, usable_processors())
     converting_s = trial.sample_s * trial.estimate.samples
     storing_s = 0.0

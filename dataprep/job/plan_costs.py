@@ -21,6 +21,7 @@ from dataprep.job.calibration import calibration_samples
 from dataprep.job.plan_report import Cost, Requests
 from dataprep.job.request import Request
 from dataprep.job.split_plan import SplitPlan
+from dataprep.stores import StoreOptions
 
 _KEYS_PER_LIST = 1_000  # in the answer to one LIST request
 _OBJECTS_PER_SPLIT = 6  # beside shards, indexes and receipts: such as the plan and the manifest
@@ -107,24 +108,30 @@ def cost_on_aws(
         duration_s: how long the job runs, in seconds.
 
     Returns:
-        The cost; None if neither the source nor the output is on AWS, or if the region has no
-        prices. A server with an endpoint of its own is not on AWS.
+        The cost; None if neither the source nor the output is on AWS, or if the region of one of
+        them has no prices. A server with an endpoint of its own is not on AWS.
     """
-    endpoint_url = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
-    price, price_source = storage_price(prices, config.store)
-    if not requests or endpoint_url or price is None:
+    requests_cost = month_cost = 0.0
+    price_sources: list[str] = []
+    for location, counts in requests.items():
+        options = _store_options(config)[location]
+        if not _is_on_aws(options):
+            continue
+        price, price_source = storage_price(prices, options)
+        if price is None:
+            return None
+        requests_cost += price.requests_cost(counts.puts, counts.gets, counts.lists)
+        if location == "output":
+            month_cost = price.month_cost(stored_bytes)
+        if price_source not in price_sources:
+            price_sources.append(price_source)
+    if not price_sources:
         return None
     instance = config.plan.instance or instance_type()
-    price_per_h = instance_price_per_h(prices, region_of(prices, config.store), instance)
+    price_per_h = instance_price_per_h(prices, region_of_prices(config, prices), instance)
     machine_cost = None
     if price_per_h is not None:
         machine_cost = price_per_h * duration_s / 3600
-    requests_cost = 0.0
-    for counts in requests.values():
-        requests_cost += price.requests_cost(counts.puts, counts.gets, counts.lists)
-    month_cost = 0.0
-    if "output" in requests:
-        month_cost = price.month_cost(stored_bytes)
     price_file = str(config.plan.prices) if config.plan.prices else "example prices"
     return Cost(
         requests=requests_cost,
@@ -132,8 +139,29 @@ def cost_on_aws(
         machine=machine_cost,
         instance=instance,
         currency=prices.currency,
-        prices=f"{price_file}: {price_source}",
+        prices=f"{price_file}: {'; '.join(price_sources)}",
     )
+
+
+def region_of_prices(config: ShardConfig, prices: Prices) -> str:
+    """Return the region in which the machine of a job is assumed to be, for its price.
+
+    This is the region of the output; if only the source is on AWS, the region of the source.
+    """
+    options = _store_options(config)
+    is_output_on_aws = config.output.startswith("s3://") and _is_on_aws(options["output"])
+    return region_of(prices, options["output" if is_output_on_aws else "source"])
+
+
+def _store_options(config: ShardConfig) -> dict[str, StoreOptions]:
+    """Return the options of the stores of ``source`` and ``output``."""
+    return {"source": config.source_store or config.store, "output": config.store}
+
+
+def _is_on_aws(options: StoreOptions) -> bool:
+    """Whether a bucket with these options is on AWS, and not on a server with its own endpoint."""
+    variables = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    return not (options.endpoint_url or any(os.environ.get(name) for name in variables))
 
 
 def region_warnings(config: ShardConfig) -> Iterator[str]:
@@ -142,15 +170,19 @@ def region_warnings(config: ShardConfig) -> Iterator[str]:
     from dataprep.stores.s3 import S3Store
 
     own_region = machine_region()
-    if not own_region or config.store.endpoint_url:
+    if not own_region:
         return
-    for location in dict.fromkeys((config.source, config.output)):
-        if not location.startswith("s3://"):
+    options = _store_options(config)
+    for location, store_options in (
+        (config.source, options["source"]),
+        (config.output, options["output"]),
+    ):
+        if not location.startswith("s3://") or store_options.endpoint_url:
             continue
         # A bucket that cannot be reached is reported when it is read.
         with contextlib.suppress(StoreError):
-            region = S3Store(location, config.store).region()
-            if region != own_region:
+            region = S3Store(location, store_options).region()
+            if region and region != own_region:
                 yield (
                     f"{location} is in {region}, this machine in {own_region}: traffic between "
                     "regions is slow and costs money; use a machine in the bucket's region"

@@ -28,6 +28,7 @@ from dataprep.sources.file_names import advice_for
 from dataprep.sources.folder_classes import most_common_reason
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.protocol import location
 
 _OUTPUT_FOLDERS = ("index", "receipts")
 
@@ -194,8 +195,9 @@ def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
     source = config.source.removeprefix("file://")
     output = config.output.removeprefix("file://")
     if "://" not in source and "://" not in output:  # both are local paths
-        source = os.path.realpath(source)
-        output = os.path.realpath(output)
+        # The root has the home folder in place of a tilde.
+        source = os.path.realpath(LocalStore(source).root)
+        output = os.path.realpath(LocalStore(output).root)
     # With a slash at the end, the folder ``photos2`` does not begin with ``photos``.
     source = f"{source.rstrip('/')}/"
     output = f"{output.rstrip('/')}/"
@@ -238,7 +240,8 @@ def label_space_for(
     if not stored_splits - {*request.splits, *removed_splits}:
         return own_labels
     try:
-        shared_labels = LabelSpace.from_json(store.get(keys.LABELS))
+        name = location(store, keys.LABELS)
+        shared_labels = LabelSpace.from_json(store.get(keys.LABELS), name)
     except ObjectNotFound:
         raise OutputConflict(
             f"{keys.LABELS} is missing in {store.uri}, which has other splits: put it back, or run "

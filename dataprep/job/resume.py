@@ -16,7 +16,7 @@ from dataprep.errors import DatasetError, ObjectNotFound, OutputConflict
 from dataprep.formats import format_names
 from dataprep.job.job_file import content_of_split, differences, with_defaults
 from dataprep.job.output_state import StoredJobs, read_job
-from dataprep.job.source_changes import describe_source_changes
+from dataprep.job.source_changes import describe_source_changes, rows_by_name
 from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
 from dataprep.output import keys
@@ -91,7 +91,7 @@ def with_current_locations(plan: SplitPlan, listing: Listing) -> SplitPlan:
         listing: the source as it is now. It has every sample of the plan, as ``require_same_job``
             checks.
     """
-    listing_rows = {name: row for row, name in enumerate(listing.names)}
+    listing_rows = rows_by_name(listing)
     sample_names = plan.names[: plan.samples]
     rows = np.array([listing_rows[name] for name in sample_names], dtype=np.int64)
     sizes = np.concatenate([listing.sizes[rows], plan.sizes[plan.samples :]])

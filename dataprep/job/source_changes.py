@@ -75,8 +75,8 @@ def _describe_differences(
     The result is empty if only sizes have changed, and all of them may change.
 
     If no difference of names, sizes or labels is found, the digest shows that something else has
-    changed, such as a location. This is described, too, unless the plans have entries that are not
-    samples: their sizes are in the digest, and may change.
+    changed, such as a location. This is described, too, unless entries that are not samples have
+    changed: their sizes are in the digest, and may change.
     """
     names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
     resized = names_by_change[_RESIZED]
@@ -91,12 +91,36 @@ def _describe_differences(
         if names:
             changes.add(change)
             lines.append(f"source: {counted(len(names), 'file')} {change}, such as {min(names)!r}")
-    has_refused_entries = any(plan.samples < len(plan.names) for plan in stored_jobs.plans.values())
-    if not changes and not resized and not has_refused_entries:
+    if not changes and not resized and _are_refused_entries_as_planned(stored_jobs.plans, listing):
         lines.append("source: other classes, labels or locations")
     if changes == {_RESIZED}:
         lines[-1] += _RETRY_ADVICE
     return lines
+
+
+def rows_by_name(listing: Listing) -> dict[str, int]:
+    """Return the row of each name in a listing.
+
+    A listing may have a name several times, but at most one of its rows is a sample. If there is
+    one, the result has this row.
+    """
+    rows: dict[str, int] = {}
+    for row, name in enumerate(listing.names):
+        if row not in listing.problems:
+            rows[name] = row
+        else:
+            rows.setdefault(name, row)
+    return rows
+
+
+def _are_refused_entries_as_planned(plans: Mapping[str, SplitPlan], listing: Listing) -> bool:
+    """Whether the entries that are not samples have the planned names and sizes."""
+    planned: list[tuple[str, int]] = []
+    for plan in plans.values():
+        sizes = plan.sizes[plan.samples :].tolist()
+        planned.extend(zip(plan.names[plan.samples :], sizes, strict=True))
+    current = [(listing.names[row], int(listing.sizes[row])) for row in listing.problems]
+    return sorted(planned) == sorted(current)
 
 
 def _differing_names(
@@ -123,8 +147,8 @@ def _differing_names(
         # Samples come first in the columns, so that ``zip`` stops at the last sample.
         planned_sizes.update(zip(sample_names, plan.sizes.tolist(), strict=False))
         planned_labels.update(zip(sample_names, plan.labels.tolist(), strict=False))
-    sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
-    classes = dict(zip(listing.names, listing.classes, strict=True))
+    rows = rows_by_name(listing)
+    sizes = listing.sizes.tolist()
     samples = {name for row, name in enumerate(listing.names) if row not in listing.problems}
     groups = _names_skipped_now_or_before(listing, samples, planned_labels.keys(), plans)
     linked_names = _names_behind_failed_links(samples, plans)
@@ -132,11 +156,11 @@ def _differing_names(
         groups["behind links that earlier versions did not follow"] = linked_names
     # A name that is in one of these groups gets no second line.
     explained = {name for names in groups.values() for name in names}
-    common = (sizes.keys() & planned_labels.keys()) - explained
-    labels = {name: label_space.index.get(classes[name], -1) for name in common}
-    groups["new"] = sizes.keys() - planned_names - explained
-    groups["gone"] = planned_names - sizes.keys()
-    groups[_RESIZED] = {name for name in common if sizes[name] != planned_sizes[name]}
+    common = (rows.keys() & planned_labels.keys()) - explained
+    labels = {name: label_space.index.get(listing.classes[rows[name]], -1) for name in common}
+    groups["new"] = rows.keys() - planned_names - explained
+    groups["gone"] = planned_names - rows.keys()
+    groups[_RESIZED] = {name for name in common if sizes[rows[name]] != planned_sizes[name]}
     groups["of another class"] = {name for name in common if labels[name] != planned_labels[name]}
     return groups
 
@@ -190,7 +214,7 @@ def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
 
     A sample is retried if it failed, or if its shard has no receipt.
     """
-    containers = dict(zip(listing.names, listing.containers, strict=True))
+    listing_rows = rows_by_name(listing)
     names: set[str] = set()
     for split, job in stored_jobs.jobs.items():
         plan = stored_jobs.plans[split]
@@ -202,8 +226,8 @@ def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
                 if row.status == "failed":
                     names.add(unescape(row.source))
     files: set[str] = set()
-    for name in names & containers.keys():
-        container = containers[name]
+    for name in names & listing_rows.keys():
+        container = listing.containers[listing_rows[name]]
         files.add(container)
         # The container of a sample in a section of a file, such as a row group, is KEY!SECTION.
         files.add(container.rpartition("!")[0])
@@ -232,7 +256,8 @@ def _names_with_accepted_size(
         listing: the source as it is now.
         retry_failed: whether failed samples are retried.
     """
-    sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    listing_rows = rows_by_name(listing)
+    sizes = listing.sizes.tolist()
     shards_to_check = set()
     for name, shard in zip(plan.names, plan.shards.tolist(), strict=True):
         if name in resized:
@@ -244,6 +269,8 @@ def _names_with_accepted_size(
             accepted.update(plan.names[plan.rows_of(shard)])
         for row in rows:
             name = unescape(row.source)
-            if row.source_bytes == sizes.get(name) or (retry_failed and row.status == "failed"):
+            listing_row = listing_rows.get(name)
+            has_current_size = listing_row is not None and row.source_bytes == sizes[listing_row]
+            if has_current_size or (retry_failed and row.status == "failed"):
                 accepted.add(name)
     return accepted

@@ -46,9 +46,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, DatasetError
 from dataprep.labels.space import Label, LabelSpace, is_synset
 from dataprep.message_text import counted
+from dataprep.name_encoding import is_encodable
 
 # The names of files in the devkit of ILSVRC2012.
 META = "meta.mat"
@@ -172,13 +173,15 @@ def classes_in_order(names: Sequence[str], title: str, noun: str) -> LabelSpace:
         noun: the unit that has one name, such as ``line``. Errors give its number, from 1.
 
     Raises:
-        ConfigError: a name is empty, or appears twice.
+        ConfigError: a name is empty, is not valid Unicode, or appears twice.
     """
     label_by_class: dict[str, Label] = {}
     for index, name in enumerate(names):
         class_name, _, text = name.partition(" ")
         if not is_synset(class_name):
             class_name = text = name
+        if not is_encodable(name):
+            raise ConfigError(f"{title}, {noun} {index + 1}: {name!r} is not valid Unicode")
         if not class_name or class_name in label_by_class:
             raise ConfigError(
                 f"{title}, {noun} {index + 1}: the class {class_name!r} is empty or repeats an "
@@ -457,8 +460,10 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
     try:
         content = json.loads(text)
         if isinstance(content, dict) and {"schema", "classes"} <= content.keys():
-            labels = LabelSpace.from_json(text.encode()).labels
+            labels = LabelSpace.from_json(text.encode(), name).labels
             return [Row(name, (label.index, label.synset, label.text)) for label in labels]
+    except DatasetError as error:  # its message has the name of the file
+        raise ConfigError(str(error)) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name} is not JSON of classes: {error}") from None
     entries: list[list[Any]] = []
@@ -470,6 +475,8 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
     rows = []
     for number, cells in enumerate(entries, start=1):
         location = f"{name}, entry {number}"
+        if not all(is_encodable(str(cell)) for cell in cells):
+            raise ConfigError(f"{location}: {json.dumps(cells)[:60]} is not valid Unicode")
         # The types are compared, because ``isinstance`` accepts true and false as int.
         has_valid_types = all(type(cell) in (str, int) for cell in cells)
         has_valid_length = len(cells) in (1, 2) or (len(cells) == 3 and _are_numbers(cells[:1]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dataprep.errors import DatasetError
-from dataprep.name_encoding import by_bytes, escape, unescape
+from dataprep.name_encoding import by_bytes, escape, is_encodable, unescape
 from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
@@ -150,6 +150,9 @@ class LabelSpace:
             ]
             numbers = [label.index for label in labels]
             require(numbers == list(range(len(labels))), "its 'index' does not count from 0")
+            for label in labels:
+                is_valid = is_encodable(label.synset) and is_encodable(label.text)
+                require(is_valid, f"the name or text of class {label.index} is not valid Unicode")
             space = cls(tuple(labels))
             require(len(space.index) == len(labels), "it names a class twice")
             return space

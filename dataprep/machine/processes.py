@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from dataprep.machine.kernel_files import text
+
 
 class ProcessIdentity(NamedTuple):
     """The identity of a process. A later process with the same PID has a different identity.
@@ -62,9 +64,9 @@ def _start_time(process: int) -> str:
 
     The result is "ended" for a zombie, and empty if the file cannot be read.
     """
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
+    # The kernel cuts the name of a program to 15 bytes, which may not be UTF-8 then.
+    status = text(Path(f"/proc/{process}/stat"))
+    if not status:
         return ""
     # Field 2 is the name of the program in parentheses, which may contain spaces.
     _, _, after_name = status.rpartition(")")

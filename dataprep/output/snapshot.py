@@ -63,12 +63,15 @@ class Snapshot:
         """Read the manifest again, and check that its bytes are the same.
 
         Raises:
-            DatasetChanged: the manifest is missing, or has changed since it was opened.
+            DatasetChanged: the manifest is missing, cannot be read, or has changed since it was
+                opened.
         """
         try:
             manifest, current = Snapshot.open(self.store, self._split)
-        except (ObjectNotFound, DatasetError):
+        except ObjectNotFound:
             raise self._changed("its manifest is gone") from None
+        except DatasetError as error:
+            raise self._changed(f"its manifest can no longer be read: {error}") from None
         if current._digest != self._digest:
             raise self._changed("it has another manifest")
         # The same bytes may have been stored again, with another version.
@@ -165,5 +168,6 @@ def _read_versioned(store: Store, key: str, offset: int, length: int | None) -> 
     """Return bytes of an object; without a version if the store has none."""
     if isinstance(store, GetVersioned):
         return store.get_versioned(key, offset, length)
-    data = store.get(key) if length is None else store.get_range(key, offset, length)
-    return Versioned(data, "")
+    if length is None:
+        return Versioned(store.get(key)[offset:], "")
+    return Versioned(store.get_range(key, offset, length), "")

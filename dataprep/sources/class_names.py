@@ -50,7 +50,7 @@ def label_space_of(names: Sequence[str], title: str, noun: str) -> LabelSpace:
         noun: the unit that has one name, such as ``line``. Errors give its number, from 1.
 
     Raises:
-        SourceError: a name is empty, or occurs twice.
+        SourceError: a name is empty, is not valid Unicode, or occurs twice.
     """
     try:
         return classes_in_order(names, title, noun)

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.errors import ConfigError, ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.machine.processes import ProcessIdentity, this_process
 from dataprep.name_encoding import by_bytes
 from dataprep.stores.options import StoreOptions
@@ -51,10 +51,18 @@ class LocalStore(KeepsLocks):
     Attributes:
         root: the folder.
         uri: the folder as text.
+
+    Raises:
+        ConfigError: the path begins with a tilde and the name of an unknown user.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
-        self.root = Path(uri.removeprefix("file://")).expanduser()
+        try:
+            self.root = Path(uri.removeprefix("file://")).expanduser()
+        except RuntimeError:
+            raise ConfigError(
+                f"{uri!r}: no home folder is known for the user after the tilde: give the full path"
+            ) from None
         self.uri = os.fspath(self.root)
         # The folders that ``prepare`` has created, the innermost folder first.
         self._created_folders: list[Path] = []

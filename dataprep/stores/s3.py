@@ -69,6 +69,20 @@ _OTHER_BYTES = "the store holds other bytes than were sent"
 _log = logging.getLogger(__name__)
 
 
+class _FileFailed(Exception):
+    """The file that an object is copied to cannot be written.
+
+    This is not an OSError, because an OSError may come from the connection and is then repeated.
+
+    Attributes:
+        error: the error of the file.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class S3Store(KeepsLocks):
     """The objects of a bucket whose keys begin with a prefix.
 
@@ -118,7 +132,10 @@ class S3Store(KeepsLocks):
 
     def get_to(self, key: str, file: BinaryIO) -> None:
         """Write an object's bytes to ``file`` as they arrive, and compare them with its ETag."""
-        self._copy_to(key, file, {})
+        try:
+            self._copy_to(key, file, {})
+        except _FileFailed as failure:
+            raise failure.error from None
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """Return all bytes of an object, or part of it by a range request.
@@ -237,6 +254,9 @@ class S3Store(KeepsLocks):
         The object is read again if the MD5 of its bytes differs from its ETag. An ETag that looks
         like an MD5 may be of another kind. This is assumed if two readings give the same bytes, and
         no ETag of this bucket has been an MD5 before.
+
+        Raises:
+            _FileFailed: the file cannot be written.
         """
         start = file.tell()
         earlier_md5 = ""
@@ -270,9 +290,13 @@ class S3Store(KeepsLocks):
             The ETag, and the MD5 of the bytes. The MD5 is empty if it cannot be compared with the
             ETag. Both are empty, and nothing is written, if the range begins at or after the end
             of the object.
+
+        Raises:
+            _FileFailed: the file cannot be written.
         """
-        file.seek(start)
-        file.truncate()
+        with _file_errors():
+            file.seek(start)
+            file.truncate()
         begun_s = time.monotonic()
         try:
             answer = self._client().get_object(**self._bucket.object_arguments(key), **arguments)
@@ -289,7 +313,8 @@ class S3Store(KeepsLocks):
         # `with answer["Body"]` would give the stream of urllib3, without the checks of botocore.
         with contextlib.closing(answer["Body"]) as body:
             for piece in body.iter_chunks(_PIECE_BYTES):
-                file.write(piece)
+                with _file_errors():
+                    file.write(piece)
                 if is_comparable:
                     md5.update(piece)
         ended_s = time.monotonic()
@@ -403,6 +428,15 @@ class S3Store(KeepsLocks):
             address=f"{self.uri}/{upload.key}",
             max_attempts=self.options.max_attempts,
         )
+
+
+@contextlib.contextmanager
+def _file_errors() -> Iterator[None]:
+    """Raise _FileFailed if the block raises an OSError. The block uses only a local file."""
+    try:
+        yield
+    except OSError as error:
+        raise _FileFailed(error) from None
 
 
 @lru_cache(maxsize=16)

@@ -230,3 +230,11 @@ def test_shards_as_a_source(
         step.apply(store)
     with pytest.raises(SourceChanged, match="the data set changed"):
         source.read(listing.located(3))
+
+
+@pytest.mark.parametrize("data", [b"", b'{"schema": 999}'], ids=["damaged", "of-a-newer-version"])
+def test_a_manifest_that_can_no_longer_be_read(store: Store, dataset: Dataset, data: bytes) -> None:
+    """A manifest that is there, but cannot be read, is not called missing."""
+    store.put(keys.manifest("train"), data)
+    with pytest.raises(DatasetChanged, match="its manifest can no longer be read"):
+        pickle.loads(pickle.dumps(dataset))

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataprep.drawn import SampleTree
+from dataprep.drawn.drawing import draw_photo
 from tests import commandline
 from tests.commandline import (
     JOB,
@@ -277,3 +278,39 @@ class TestFailures:
         assert victim.name in line
         assert "Traceback" not in finished.err
         assert not (output / "train.manifest.json").exists()
+
+
+@pytest.fixture
+def listing(tmp_path: Path) -> Path:
+    """A listing with two labels for each of four photos. The first photo is listed twice."""
+    for number in range(4):
+        (tmp_path / f"{number}.jpg").write_bytes(draw_photo(number))
+    file = tmp_path / "photos.lst"
+    rows = ((0, 0, 5, "0.jpg"), (1, 1, 6, "1.jpg"), (2, 0, 5, "0.jpg"), (3, 0, 7, "2.jpg"))
+    lines = ["\t".join(map(str, row)) for row in (*rows, (4, 1, 8, "3.jpg"))]
+    file.write_text("\n".join(lines))
+    return file
+
+
+def test_a_name_that_is_listed_twice(listing: Path, tmp_path: Path) -> None:
+    """The size and the class of a photo are those of the row that is a sample."""
+    mended = (tmp_path / "3.jpg").read_bytes()
+    (tmp_path / "3.jpg").write_bytes(mended[:200])
+    locations = ("--source", listing, "--output", tmp_path / "out")
+    job = (*locations, "--kind", "listing", "--max-failures", "1", "--json")
+    assert only_split(shard(*job, code=0))["samples"]["failed"] == 1
+    (tmp_path / "3.jpg").write_bytes(mended)
+    samples = only_split(shard(*job, "--retry-failed", code=0))["samples"]
+    assert (samples["written"], samples["failed"], samples["skipped"]) == (4, 0, 1)
+
+
+def test_another_label_beside_an_entry_that_is_no_sample(listing: Path, tmp_path: Path) -> None:
+    """Changed labels are refused, unless an entry that is not a sample explains the change."""
+    job = ("--kind", "listing", "--source", listing, "--output", tmp_path / "out")
+    shard(*job, code=0)
+    text = listing.read_text()
+    listing.write_text(text.replace("\t6\t", "\t9\t"))
+    done = shard(*job, code=2)
+    assert "source: other classes, labels or locations" in done.complaints[0]
+    listing.write_text(text)
+    shard(*job, code=0)

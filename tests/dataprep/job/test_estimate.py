@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.config.prices import Price, read_prices, storage_price
+from dataprep.config.shard_config import ShardConfig
 from dataprep.drawn.drawing import draw_photo
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy, convert
 from dataprep.job.calibration import Calibration, calibration_samples, choose_evenly
-from dataprep.job.plan_command import estimate_from_trial, seconds_with_workers
+from dataprep.job.plan_command import estimate_from_trial, plan, seconds_with_workers
+from dataprep.job.plan_costs import cost_on_aws, region_warnings
 from dataprep.job.plan_report import Cost, Estimate, Requests, SplitEstimate
 from dataprep.job.report import Understood
 from dataprep.output.receipt import Row
 from dataprep.stores import StoreOptions
+from dataprep.stores.s3 import S3Store
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), min_size=1, max_size=256)
 sizes = st.lists(st.integers(0, 2**36), min_size=1, max_size=50).map(
@@ -225,3 +231,93 @@ def test_the_price_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
         None,
         "the file of prices has no price of GLACIER in us-west-2",
     )
+
+
+@pytest.mark.parametrize("setting", ["scheduler", "cluster"])
+def test_workers_of_a_cluster_do_not_share_this_machine(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """The processors of this machine limit its own workers only, not those of a cluster."""
+    monkeypatch.setattr("dataprep.job.plan_command.usable_processors", lambda: 1)
+    seconds = {}
+    for workers in (1, 4):
+        ticks = itertools.count()
+        clock = SimpleNamespace(perf_counter=lambda ticks=ticks: float(next(ticks)))
+        monkeypatch.setattr("dataprep.job.plan_command.time", clock)
+        dask = {setting: "tcp://example:8786" if setting == "scheduler" else "some.Cluster"}
+        config = ShardConfig.model_validate(
+            {"source": images, "output": tmp_path, "dask": {**dask, "workers": workers}}
+        )
+        seconds[workers] = plan(config).duration["converting"]
+    assert seconds[1] == 4 * seconds[4] > 0
+
+
+REQUESTS = {"source": Requests(0, 1000, 0), "output": Requests(1000, 0, 0)}
+OWN_SERVER = {"endpoint_url": "http://minio:9000"}
+
+
+def cost_of(requests: dict[str, Requests], **settings: Any) -> Cost | None:
+    """The cost of a job from bucket to bucket, which stores a GiB."""
+    config = ShardConfig.model_validate(
+        {"source": "s3://b/photos", "output": "s3://c/out", **settings}
+    )
+    return cost_on_aws(config, requests, 2**30, read_prices(None), 3600.0)
+
+
+def test_only_what_is_on_aws_has_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source or an output on a server with its own endpoint costs nothing on AWS."""
+    variables = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    for name in (*variables, "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    amazon = {"region": "us-east-1"}
+    both = cost_of(REQUESTS, store=amazon)
+    assert both is not None
+    assert both.requests == pytest.approx(0.0004 + 0.005)
+    output_only = cost_of(REQUESTS, store=amazon, source_store=OWN_SERVER)
+    assert output_only is not None
+    assert output_only.requests == pytest.approx(0.005)
+    assert output_only.month == both.month
+    source_only = cost_of(
+        REQUESTS, store=OWN_SERVER, source_store=amazon, plan={"instance": "c7i.16xlarge"}
+    )
+    assert source_only is not None
+    assert source_only.requests == pytest.approx(0.0004)
+    assert source_only.month == 0
+    assert source_only.machine == pytest.approx(2.856)
+    assert "us-east-1" in source_only.prices
+    assert cost_of(REQUESTS, store=OWN_SERVER) is None
+    source_requests = {"source": REQUESTS["source"]}
+    assert cost_of(source_requests, store=amazon, source_store=OWN_SERVER) is None
+    no_prices = {"region": "mars-1"}
+    assert cost_of(REQUESTS, store=amazon, source_store=no_prices) is None
+    for name in variables:
+        with monkeypatch.context() as environment:
+            environment.setenv(name, OWN_SERVER["endpoint_url"])
+            assert cost_of(REQUESTS, store=amazon) is None
+
+
+def test_regions_are_those_of_each_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source has options of its own, and an unknown region is no warning."""
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+    def warnings_of(**settings: Any) -> list[str]:
+        config = ShardConfig.model_validate(
+            {"source": "s3://b/photos", "output": "s3://c/out", **settings}
+        )
+        return [*region_warnings(config)]
+
+    asked = []
+
+    def region(store: S3Store) -> str:
+        asked.append((store.uri, store.options.profile))
+        return "eu-west-1"
+
+    monkeypatch.setattr(S3Store, "region", region)
+    assert len(warnings_of(store={"profile": "out"}, source_store={"profile": "in"})) == 2
+    assert asked == [("s3://b/photos", "in"), ("s3://c/out", "out")]
+    (warning,) = warnings_of(source_store=OWN_SERVER)
+    assert "s3://c/out is in eu-west-1" in warning
+    (warning,) = warnings_of(store=OWN_SERVER, source_store={"profile": "in"})
+    assert "s3://b/photos is in eu-west-1" in warning
+    monkeypatch.setattr(S3Store, "region", lambda store: "")
+    assert warnings_of() == []

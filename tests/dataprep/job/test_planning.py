@@ -6,7 +6,10 @@ import hashlib
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from dataprep.config.shard_config import ShardConfig
+from dataprep.errors import ConfigError
 from dataprep.job.in_process import InProcess
 from dataprep.job.planning import JobPlan, plan_job
 from dataprep.job.request import open_request
@@ -48,3 +51,17 @@ def test_job_files_contain_the_digests_of_labels_and_plans(images: Path, tmp_pat
         assert list(decoded_plan.names) == list(job_plan.plans[split].names)
         assert decoded_plan.shard_count == job.shards
     assert LabelSpace.from_json(job_plan.labels_json).labels
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [("{home}/photos", "~/photos/out"), ("~/photos", "{home}/photos/out"), ("~", "~/out")],
+)
+def test_an_output_inside_the_source_is_refused_with_a_tilde(
+    images: Path, monkeypatch: pytest.MonkeyPatch, source: str, output: str
+) -> None:
+    """A tilde in the source or the output means the home folder, as it does for the stores."""
+    home = images.parent
+    monkeypatch.setenv("HOME", str(home))
+    with pytest.raises(ConfigError, match="is inside the source"):
+        plan_of(Path(source.format(home=home)), Path(output.format(home=home)), [])

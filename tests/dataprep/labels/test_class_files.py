@@ -153,8 +153,10 @@ def test_comments_are_a_hash_and_a_space() -> None:
         (b'{"0": ["a", "b", "c"]}', "entry 1: .* is not a class and its text"),
         (b'{"x": ["a", "b"]}', "entry 1: .* is not a class and its text"),
         (b'{"a": {"b": 1}}', "entry 1: .* is not a class and its text"),
+        (b'["a", "\\ud800"]', "entry 2: .*ud800.* is not valid Unicode"),
+        (b'{"a": "\\ud800"}', "entry 1: .* is not valid Unicode"),
         (b'["a", true]', "entry 2: .*true.* is not a class and its text"),
-        (b'{"schema": 1, "classes": 2}', "labels.json cannot be read"),
+        (b'{"schema": 1, "classes": 2}', "^file cannot be read: "),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_place(data: bytes, message: str) -> None:

@@ -108,6 +108,8 @@ def test_a_newer_labels_json_is_refused() -> None:
         ([(1, "a", "a")], "does not count from 0"),
         ([(0, "a", "a"), (1, "a", "b")], "names a class twice"),
         ([("x", "a", "a")], "0.index"),
+        ([(0, "\ud800", "a")], "class 0 is not valid Unicode"),
+        ([(0, "a", "a"), (1, "b", "\ud800")], "class 1 is not valid Unicode"),
     ],
 )
 def test_a_damaged_labels_json_is_refused(

@@ -362,3 +362,12 @@ def test_status_of_what_failed(queue: Any, tmp_path: Path, monkeypatch: pytest.M
         assert [failure.child for failure in status.failed] == [0, 1]
         assert all(failure.log_stream != "none" for failure in status.failed)
         assert f"child 1: {status.failed[1].reason}; log stream" in str(status)
+
+
+def test_a_status_without_children_names_none() -> None:
+    """A job that is no array job has no line about children."""
+    assert str(aws_batch.Status("abc", "RUNNING", {}, ())) == "abc: running"
+    counts = {"RUNNING": 2, "FAILED": 0}
+    assert (
+        str(aws_batch.Status("abc", "RUNNING", counts, ())) == "abc: running; children: 2 running"
+    )

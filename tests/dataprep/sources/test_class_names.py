@@ -9,7 +9,7 @@ import pytest
 
 from dataprep.errors import ConfigError, SourceError, SourceNotFound
 from dataprep.labels import Label
-from dataprep.sources.class_names import read_class_names
+from dataprep.sources.class_names import label_space_of, read_class_names
 from dataprep.sources.files import split_uri
 
 
@@ -41,6 +41,12 @@ def test_what_names_no_classes_is_refused(data: bytes, message: str, tmp_path: P
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(SourceError, match=message):
         read_class_names(str(tmp_path / "x"))
+
+
+def test_a_name_that_cannot_be_encoded_is_refused() -> None:
+    """A text of JSON, such as a schema of Hugging Face, can have half of a surrogate pair."""
+    with pytest.raises(SourceError, match=r"x, name 2: '\\ud800' is not valid Unicode"):
+        label_space_of(["a", "\ud800"], "x", "name")
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.errors import ConfigError, ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.machine.processes import this_process
 from dataprep.stores import open_store
 from dataprep.stores.local import PARTIAL, LocalStore
@@ -510,3 +510,10 @@ def test_a_disk_that_fills_up_is_reported(
     with pytest.raises(StoreFull, match="no space left while writing 'key'"):
         store.put("key", pages)
     assert files_below(store.root) == set()
+
+
+def test_a_home_folder_that_is_not_known() -> None:
+    """A tilde stands for a home folder, and one with an unknown user is refused."""
+    assert LocalStore("~/photos").root == Path.home() / "photos"
+    with pytest.raises(ConfigError, match="'~no-such-user/photos': no home folder is known"):
+        LocalStore("~no-such-user/photos")

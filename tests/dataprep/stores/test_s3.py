@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import io
+import os
 import pickle
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -273,3 +275,21 @@ def test_the_endpoint_is_asked_by_path(open_s3: OpenS3, bucket: str, sent: list[
     store.put("k", b"x")
     assert len(sent) >= 2
     assert all(request.path.startswith(f"/{bucket}") for request in sent)
+
+
+class FullFile(io.BytesIO):
+    """A file on a disk that is full."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_ends_a_download_at_once(open_s3: OpenS3, sent: list[Sent]) -> None:
+    """An error of the file that an object is copied to is raised as it is, after one request."""
+    store = open_s3()
+    store.put("a/key", DATA)
+    sent.clear()
+    with pytest.raises(OSError, match="No space left") as caught:
+        store.get_to("a/key", FullFile())
+    assert caught.value.errno == errno.ENOSPC
+    assert [request.method for request in sent] == ["GET"]
