@@ -19,7 +19,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from dataprep.errors import ConfigError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels.boxes import SIDES, BoxColumns
 from dataprep.labels.options import BoxOptions
+from dataprep.labels.tar_files import files_in_tar
 from dataprep.message_text import counted
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.protocol import BROKEN, LEAVES
@@ -44,7 +44,7 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
 _COLUMNS = ("filename", *SIDES, "label")
 _KAGGLE_HEADER = ["ImageId", "PredictionString"]
-_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error)
 """The exceptions that reading a damaged tar or gzip file raises."""
 
 _CONCURRENT_REQUESTS = 32
@@ -211,7 +211,7 @@ def read_annotations(
             if lower.endswith(".gz"):
                 data = gzip.decompress(data)
             annotations = parse_csv(data, options)
-        elif lower.endswith(_TARS):
+        elif _is_tar(uri):
             annotations = _parse_files(_files_in_tar(_read_file(uri, store)))
         else:
             opened = open_store(uri, store)
@@ -254,16 +254,20 @@ def _files_in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each XML file in a tar.
 
     Inner tars are read too, because older archives of ILSVRC contain them.
+
+    Raises:
+        tarfile.TarError: a tar is damaged or truncated.
     """
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
-        while (member := tar.next()) is not None:
-            # tarfile keeps a list of all members. Clear it to save memory.
-            tar.members = []  # type: ignore[attr-defined]
-            content = tar.extractfile(member) if member.isfile() else None
-            if content and member.name.lower().endswith(_TARS):
-                yield from _files_in_tar(content.read())
-            elif content and _is_annotation(member.name):
-                yield member.name.removeprefix("./"), content.read()
+    for path, content in files_in_tar(data, lambda name: _is_tar(name) or _is_annotation(name)):
+        if _is_tar(path):
+            yield from _files_in_tar(content)
+        else:
+            yield path.removeprefix("./"), content
+
+
+def _is_tar(name: str) -> bool:
+    """Whether a file has the name of a tar."""
+    return name.lower().endswith(_TARS)
 
 
 def _is_annotation(name: str) -> bool:

@@ -38,7 +38,6 @@ import json
 import posixpath
 import re
 import tarfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -48,14 +47,13 @@ import numpy as np
 
 from dataprep.errors import ConfigError
 from dataprep.labels.space import Label, LabelSpace, is_synset
+from dataprep.labels.tar_files import files_in_tar
 from dataprep.message_text import counted
 
 # The names of files in the devkit of ILSVRC2012.
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _KAGGLE_HEADER = ("ImageId", "PredictionString")
-_TARBALL_ERRORS = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
-"""The exceptions that ``tarfile`` raises for a damaged tarball."""
 
 _WHOLE_NUMBER = re.compile("[0-9]{1,9}")
 """A number that can be a label or an ID. More than nine digits are the name of a class."""
@@ -203,11 +201,9 @@ def unpack_devkit(data: bytes, member_name: str, name: str) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            for member in archive:
-                if member.isfile() and posixpath.basename(member.name) == member_name:
-                    return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
-    except _TARBALL_ERRORS as error:
+        for _, content in files_in_tar(data, lambda path: posixpath.basename(path) == member_name):
+            return content
+    except tarfile.TarError as error:
         raise ConfigError(f"{name} cannot be unpacked: {error}") from None
     raise ConfigError(f"{name} is not the devkit: it has no {member_name}")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import io
+import lzma
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,12 @@ def tar_of(files: dict[str, bytes], mode: str = "w") -> bytes:
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     return sink.getvalue()
+
+
+def recompressed(data: bytes, mode: str) -> bytes:
+    """``data`` compressed as by this mode of ``tarfile``."""
+    compress = {"w": bytes, "w:gz": gzip.compress, "w:bz2": bz2.compress, "w:xz": lzma.compress}
+    return compress[mode](data)
 
 
 @pytest.fixture
@@ -173,6 +181,40 @@ class TestPlaces:
         path.write_bytes(data[: len(data) // 2] if damage == "cut" else b"no archive" * 100)
         with pytest.raises(SourceError, match=r"b\..* is a damaged archive"):
             read_annotations(BoxOptions(source=str(path)))
+
+    @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+    def test_no_box_is_lost_in_a_damaged_tar(self, tmp_path: Path, mode: str) -> None:
+        """A tar that is damaged or cut between or inside headers, or has a second tar, is refused.
+
+        A tar inside another tar is refused, too.
+        """
+        data = tar_of(FILES)
+        header = data.index(b"Annotation/n00000000/n00000000_3.xml")
+        damaged = {
+            "overwritten": data[:header] + b"\xff" * 512 + data[header + 512 :],
+            "cut inside": data[: header + 100],
+            "cut between": data[:header],
+            "two": data + data,
+        }
+        outer_path, path = tmp_path / "outer.tar", tmp_path / "b.tar"
+        for content in damaged.values():
+            path.write_bytes(recompressed(content, mode))
+            outer_path.write_bytes(tar_of({"inner.tar.gz": recompressed(content, mode)}))
+            for tar in (path, outer_path):
+                with pytest.raises(SourceError, match=r"damaged archive.* at byte .*fetch"):
+                    read_annotations(BoxOptions(source=str(tar)))
+
+    @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+    def test_damage_of_compressed_data_is_an_error(self, tmp_path: Path, mode: str) -> None:
+        """Wherever a byte of a compressed tar is changed, no box is lost without an error."""
+        path = tmp_path / "b.tar"
+        data = tar_of(FILES, mode)
+        for position in range(64, len(data), 16):
+            changed = bytearray(data)
+            changed[position] ^= 0xFF
+            path.write_bytes(changed)
+            with contextlib.suppress(SourceError):
+                assert widths(path) == WIDTHS
 
 
 ILSVRC = b"""<annotation>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import tarfile
@@ -355,8 +356,9 @@ def linked() -> bytes:
         (linked(), r"it has no meta\.mat"),
         (b"\x1f\x8bno archive", "devkit cannot be unpacked"),
         (tarball({"a": bytes(9999)})[:-30], "devkit cannot be unpacked"),
+        (gzip.compress(gzip.decompress(tarball({"a": b"b"}))[:1024]), "unpacked: .* byte 1,024"),
     ],
-    ids=["another", "link", "damaged", "cut"],
+    ids=["another", "link", "damaged", "cut", "without an end marker"],
 )
 def test_another_tarball_is_refused(data: bytes, message: str) -> None:
     """The error says what is missing, and links are not followed."""
