@@ -48,7 +48,8 @@ _ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error)
 """The exceptions that reading a damaged tar or gzip file raises."""
 
 _CONCURRENT_REQUESTS = 32
-_SIDE_LIMIT = 2**24  # float32 can represent all smaller whole numbers
+# float32 can represent all smaller whole numbers. The size of an image has the same limit.
+_SIDE_LIMIT = 2**24
 
 
 class Annotation(NamedTuple):
@@ -299,7 +300,8 @@ def parse_xml(data: bytes) -> Annotation:
 
     Raises:
         ValueError: the file is not XML, has a document type, is not an annotation, or has a size
-            that is not a whole number, or a side that is not a number or is too large.
+            that is not a whole number or is too large, or a side that is not a number or is too
+            large.
     """
     try:
         root = fromstring(data, forbid_dtd=True)
@@ -333,9 +335,11 @@ def _size(width: str, height: str) -> tuple[int, int]:
     """The width and height in pixels; 0 and 0 if one of them is missing or is not positive.
 
     Raises:
-        ValueError: one of them is not a whole number.
+        ValueError: one of them is not a whole number, or is not below ``_SIDE_LIMIT``.
     """
     size = int(width.strip() or 0), int(height.strip() or 0)
+    if max(size) >= _SIDE_LIMIT:
+        raise ValueError(f"the size {size[0]} x {size[1]} of the image is too large")
     return size if min(size) > 0 else (0, 0)
 
 
@@ -382,7 +386,9 @@ def _rows(
     """
     header = [cell.strip() for cell in next(lines, [])]
     if header == _KAGGLE_HEADER:
-        for image, prediction in lines:
+        for cells in lines:
+            _require_columns(cells, len(_KAGGLE_HEADER))
+            image, prediction = cells
             yield image.strip(), (0, 0), _kaggle_boxes(prediction)
         return
     columns = options.columns.model_dump()
@@ -399,14 +405,19 @@ def _rows(
             "names them, or no header and these five columns, or six with the label"
         )
     for cells in lines:
-        if len(cells) != len(header):
-            raise ValueError(f"{len(cells)} columns, expected {len(header)}")
+        _require_columns(cells, len(header))
         cell_by_column = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
         size = (1, 1)
         if options.units == "pixels":
             size = _size(cell_by_column.get("width", ""), cell_by_column.get("height", ""))
         box = [cell_by_column.get(label, "")] + [cell_by_column[side] for side in sides]
         yield cell_by_column[image], size, [box]
+
+
+def _require_columns(cells: Sequence[str], count: int) -> None:
+    """Raise ValueError if a line does not have this number of columns."""
+    if len(cells) != count:
+        raise ValueError(f"{counted(len(cells), 'column')}, expected {count}")
 
 
 def _kaggle_boxes(prediction: str) -> list[list[str]]:

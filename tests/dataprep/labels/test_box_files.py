@@ -286,6 +286,11 @@ class TestXml:
             (b"<annotation>", "not XML"),
             (ILSVRC.replace(b"<width>500<", b"<width>5.5<"), "5.5"),
             (ILSVRC.replace(b"<width>500<", b"<width>wide<"), "wide"),
+            (
+                ILSVRC.replace(b"<width>500<", b"<width>3000000000<"),
+                "3000000000 x 375 .* too large",
+            ),
+            (ILSVRC.replace(b"<height>375<", b"<height>16777216<"), "size .* is too large"),
             *(
                 (ILSVRC.replace(b"<xmin>5<", b"<xmin>" + side + b"<"), message)
                 for side, message in (
@@ -406,6 +411,8 @@ class TestCsv:
             (b"image,xmin,ymin,xmax,ymax\n", "with the columns filename,xmin,ymin,xmax,ymax, as"),
             (b"filename,xmin,ymin,xmax,ymax\na,0,0,,1\n", "line 2: could not convert"),
             (b"ImageId,PredictionString\na,n1 1 2 3\n", "line 2: expected a synset and four sides"),
+            (b"ImageId,PredictionString\nx\n", "boxes.csv, line 2: 1 column, expected 2"),
+            (b"ImageId,PredictionString\na,n1 1 2 3 4,\n", "line 2: 3 columns, expected 2"),
             (b"a.jpg,10,20,300,400\n", r"look like pixels.*boxes\.units=pixels"),
             (b'a.jpg,0,0,1,1\n"b', "line 2: unexpected end of data"),
             (b"", "expected a header"),
@@ -420,6 +427,13 @@ class TestCsv:
         """The error has the line, and no box is guessed."""
         with pytest.raises(ConfigError, match=message):
             parsed(data)
+
+    @pytest.mark.parametrize("size", [b"3000000000,375", b"500,16777216"])
+    def test_a_size_that_no_image_has_is_refused(self, size: bytes) -> None:
+        """A width or height that is too large is an error with the line."""
+        data = DETECTION.replace(b"640,480", size)
+        with pytest.raises(ConfigError, match=r"boxes\.csv, line 4: the size .* is too large"):
+            parsed(data, units="pixels", columns={"label": "class"})
 
     @given(st.binary())
     def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:
