@@ -25,7 +25,7 @@ from dataprep.image.rgb import decode_rgb
 from dataprep.labels import Label
 from dataprep.message_text import counted
 from dataprep.name_encoding import escape
-from dataprep.output.manifest import quirk_name
+from dataprep.output.manifest import OUT_OF_BOUNDS, quirk_name
 
 _THUMBNAIL_SIDE = 176  # pixels
 _MAX_BINS = 32  # of a histogram
@@ -128,6 +128,7 @@ def render(uri: str, splits: Sequence[Split], incomplete: Mapping[str, str]) -> 
     environment.filters["escape_name"] = escape
     environment.filters["quirk_name"] = quirk_name
     environment.globals["counted"] = counted
+    environment.globals["out_of_bounds"] = OUT_OF_BOUNDS  # a count of shards, not of files
     template = environment.get_template("inspection.html.j2")
     sections = [_section(split) for split in splits]
     page = template.render(uri=uri, sections=sections, incomplete=incomplete)

@@ -86,11 +86,11 @@ _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
 )
 # Headers of files that have more than 8 bits per sample. Pillow returns 8 bits of them without a
 # warning. References: IHDR of PNG; width, height and largest sample of PPM; ITU-T T.800, A.5.1; AV1
-# in ISOBMFF, 2.3.3.
+# in ISOBMFF, 2.3.3. The bitmaps among PPM files, P1 and P4, have no largest sample.
 _DEEP_HEADERS = {
     "PNG": re.compile(rb"\A\x89.{23}[\x09-\xff]", re.DOTALL),
     "PPM": re.compile(
-        rb"\AP\d(?:(?:\s|#.*\n)+\d+){2}(?:\s|#.*\n)+(?:25[6-9]|2[6-9]\d|[3-9]\d\d|\d{4})"
+        rb"\AP[2356](?:(?:\s|#.*\n)+\d+){2}(?:\s|#.*\n)+(?:25[6-9]|2[6-9]\d|[3-9]\d\d|\d{4})"
     ),
     "JPEG2000": re.compile(rb"\xff\x4f\xff\x51.{38}[\x08-\x7f\x88-\xff]", re.DOTALL),
     "AVIF": re.compile(rb"av1C..[\x40-\x7f\xc0-\xff]", re.DOTALL),

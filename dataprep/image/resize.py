@@ -220,12 +220,10 @@ def _weights(
 
 
 def _weight_bits(max_weight: float) -> int:
-    """The largest number of fractional bits with which all weights fit into 16 bits."""
+    """The largest number of fractional bits, up to 21, with which all weights fit into 16 bits."""
     bits = 0
-    while max_weight * 2 ** (bits + 1) + 0.5 < _WEIGHT_LIMIT:
+    while bits < _MAX_WEIGHT_BITS and max_weight * 2 ** (bits + 1) + 0.5 < _WEIGHT_LIMIT:
         bits += 1
-        if bits > _MAX_WEIGHT_BITS:
-            raise ValueError(f"weights of at most {max_weight} are too small to be rounded")
     return bits
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from dataprep.errors import ConfigError, ObjectNotFound, SourceError, SourceNotFound
 from dataprep.labels.boxes import SIDES, BoxColumns
 from dataprep.labels.options import BoxOptions
+from dataprep.labels.tar_files import files_in_tar
 from dataprep.message_text import counted
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.protocol import BROKEN, LEAVES
@@ -44,11 +44,12 @@ _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
 _COLUMNS = ("filename", *SIDES, "label")
 _KAGGLE_HEADER = ["ImageId", "PredictionString"]
-_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
+_ARCHIVE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error)
 """The exceptions that reading a damaged tar or gzip file raises."""
 
 _CONCURRENT_REQUESTS = 32
-_SIDE_LIMIT = 2**24  # float32 can represent all smaller whole numbers
+# float32 can represent all smaller whole numbers. The size of an image has the same limit.
+_SIDE_LIMIT = 2**24
 
 
 class Annotation(NamedTuple):
@@ -211,7 +212,7 @@ def read_annotations(
             if lower.endswith(".gz"):
                 data = gzip.decompress(data)
             annotations = parse_csv(data, options)
-        elif lower.endswith(_TARS):
+        elif _is_tar(uri):
             annotations = _parse_files(_files_in_tar(_read_file(uri, store)))
         else:
             opened = open_store(uri, store)
@@ -254,16 +255,20 @@ def _files_in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each XML file in a tar.
 
     Inner tars are read too, because older archives of ILSVRC contain them.
+
+    Raises:
+        tarfile.TarError: a tar is damaged or truncated.
     """
-    with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
-        while (member := tar.next()) is not None:
-            # tarfile keeps a list of all members. Clear it to save memory.
-            tar.members = []  # type: ignore[attr-defined]
-            content = tar.extractfile(member) if member.isfile() else None
-            if content and member.name.lower().endswith(_TARS):
-                yield from _files_in_tar(content.read())
-            elif content and _is_annotation(member.name):
-                yield member.name.removeprefix("./"), content.read()
+    for path, content in files_in_tar(data, lambda name: _is_tar(name) or _is_annotation(name)):
+        if _is_tar(path):
+            yield from _files_in_tar(content)
+        else:
+            yield path.removeprefix("./"), content
+
+
+def _is_tar(name: str) -> bool:
+    """Whether a file has the name of a tar."""
+    return name.lower().endswith(_TARS)
 
 
 def _is_annotation(name: str) -> bool:
@@ -295,7 +300,8 @@ def parse_xml(data: bytes) -> Annotation:
 
     Raises:
         ValueError: the file is not XML, has a document type, is not an annotation, or has a size
-            that is not a whole number, or a side that is not a number or is too large.
+            that is not a whole number or is too large, or a side that is not a number or is too
+            large.
     """
     try:
         root = fromstring(data, forbid_dtd=True)
@@ -329,9 +335,11 @@ def _size(width: str, height: str) -> tuple[int, int]:
     """The width and height in pixels; 0 and 0 if one of them is missing or is not positive.
 
     Raises:
-        ValueError: one of them is not a whole number.
+        ValueError: one of them is not a whole number, or is not below ``_SIDE_LIMIT``.
     """
     size = int(width.strip() or 0), int(height.strip() or 0)
+    if max(size) >= _SIDE_LIMIT:
+        raise ValueError(f"the size {size[0]} x {size[1]} of the image is too large")
     return size if min(size) > 0 else (0, 0)
 
 
@@ -378,7 +386,9 @@ def _rows(
     """
     header = [cell.strip() for cell in next(lines, [])]
     if header == _KAGGLE_HEADER:
-        for image, prediction in lines:
+        for cells in lines:
+            _require_columns(cells, len(_KAGGLE_HEADER))
+            image, prediction = cells
             yield image.strip(), (0, 0), _kaggle_boxes(prediction)
         return
     columns = options.columns.model_dump()
@@ -395,14 +405,19 @@ def _rows(
             "names them, or no header and these five columns, or six with the label"
         )
     for cells in lines:
-        if len(cells) != len(header):
-            raise ValueError(f"{len(cells)} columns, expected {len(header)}")
+        _require_columns(cells, len(header))
         cell_by_column = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
         size = (1, 1)
         if options.units == "pixels":
             size = _size(cell_by_column.get("width", ""), cell_by_column.get("height", ""))
         box = [cell_by_column.get(label, "")] + [cell_by_column[side] for side in sides]
         yield cell_by_column[image], size, [box]
+
+
+def _require_columns(cells: Sequence[str], count: int) -> None:
+    """Raise ValueError if a line does not have this number of columns."""
+    if len(cells) != count:
+        raise ValueError(f"{counted(len(cells), 'column')}, expected {count}")
 
 
 def _kaggle_boxes(prediction: str) -> list[list[str]]:

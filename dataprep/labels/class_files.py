@@ -38,7 +38,6 @@ import json
 import posixpath
 import re
 import tarfile
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -48,6 +47,7 @@ import numpy as np
 
 from dataprep.errors import ConfigError, DatasetError
 from dataprep.labels.space import Label, LabelSpace, is_synset
+from dataprep.labels.tar_files import files_in_tar
 from dataprep.message_text import counted
 from dataprep.name_encoding import is_encodable
 
@@ -55,8 +55,6 @@ from dataprep.name_encoding import is_encodable
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _KAGGLE_HEADER = ("ImageId", "PredictionString")
-_TARBALL_ERRORS = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
-"""The exceptions that ``tarfile`` raises for a damaged tarball."""
 
 _WHOLE_NUMBER = re.compile("[0-9]{1,9}")
 """A number that can be a label or an ID. More than nine digits are the name of a class."""
@@ -206,11 +204,9 @@ def unpack_devkit(data: bytes, member_name: str, name: str) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            for member in archive:
-                if member.isfile() and posixpath.basename(member.name) == member_name:
-                    return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
-    except _TARBALL_ERRORS as error:
+        for _, content in files_in_tar(data, lambda path: posixpath.basename(path) == member_name):
+            return content
+    except tarfile.TarError as error:
         raise ConfigError(f"{name} cannot be unpacked: {error}") from None
     raise ConfigError(f"{name} is not the devkit: it has no {member_name}")
 
@@ -283,17 +279,26 @@ def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[s
         meta: the rows of ``meta.mat``; may be empty if all rows are synsets.
 
     Raises:
-        ConfigError: a line is empty, so that later rows would get the wrong image; or a row is
-            neither a synset nor an ID in ``meta.mat``.
+        ConfigError: a line is empty, a comment or a header, so that later rows would get the wrong
+            image; or a row has several columns, or is neither a synset nor an ID in ``meta.mat``.
     """
     synset_by_id = {str(cells[0]): str(cells[1]) for _, cells in meta}
     class_by_image = {}
     for number, (location, cells) in enumerate(rows, start=1):
         image = f"ILSVRC2012_val_{number:08d}"
-        # A location ends with the number of the line. Empty lines and comments are not rows. After
-        # one of them, the number of a row differs from the number of its line.
+        # A location ends with the number of the line. Empty lines, comments and a header are not
+        # rows. After one of them, the number of a row differs from the number of its line.
         if not location.endswith(f" {number}"):
-            raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
+            kinds = "empty, a comment or a header" if number == 1 else "empty or a comment"
+            raise ConfigError(
+                f"{name}, line {number} is {kinds}, but gives the class of {image}: write one "
+                "class in each line, in the order of the images"
+            )
+        if len(cells) > 1:
+            raise ConfigError(
+                f"{location} has {len(cells)} columns, expected one as in the lines before: "
+                f"{_excerpt(cells)}"
+            )
         value = str(cells[0])
         class_by_image[image] = _require_synset(synset_by_id.get(value, value), location)
     return class_by_image
@@ -354,6 +359,7 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     if not rows:
         raise ConfigError(f"{name} names no class")
     _refuse_blanks(rows)
+    _refuse_partial_labels(rows, name)
     # Each column has a cell for each row; missing cells are None.
     first_column, *other_columns = zip_longest(*[row.cells for row in rows])
     names = first_column
@@ -388,6 +394,28 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     order = tuple(class_by_label[label] for label in range(count))
     texts = _texts(names, other_columns[-1]) if other_columns else {}
     return order, texts
+
+
+def _refuse_partial_labels(rows: Sequence[Row], name: str) -> None:
+    """Refuse rows of which only some have both a label and a class, as in ``cat,1`` and ``dog``.
+
+    Without this check, the labels would be read as the texts or as the names of classes.
+
+    Raises:
+        ConfigError: the rows are refused.
+    """
+    # Only a row with three cells, as in ``labels.json``, can have an empty class.
+    pairs = [row.cells[:2] for row in rows if row.cells[1:] not in ((), ("",))]
+    have_numbers = any(_are_numbers(column) for column in zip(*pairs, strict=True))
+    # Rows with three cells begin with a label.
+    have_labels_first = any(len(row.cells) > 2 for row in rows)
+    if (have_numbers and len(pairs) < len(rows)) or (
+        have_labels_first and not _are_numbers(row.cells[0] for row in rows)
+    ):
+        raise ConfigError(
+            f"{name}: some lines have a number and a class, others one of them: write both in "
+            "every line, or only the classes in the order of their labels"
+        )
 
 
 def _texts(names: Sequence[object], texts: Sequence[object]) -> dict[str, str]:

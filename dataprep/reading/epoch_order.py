@@ -77,8 +77,9 @@ class Order:
             )
         if self.even not in ("keep", "drop", "pad"):
             raise ConfigError(f"even {self.even!r}: it is keep, drop or pad")
-        if self.start < 0:
-            raise ConfigError(f"start {self.start}: it is at least 0")
+        for name, value in (("seed", self.seed), ("start", self.start)):
+            if value < 0:
+                raise ConfigError(f"{name} {value}: it is at least 0")
         if self.global_batch is not None and self.global_batch < self.world_size:
             raise ConfigError(
                 f"a global batch of {self.global_batch} for {self.world_size} ranks: each rank "

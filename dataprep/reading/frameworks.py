@@ -210,9 +210,9 @@ def to_torch(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: torch is not installed.
-        ConfigError: the rank, the start, the buffer, a batch size, ``threads`` or ``prefetch`` is
-            out of range; the ranks do not fit the share; ``even="drop"`` leaves no step in an
-            epoch; or the transform takes neither one argument nor two.
+        ConfigError: the rank, the seed, the start, the buffer, a batch size, ``threads`` or
+            ``prefetch`` is out of range; the ranks do not fit the share; ``even="drop"`` leaves no
+            step in an epoch; or the transform takes neither one argument nor two.
         DatasetError: the table of samples is missing, damaged, or belongs to another split.
 
     Example:
@@ -327,9 +327,9 @@ def to_tf(
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: TensorFlow is not installed.
-        ConfigError: the rank, the start, the buffer or a batch size is out of range; the ranks do
-            not fit the share; ``start`` is given with a buffer; or ``even="drop"`` leaves no step
-            in an epoch.
+        ConfigError: the rank, the seed, the start, the buffer or a batch size is out of range; the
+            ranks do not fit the share; ``start`` is given with a buffer; or ``even="drop"`` leaves
+            no step in an epoch.
         DatasetError: the table of samples is missing, damaged, or belongs to another split.
 
     Example:
@@ -421,8 +421,8 @@ def to_mxnet(
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: MXNet is not installed.
         ConfigError: the data set has another format or images that MXNet cannot decode; the
-            augmentation has the channels last; the rank, the start or a batch size is out of range;
-            the ranks do not fit the share; or ``even="drop"`` leaves no step in an epoch.
+            augmentation has the channels last; the rank, the seed, the start or a batch size is out
+            of range; the ranks do not fit the share; or ``even="drop"`` leaves no step in an epoch.
         DatasetError: the table of samples is missing, damaged, or belongs to another split.
 
     Example:

@@ -8,6 +8,7 @@ everything in the folder is left out. A glob with a slash begins at the root of 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -107,6 +108,19 @@ def check_glob(glob: str) -> None:
         raise ValueError(f"{glob!r} names nothing: give a name such as @thumbs, or a path")
 
 
+def exclude_option(path: str) -> str:
+    """The command-line option that leaves out a file or folder with this path.
+
+    ``*``, ``?`` and ``[`` in the path are escaped, so that they match only themselves.
+    """
+    return f"--exclude {shlex.quote(literal_glob(path))}"
+
+
+def literal_glob(path: str) -> str:
+    """A glob that matches only this path."""
+    return re.sub(r"([*?[])", r"[\1]", path)
+
+
 def _glob_pattern(glob: str) -> str:
     """A regular expression for a glob. A match ends with a whole name of the path.
 
@@ -132,12 +146,14 @@ def _name_pattern(name: str) -> str:
     pieces, position = [], 0
     while position < len(name):
         character = name[position]
-        # As in a shell, a "]" directly after "[" is a member of the set, not its end.
-        end = name.find("]", position + 2) if character == "[" else -1
+        is_negated = name.startswith(("[!", "[^"), position)
+        begin = position + 2 if is_negated else position + 1
+        # As in a shell, a "]" at the beginning of a set is a member of the set, not its end.
+        end = name.find("]", begin + 1) if character == "[" else -1
         if end > 0:
-            members = name[position + 1 : end].replace("\\", r"\\").replace("[", r"\[")
-            is_negated = members.startswith(("!", "^"))
-            pieces.append(f"[^/{members[1:]}]" if is_negated else f"[{members}]")
+            negation = "^" if is_negated else ""
+            # A set does not match a slash, even if it is negated or has a range such as "+-9".
+            pieces.append(f"(?!/)[{negation}{_set_pattern(name[begin:end])}]")
             position = end
         elif character == "*":
             pieces.append("[^/]*")
@@ -146,4 +162,19 @@ def _name_pattern(name: str) -> str:
         else:
             pieces.append(re.escape(character))
         position += 1
+    return "".join(pieces)
+
+
+def _set_pattern(members: str) -> str:
+    """The members of a set of characters, for a regular expression.
+
+    A hyphen at the beginning, at the end or after a range is a member. Other hyphens form ranges.
+    """
+    pieces, position = [], 0
+    while position < len(members):
+        pieces.append(re.escape(members[position]))
+        position += 1
+        if members[position : position + 1] == "-" and position + 1 < len(members):
+            pieces.append(f"-{re.escape(members[position + 1])}")
+            position += 2
     return "".join(pieces)

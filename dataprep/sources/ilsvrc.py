@@ -20,6 +20,7 @@ from dataprep.errors import SourceError, SourceNotFound
 from dataprep.message_text import counted, listed
 from dataprep.name_encoding import by_bytes
 from dataprep.output.samples_table import to_numpy_array
+from dataprep.sources.exclusion import literal_glob
 from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.ilsvrc_classes import (
@@ -331,5 +332,6 @@ def _exclude_siblings(folder: str, folders: set[str]) -> str:
     """The command-line options that leave out the folders beside ``folder`` in every tar."""
     depth = folder.count("/") + 1
     siblings = {"/".join(path.split("/")[:depth]) for path in folders} - {folder}
-    options = [f" --exclude {shlex.quote(f'*/{path}')}" for path in sorted(siblings)]
+    globs = [f"*/{literal_glob(path)}" for path in sorted(siblings)]
+    options = [f" --exclude {shlex.quote(glob)}" for glob in globs]
     return "".join(options)

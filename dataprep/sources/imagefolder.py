@@ -13,6 +13,7 @@ from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, Sour
 from dataprep.labels import is_synset
 from dataprep.message_text import counted, listed
 from dataprep.name_encoding import by_bytes
+from dataprep.sources.exclusion import exclude_option
 from dataprep.sources.file_names import advice_for, promises_image
 from dataprep.sources.files import FilesSource, list_files, translated_read_error
 from dataprep.sources.folder_classes import classify, unclassified
@@ -160,7 +161,7 @@ def _refuse_broken_links(
         raise SourceError(
             f"{uri.rstrip('/')}/{name} is a link whose target does not exist. If the target was a "
             "folder, the images of that folder would be missing: restore the target, remove the "
-            f"link, or leave it out with --exclude {shlex.quote(name)}"
+            f"link, or leave it out with {exclude_option(name)}"
         )
 
 

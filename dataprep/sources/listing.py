@@ -116,8 +116,7 @@ class ListingSource:
         skipped, and later rows with another class fail.
 
         Raises:
-            SourceNotFound: the table does not exist or lists nothing, or every row has a problem
-                and at least one file does not exist.
+            SourceNotFound: the table does not exist or lists nothing, or no listed file exists.
             SourceError: the table cannot be read, or does not have the expected form.
         """
         try:
@@ -147,6 +146,7 @@ class ListingSource:
                 reasons[row] = refusal
             elif is_system(name):
                 problems[row] = Problem("skipped", CLUTTER)
+                reasons.pop(row, None)  # a system file needs no label
             elif classes.names[first_row] != classes.names[row]:
                 problems[row] = Problem("failed", "listed before with another label")
             elif first_row != row:
@@ -214,7 +214,7 @@ class ListingSource:
         be a key on S3. ``concurrency`` is raised if files are on a remote store.
 
         Raises:
-            SourceNotFound: every row has a problem, and at least one file does not exist.
+            SourceNotFound: no file exists. Files that are skipped do not count.
         """
         rows_by_root: dict[str, list[int]] = {}
         for row, name in enumerate(names):
@@ -230,11 +230,12 @@ class ListingSource:
                     problems[row] = Problem("failed", size)
                 else:
                     sizes[row] = size
-        missing_rows = [row for row, problem in problems.items() if problem.reason == MISSING]
-        if missing_rows and len(problems) == len(names):
+        failed_rows = [row for row, problem in problems.items() if problem.status == "failed"]
+        are_missing = all(problems[row].reason == MISSING for row in failed_rows)
+        if failed_rows and are_missing and len(problems) == len(names):
             raise SourceNotFound(
                 f"none of the files exists that {self.uri} lists, such as "
-                f"{escape(names[min(missing_rows)])!r}: relative paths begin at {self._root}, or "
+                f"{escape(names[min(failed_rows)])!r}: relative paths begin at {self._root}, or "
                 "at the folder in --set listing.root=FOLDER"
             )
         return sizes

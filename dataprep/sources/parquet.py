@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from dataprep.errors import (
 from dataprep.labels import LabelSpace
 from dataprep.message_text import counted, listed
 from dataprep.sources.class_names import label_space_of, read_class_names
+from dataprep.sources.exclusion import exclude_option
 from dataprep.sources.file_names import PARQUET_ENDING, advice_for
 from dataprep.sources.files import FilesSource
 from dataprep.sources.label_classes import (
@@ -266,7 +266,7 @@ class ParquetSource(FilesSource):
             reason = " ".join(str(error).split())[:_MAX_REASON_CHARACTERS].rstrip(".")
             raise SourceError(
                 f"{title} cannot be read as Parquet ({reason}). Its samples would be missing: "
-                f"fetch it again, or leave it out with --exclude {shlex.quote(info.key)}"
+                f"fetch it again, or leave it out with {exclude_option(info.key)}"
             ) from None
         if not metadata.num_rows:
             return _File(stored_file)
@@ -313,7 +313,7 @@ class ParquetSource(FilesSource):
                 key = file.stored_file.key
                 raise SourceError(
                     f"{self.uri}: {first_key} and {key} differ in {difference}: shard one kind of "
-                    f"file at a time, as in --exclude {shlex.quote(key)}"
+                    f"file at a time, as in {exclude_option(key)}"
                 )
         if not any(file.has_images for file in files):
             raise SourceError(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from dataprep.errors import SourceError
 from dataprep.message_text import listed
-from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.exclusion import Exclusion, literal_glob
 from dataprep.sources.split_names import split_of
 
 
@@ -63,14 +63,15 @@ def _exclusions(split: str, files_by_split: Mapping[str, Sequence[str]]) -> Sequ
     Files whose names show no split, or several, are not among the files of other splits.
 
     Numbers are replaced by stars, so that one glob matches many files. If a glob with stars would
-    match a file of this split, the globs are the names of the files.
+    match a file of this split, each glob matches one file.
     """
     other_files: list[str] = []
     for other_split, files in files_by_split.items():
         if other_split not in ("", split):
             other_files.extend(files)
-    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", file) for file in other_files))
+    file_globs = [literal_glob(file) for file in other_files]
+    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", file) for file in file_globs))
     exclusion = Exclusion(globs)
     if any(exclusion.by_glob(file) for file in files_by_split[split]):
-        return other_files
+        return file_globs
     return globs

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from dataprep.labels import is_synset
+from dataprep.sources.exclusion import literal_glob
 from dataprep.sources.split_names import (
     is_named_after_files,
     is_not_a_class,
@@ -259,7 +260,8 @@ def _splits_in_each(level: _Level) -> UnclearFolders | None:
     first = next(iter(paths_by_folder))
     folders = []
     for folder in _unclear_folders("", inner_splits):
-        exclude = tuple(f"{above}*/{name}" for name in sorted(names) if name != folder.name)
+        other_names = sorted(names - {folder.name})
+        exclude = tuple(f"{literal_glob(above)}*/{literal_glob(name)}" for name in other_names)
         title = f"{above}{first}/{folder.name}"
         folders.append(UnclearFolder(title, "", folder.split, is_flat=False, exclude=exclude))
     predicate = "look like splits, inside each folder of a class"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -15,7 +14,7 @@ from dataprep.labels.space import is_number
 from dataprep.message_text import counted, listed
 from dataprep.name_encoding import escape
 from dataprep.sources.class_names import read_class_names
-from dataprep.sources.exclusion import EXCLUDED
+from dataprep.sources.exclusion import EXCLUDED, exclude_option
 from dataprep.sources.file_names import TAR_ENDING, is_clutter
 from dataprep.sources.label_classes import (
     Classes,
@@ -133,7 +132,7 @@ class WebDataset(TarSource):
             return
         raise SourceError(
             f"{self.uri}: {file.name}: {reason}. Its samples would be missing: fetch it again, or "
-            f"leave it out with --exclude {shlex.quote(file.name)}"
+            f"leave it out with {exclude_option(file.name)}"
         )
 
     def _with_large_json(self, members: Sequence[Member]) -> Sequence[Member]:
@@ -169,7 +168,7 @@ class WebDataset(TarSource):
                 second = entries.containers[row].split("!gzip@")[0]
                 raise SourceError(
                     f"{self.uri}: {first} and {second} both have a sample {name!r}: leave one of "
-                    f"them out, as in --exclude {shlex.quote(second)}"
+                    f"them out, as in {exclude_option(second)}"
                 )
 
     def _classes(self, entries: _Entries, reader: SampleReader) -> Classes:

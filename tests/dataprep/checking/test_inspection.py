@@ -587,6 +587,20 @@ class TestPage:
         ):
             assert part in visible_text
 
+    def test_shards_have_no_share_of_the_files(self, tree: Path, tmp_path: Path) -> None:
+        """The number of shards outside the bounds is not among the shares of source files."""
+        config = {
+            "source": str(tree),
+            "output": str(tmp_path / "out"),
+            "image": {"size": 64, "upscale": False},
+            "dask": {"workers": 1, "processes": False},
+        }
+        dataprep.shard(dataprep.ShardConfig.model_validate(config))
+        quirks = as_json(tmp_path / "out")["splits"][0]["quirks"]
+        assert quirks["shards_out_of_bounds"] == 1
+        page_text = page(tmp_path / "out", tmp_path / "x.html")
+        assert "shards out of bounds" not in page_text
+
     def test_one_file(self, output_folder: Path, tmp_path: Path) -> None:
         """The page loads nothing: it refers only to itself and to the data in it."""
         page_text = page(output_folder, tmp_path / "x.htm", "--split", "train")

@@ -311,6 +311,15 @@ def test_eight_bits_are_not_deep(kind: str) -> None:
         decode_by_pillow(enc.pillow(IMAGE, kind, "1"), policy)
 
 
+@pytest.mark.parametrize(
+    "data", [b"P1\n# c\n8 2\n10101010\n01010101\n", b"P4\n32 1\n 999", b"P4 8 2\n\n3000"]
+)
+def test_pixels_of_a_bitmap_are_no_depth(data: bytes) -> None:
+    """A PBM has one bit a sample, also if its pixels look like a largest sample of more."""
+    decoded = decode_by_pillow(data, ImagePolicy(depth="fail"))
+    assert decoded.source.notes == ()
+
+
 SOUND_PNG = enc.pillow(draw_image(10, 40, 30, detail=0.2), "PNG")
 
 

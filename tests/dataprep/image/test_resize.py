@@ -109,6 +109,22 @@ def test_numpy_gives_the_pixels_of_cykooz_resizer(data: st.DataObject) -> None:
 
 
 @WITH_CYKOOZ
+@pytest.mark.parametrize("filter", CONVOLVED)
+@pytest.mark.parametrize("wide", [8_000, 19_999, 60_000])
+def test_numpy_gives_the_pixels_of_cykooz_resizer_for_large_reductions(
+    monkeypatch: pytest.MonkeyPatch, wide: int, filter: Filter
+) -> None:
+    """Both round the small weights of a large reduction to the same number of bits."""
+    noise = np.random.default_rng(wide).integers(0, 256, (3, wide, 3), dtype=np.uint8)
+    for pixels in (noise, np.full_like(noise, 255), noise.swapaxes(0, 1)):
+        size = (64, 3) if pixels.shape[1] == wide else (3, 64)
+        by_cykooz = scaled(pixels, *size, filter)
+        with monkeypatch.context() as patch:
+            patch.setattr(resize, "cykooz_resizer", None)
+            assert np.array_equal(by_cykooz, scaled(pixels, *size, filter))
+
+
+@WITH_CYKOOZ
 @pytest.mark.parametrize("extensions", ["sse4_1", "avx2", "neon"])
 @pytest.mark.parametrize("filter", CONVOLVED)
 @given(data=st.data())

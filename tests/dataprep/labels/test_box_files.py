@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import io
+import lzma
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,15 @@ def tar_of(files: dict[str, bytes], mode: str = "w") -> bytes:
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     return sink.getvalue()
+
+
+def recompressed(data: bytes, mode: str) -> bytes:
+    """``data`` compressed as by this mode of ``tarfile``."""
+    if mode == "w:gz":
+        return gzip.compress(data)
+    if mode == "w:bz2":
+        return bz2.compress(data)
+    return lzma.compress(data) if mode == "w:xz" else data
 
 
 @pytest.fixture
@@ -174,6 +185,40 @@ class TestPlaces:
         with pytest.raises(SourceError, match=r"b\..* is a damaged archive"):
             read_annotations(BoxOptions(source=str(path)))
 
+    @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+    def test_no_box_is_lost_in_a_damaged_tar(self, tmp_path: Path, mode: str) -> None:
+        """A tar that is damaged or cut between or inside headers, or has a second tar, is refused.
+
+        A tar inside another tar is refused, too.
+        """
+        data = tar_of(FILES)
+        header = data.index(b"Annotation/n00000000/n00000000_3.xml")
+        damaged = {
+            "overwritten": data[:header] + b"\xff" * 512 + data[header + 512 :],
+            "cut inside": data[: header + 100],
+            "cut between": data[:header],
+            "two": data + data,
+        }
+        outer_path, path = tmp_path / "outer.tar", tmp_path / "b.tar"
+        for content in damaged.values():
+            path.write_bytes(recompressed(content, mode))
+            outer_path.write_bytes(tar_of({"inner.tar.gz": recompressed(content, mode)}))
+            for tar in (path, outer_path):
+                with pytest.raises(SourceError, match=r"damaged archive.* at byte .*fetch"):
+                    read_annotations(BoxOptions(source=str(tar)))
+
+    @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+    def test_damage_of_compressed_data_is_an_error(self, tmp_path: Path, mode: str) -> None:
+        """Wherever a byte of a compressed tar is changed, no box is lost without an error."""
+        path = tmp_path / "b.tar"
+        data = tar_of(FILES, mode)
+        for position in range(64, len(data), 16):
+            changed = bytearray(data)
+            changed[position] ^= 0xFF
+            path.write_bytes(changed)
+            with contextlib.suppress(SourceError):
+                assert widths(path) == WIDTHS
+
 
 ILSVRC = b"""<annotation>
 	<folder>n02092002</folder>
@@ -244,6 +289,11 @@ class TestXml:
             (b"<annotation>", "not XML"),
             (ILSVRC.replace(b"<width>500<", b"<width>5.5<"), "5.5"),
             (ILSVRC.replace(b"<width>500<", b"<width>wide<"), "wide"),
+            (
+                ILSVRC.replace(b"<width>500<", b"<width>3000000000<"),
+                "3000000000 x 375 .* too large",
+            ),
+            (ILSVRC.replace(b"<height>375<", b"<height>16777216<"), "size .* is too large"),
             *(
                 (ILSVRC.replace(b"<xmin>5<", b"<xmin>" + side + b"<"), message)
                 for side, message in (
@@ -364,6 +414,8 @@ class TestCsv:
             (b"image,xmin,ymin,xmax,ymax\n", "with the columns filename,xmin,ymin,xmax,ymax, as"),
             (b"filename,xmin,ymin,xmax,ymax\na,0,0,,1\n", "line 2: could not convert"),
             (b"ImageId,PredictionString\na,n1 1 2 3\n", "line 2: expected a synset and four sides"),
+            (b"ImageId,PredictionString\nx\n", "boxes.csv, line 2: 1 column, expected 2"),
+            (b"ImageId,PredictionString\na,n1 1 2 3 4,\n", "line 2: 3 columns, expected 2"),
             (b"a.jpg,10,20,300,400\n", r"look like pixels.*boxes\.units=pixels"),
             (b'a.jpg,0,0,1,1\n"b', "line 2: unexpected end of data"),
             (b"", "expected a header"),
@@ -378,6 +430,13 @@ class TestCsv:
         """The error has the line, and no box is guessed."""
         with pytest.raises(ConfigError, match=message):
             parsed(data)
+
+    @pytest.mark.parametrize("size", [b"3000000000,375", b"500,16777216"])
+    def test_a_size_that_no_image_has_is_refused(self, size: bytes) -> None:
+        """A width or height that is too large is an error with the line."""
+        data = DETECTION.replace(b"640,480", size)
+        with pytest.raises(ConfigError, match=r"boxes\.csv, line 4: the size .* is too large"):
+            parsed(data, units="pixels", columns={"label": "class"})
 
     @given(st.binary())
     def test_any_bytes_are_read_or_refused(self, data: bytes) -> None:

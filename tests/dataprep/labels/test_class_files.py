@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import tarfile
@@ -186,6 +187,17 @@ def test_two_columns_need_one_value_for_each_key() -> None:
         ('{"0": ["a"], "5": ["b"]}', "but 1 is missing"),
         ("0,ant\n0,bee\n", "but 1 is missing"),
         ("0,ant\n1\n", "some lines have a number and a class"),
+        ("0,ant\nbee\n", "some lines have a number and a class"),
+        (
+            "ant,1\nbee\n",
+            "some lines have a number and a class, others one .*: write both in every",
+        ),
+        ("ant,1\nbee,\n", "some lines have a number and a class"),
+        ("0,ant\n1,\n", "some lines have a number and a class"),
+        ("0,\n1\n", "some lines have a number and a class"),
+        ('[["ant", 1], ["bee"]]', "some lines have a number and a class"),
+        ('[[0, "ant", "Ant"], ["bee"]]', "some lines have a number and a class"),
+        ('[[0, "ant", "Ant"], ["bee", 1]]', "some lines have a number and a class"),
         ("0,1\n1,0\n", "file: both columns are numbers"),
         ("cat 0\ndog 1\n", "file, line 1: 'cat 0' has a blank between class and label"),
         ("cat 2\nsea dog 1\n", "file, line 1: 'cat 2' has a blank"),
@@ -262,14 +274,24 @@ def test_every_customary_file_gives_the_same_classes(name: str) -> None:
         (b"ImageId,PredictionString\na\n", None, "line 2: 'a': expected a sample and its class"),
         (b"a\nb\n", None, "line 1: 'a' is neither a synset"),
         (b"a,\nb,c\n", None, "expected a sample and its class"),
-        (b"n01751748\na,b\n", None, "line 2: 'a' is neither"),
+        (b"n01751748\na,b\n", None, "line 2 has 2 columns, expected one"),
         (
             b"ImageId,PredictionString\na,n01751748 1\na,n09193705 1\n",
             None,
             "line 3: 'a' is 'n09193705' here and 'n01751748' before",
         ),
-        (b"n01751748\n\nn09193705\n", None, "line 2 is empty, but gives .*_val_00000002"),
-        (b"\n490\n361\n", IDS, "line 1 is empty, but gives .*_val_00000001"),
+        (b"n01751748\n\nn09193705\n", None, "line 2 is empty or a comment, .*_val_00000002"),
+        (b"n01751748\n# c\nn09193705\n", None, "line 2 is empty or a comment, but gives"),
+        (
+            b"\n490\n361\n",
+            IDS,
+            "line 1 is empty, a comment or a header, .*_val_00000001: write one",
+        ),
+        (b"synset\nn01751748\n", None, "line 1 is empty, a comment or a header, but gives"),
+        (b"# c\nn01751748\n", None, "line 1 is empty, a comment or a header, but gives"),
+        (b"n01751748\nn09193705,n01751748\n", None, "line 2 has 2 columns, expected one"),
+        (b"490\n361,490\n", IDS, "line 2 has 2 columns, expected one .*: '361, 490'"),
+        (b'["n01751748", ["n09193705", "cat"]]', None, "entry 2 has 2 columns, expected one"),
         (b"\n\n", None, "expected a sample and its class"),
         (b"", None, "expected a sample and its class"),
     ],
@@ -357,8 +379,9 @@ def linked() -> bytes:
         (linked(), r"it has no meta\.mat"),
         (b"\x1f\x8bno archive", "devkit cannot be unpacked"),
         (tarball({"a": bytes(9999)})[:-30], "devkit cannot be unpacked"),
+        (gzip.compress(gzip.decompress(tarball({"a": b"b"}))[:1024]), "unpacked: .* byte 1,024"),
     ],
-    ids=["another", "link", "damaged", "cut"],
+    ids=["another", "link", "damaged", "cut", "without an end marker"],
 )
 def test_another_tarball_is_refused(data: bytes, message: str) -> None:
     """The error says what is missing, and links are not followed."""

@@ -260,6 +260,11 @@ class TestSplits:
         archives = {f"{name}.tar": tar_of(members) for name in ("cat", "dog")}
         with pytest.raises(SourceError, match=r"--exclude '\*/test' --split train"):
             listed(tmp_path, archives)
+        (tmp_path / "more").mkdir()
+        members = images("train/1.jpg", "test/2.jpg", "te[s]t/3.jpg")
+        archives = {f"{name}.tar": tar_of(members) for name in ("cat", "dog")}
+        with pytest.raises(SourceError, match=r"--exclude '\*/te\[\[\]s\]t'.* --split train"):
+            listed(tmp_path / "more", archives)
 
     def test_in_each_part_are_refused(self, tmp_path: Path) -> None:
         """The commands take one split from all parts, with its classes."""

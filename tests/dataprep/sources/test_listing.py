@@ -18,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.config.files import parse_settings
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import JobError, SourceError, SourceNotFound
 from dataprep.formats.protocol import IndexEntry
 from dataprep.formats.recordio import RecordIOFormat
 from dataprep.job.conversion import require_visible_source
+from dataprep.job.request import open_request
 from dataprep.name_encoding import escape
 from dataprep.sources import Listing, Located, OnDisk, Problem, open_source
 from dataprep.sources.listing import LEAVES_ROOT, sample_name, split_name
@@ -107,6 +109,27 @@ def test_nothing_at_all_is_there(photos: Path, tmp_path: Path) -> None:
         assert f"relative paths begin at {tried}" in str(caught.value)
         assert "--set listing.root=FOLDER" in str(caught.value)
     assert len(listed(photos, f"{text}cats/1.jpg,cat\n").problems) == 2
+
+
+def test_some_missing_files_beside_other_failures_are_not_all_files(photos: Path) -> None:
+    """If every row fails, but not all for a missing file, the most common reason is named."""
+    text = "path,label\ncats/1.jpg,\ncats/2.jpg,\ngone.jpg,cat\n"
+    assert len(listed(photos, text).problems) == 3
+    source, output = str(photos / "list.csv"), str(photos / "out")
+    config = ShardConfig(source=source, kind="listing", output=output)
+    with pytest.raises(SourceNotFound, match=r"no images in .*2 of its files: no label"):
+        open_request(config, print)
+    with pytest.raises(SourceNotFound, match="none of the files exists"):
+        listed(photos, "path,label\ngone.jpg,cat\ngone.jpg,cat\n.DS_Store,cat\n")
+
+
+@pytest.mark.parametrize("path", [".DS_Store", "cats/Thumbs.db"])
+def test_a_system_file_is_skipped_with_or_without_a_label(photos: Path, path: str) -> None:
+    """A system file needs no label to be skipped."""
+    for label in ("", "cat"):
+        listing = listed(photos, f"path,label\ncats/1.jpg,cat\n{path},{label}\n")
+        row = listing.names.index(path)
+        assert listing.problems == {row: Problem("skipped", "hidden or system file")}
 
 
 NUMBERED = {

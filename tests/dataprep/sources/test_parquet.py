@@ -308,10 +308,11 @@ class TestFiles:
     def test_that_cannot_be_read_are_refused(self, tmp_path: Path, damage: Any) -> None:
         """A damaged file is refused by name. If it is excluded, the others are read."""
         good = parquet_of(labelled())
-        source = source_of(tmp_path, {"a.parquet": good, "b.parquet": damage(good)})
-        with pytest.raises(SourceError, match=r"b\.parquet cannot be read.*--exclude b\.parquet"):
+        source = source_of(tmp_path, {"a.parquet": good, "[a].parquet": damage(good)})
+        message = r"\[a\]\.parquet cannot be read.*--exclude '\[\[\]a\]\.parquet'"
+        with pytest.raises(SourceError, match=message):
             source.list()
-        source.leave_out(("b.parquet",))
+        source.leave_out(("[[]a].parquet",))
         assert len(in_order(source.list())) == 10
 
     @pytest.mark.parametrize(
@@ -328,6 +329,8 @@ class TestFiles:
         first = parquet_of(labelled(), names=("a", "b", "c"))
         with pytest.raises(SourceError, match=f"a.parquet and b.parquet differ in {message}"):
             source_of(tmp_path, {"a.parquet": first, "b.parquet": other}).list()
+        with pytest.raises(SourceError, match=r"as in --exclude 'b\[\*\]\.parquet'"):
+            source_of(tmp_path, {"a.parquet": first, "b*.parquet": other}).list()
 
     def test_of_several_splits_are_refused(self, tmp_path: Path) -> None:
         """Each command of the refusal reads one split."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -292,17 +293,19 @@ class TestTars:
         with pytest.raises((TruncatedArchive, CorruptArchive)):
             source_of(tmp_path / "b", {"t.tar.gz": zipped(data)[:90]}).list()
 
-    @pytest.mark.parametrize("name", ["b.tar", "b.tar.xz"])
-    def test_that_cannot_be_read(self, tmp_path: Path, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("name", "glob"),
+        [("b.tar", "b.tar"), ("b.tar.xz", "b.tar.xz"), ("[a].tar", "[[]a].tar")],
+    )
+    def test_that_cannot_be_read(self, tmp_path: Path, name: str, glob: str) -> None:
         """A file that is named like a tar and is none ends the job, unless it is excluded."""
         data = lzma.compress(tar_of(labelled(1))) if name.endswith("xz") else b"<html>"
         tars = {"a.tar": tar_of(labelled(0)), name: data, "sizes.json": b"{}"}
         source = source_of(tmp_path, tars)
-        with pytest.raises(
-            SourceError, match=rf"{name}: .*samples would be missing.*--exclude {name}"
-        ):
+        message = f"{re.escape(name)}: .*would be missing.*--exclude '?{re.escape(glob)}"
+        with pytest.raises(SourceError, match=message):
             source.list()
-        source.leave_out((name,))
+        source.leave_out((glob,))
         listing = source.list()
         assert classes(listing) == ["0"]
         assert {*reasons(listing)} == {name, "sizes.json"}
@@ -340,6 +343,8 @@ class TestTars:
         data = tar_of(labelled(0))
         with pytest.raises(SourceError, match=r"a\.tar and a\.tar\.gz both.*--exclude a\.tar\.gz"):
             source_of(tmp_path, {"a.tar": data, "a.tar.gz": zipped(data)}).list()
+        with pytest.raises(SourceError, match=r"as in --exclude '\[\[\]a\]\.tar\.gz'"):
+            source_of(tmp_path / "2", {"[a].tar": data, "[a].tar.gz": zipped(data)}).list()
 
     @pytest.mark.parametrize(
         "names",
@@ -347,6 +352,8 @@ class TestTars:
             ("in1k-train-0000.tar", "in1k-train-0001.tar", "in1k-validation-00.tar"),
             ("train/0.tar", "train/1.tar", "val/0.tar"),
             ("valet-train-0.tar", "valet-train-1.tar", "val2017.tar"),
+            ("train/[0].tar", "train/[1].tar", "val/[0].tar"),
+            ("train.[0].tar", "train.[1].tar", "val.[0].tar"),
         ],
     )
     def test_of_several_splits_are_refused(self, tmp_path: Path, names: tuple[str, ...]) -> None:
