@@ -180,7 +180,7 @@ def _rates_from_storage(result: Result) -> Iterator[_RateFromStorage]:
                 continue
             if kind == "object" or is_on_store(params):
                 store = str(params.get("store", "data"))
-                description = f"{kind} {params.get('operation', '')}"
+                description = f"{kind} {params.get('operation', '')}".rstrip()
                 yield _RateFromStorage(store, description, rate, store_limit(store, result))
             elif label in ("cold", "direct"):
                 data = str(params.get("data") or "")

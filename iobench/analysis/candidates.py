@@ -25,11 +25,11 @@ from iobench.loaders.capabilities import capabilities_of
 
 AUGMENTATIONS = ("colour_jitter", "pca_noise")
 """Augmentations that can be left out. Leaving one out changes the images that the model sees."""
+NOT_RESIZED = ("photos", "originals")
+"""Names of data whose images have the same sizes as in the source."""
 
 _MEMORY_SHARE = 0.8
 """Share of the machine's memory that workers may take. The rest is for the training process."""
-_NOT_RESIZED = ("photos", "originals")
-"""Names of data whose images have the same sizes as in the source."""
 _SHARDS = ("shards", "originals")
 """Names of data that are stored in shards."""
 
@@ -85,7 +85,7 @@ def settings_of(situation: Situation) -> list[str]:
     names = ["workers", "prefetch"]
     if now.packing in ("photos", "files"):
         names.append("sharding")
-    if now.packing in _NOT_RESIZED or now.packing == "shards":
+    if now.packing in NOT_RESIZED or now.packing == "shards":
         names.append("resize")
     if now.packing in _SHARDS and now.loader != "torch-map":
         names.append("shard_size")
@@ -98,6 +98,20 @@ def settings_of(situation: Situation) -> list[str]:
     if loop is not None and loop.hands_over_float32:
         names.append("normalise")
     return names
+
+
+def stored_side_px(setting: Setting, data: Mapping[str, Any]) -> int | None:
+    """Return the short side of the stored images in pixels.
+
+    None if they have the sizes of the source, or if the sizes of given shards are unknown.
+
+    Args:
+        setting: the setting that reads the images.
+        data: the section ``data`` of the run's config.
+    """
+    if setting.packing in NOT_RESIZED or data.get("shards"):
+        return None
+    return setting.side_px or data.get("size")
 
 
 def _numbers_of_workers(situation: Situation, now: Setting) -> Iterator[Candidate]:
@@ -212,10 +226,12 @@ def _local_copy(situation: Situation, now: Setting) -> Iterator[Candidate]:
     for source in sources:
         after = replace(now, source=source)
         if after in capacities.loops or capacities.predict(after).rate is not None:
-            config = {
-                "data.shards": "DEST",
-                f"{situation.config_key}.inputs": f"[synthetic, {source}]",
-            }
+            config = {"data.shards": "DEST"}
+            if situation.loop is not None:
+                config[f"{situation.config_key}.inputs"] = f"[synthetic, {source}]"
+            else:
+                config[f"{situation.config_key}.data"] = f"{after.data}@disk"
+                config[f"{situation.config_key}.cache"] = source
             data = situation.result.config.get("data") or {}
             change = recommendations.copy_to_local_disk(data, config)
             yield Candidate(after, change, _SOME_EFFORT)
@@ -238,7 +254,7 @@ def _other_data(situation: Situation, now: Setting) -> Iterator[Candidate]:
                 settings.append(after)
     # The largest images come first, so that smaller ones are chosen only if they gain more. Images
     # of unknown size come last.
-    settings.sort(key=lambda after: -(_side_px(after, data) or 0))
+    settings.sort(key=lambda after: -(stored_side_px(after, data) or 0))
     for after in settings:
         candidate = _with_data(situation, now, after, data)
         if candidate is not None:
@@ -270,9 +286,13 @@ def _with_data(
     if after.packing not in _SHARDS:
         return None  # dataprep writes only shards.
     key = situation.config_key
-    config = {f"{key}.loader": after.loader, f"{key}.data": after.data}
+    # Loops have their location among their inputs. Loaders have it in the name of their data.
+    location = ""
+    if situation.loop is None:
+        location = "@s3" if after.source == "store" else "@disk"
+    config = {f"{key}.loader": after.loader, f"{key}.data": f"{after.data}{location}"}
     record_format = capabilities_of(after.loader).record_format or DEFAULT_FORMAT
-    side_px, side_px_now = _side_px(after, data), _side_px(now, data)
+    side_px, side_px_now = stored_side_px(after, data), stored_side_px(now, data)
     if side_px is not None and side_px != side_px_now:
         if data.get("shards") or side_px < now.image_size:
             # The originals of given shards are unknown. Images that are smaller than the model's
@@ -300,17 +320,3 @@ def _with_data(
         change = recommendations.write_shards_of(size, size_now, command, config)
         return Candidate(after, change, _NEW_SHARDS)
     return None
-
-
-def _side_px(setting: Setting, data: Mapping[str, Any]) -> int | None:
-    """Return the short side of the stored images in pixels.
-
-    None if they have the sizes of the source, or if the sizes of given shards are unknown.
-
-    Args:
-        setting: the setting that reads the images.
-        data: the section ``data`` of the run's config.
-    """
-    if setting.packing in _NOT_RESIZED or data.get("shards"):
-        return None
-    return setting.side_px or data.get("size")

@@ -93,9 +93,10 @@ class Capacities:
         raw_rates: samples/s of reading without decoding (loader ``raw``), by setting.
         layout_rates: samples/s of reading whole shards or files from a cold disk without a loader,
             by name of the data.
-        disk: the fastest read of the disk probe that was proved to come from the disk; None
-            without one.
-        store: the fastest GET of a whole object by the probe; None without one.
+        disks: by name of the data, the fastest read of the disk probe that was proved to come from
+            the disk that holds the data.
+        store: the fastest GET of a whole object by the probe from the store that holds the data;
+            None without one.
         store_points: the probe's reads from the store that holds the data.
         sample_bytes: stored bytes of a sample, by name of the data.
         object_bytes: mean bytes of a shard or file, by name of the data.
@@ -108,7 +109,7 @@ class Capacities:
     loops: Mapping[Setting, Repeats]
     raw_rates: Mapping[Setting, Estimate]
     layout_rates: Mapping[str, Estimate] = field(default_factory=dict)
-    disk: StorageRead | None = None
+    disks: Mapping[str, StorageRead] = field(default_factory=dict)
     store: StorageRead | None = None
     store_points: Sequence[StorePoint] = ()
     sample_bytes: Mapping[str, float] = field(default_factory=dict)
@@ -189,8 +190,8 @@ class Capacities:
         sample_bytes = self.sample_bytes.get(setting.data)
         if setting.source == "cold" and setting.data in self.layout_rates:
             return self.layout_rates[setting.data]
-        if setting.source == "cold" and self.disk is not None and sample_bytes:
-            return estimate([self.disk.mb_per_s * 1e6 / sample_bytes])
+        if setting.source == "cold" and setting.data in self.disks and sample_bytes:
+            return estimate([self.disks[setting.data].mb_per_s * 1e6 / sample_bytes])
         if setting.source == "store" and sample_bytes:
             return self._probed_store_rate(setting, sample_bytes)
         return None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.message_text import counted
+from iobench.analysis.data_storage import is_disk_of
 from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
@@ -42,8 +43,7 @@ from iobench.analysis.store_limits import (
     read_bytes_of,
     store_points,
 )
-from iobench.data.existing import folder_key
-from iobench.results.numbers import percent
+from iobench.results.numbers import percent, precise_number
 from iobench.results.result import Finding, Result
 from iobench.results.statistics import Estimate
 from iobench.results.trial import Params, Trial
@@ -60,8 +60,8 @@ measurement is wrong."""
 _READ_AHEAD_BYTES = 2**17
 """Minimum block size of a disk probe that is comparable with a loader. A loader's reads have at
 least this size, because the kernel reads ahead."""
-_FILE_SYSTEM_KEYS = ("kind", "file_system", "total_bytes", "device")
-"""Keys of a target that have equal values for two folders of the same file system."""
+_SINGLE_READERS = ("tf-data", "mxnet-record")
+"""Loaders whose workers only decode. They share a single reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,10 @@ def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Fin
             continue
         location = "store" if loop.farthest == "store" else "disk"
         keys = TO_MEASURE if location == "store" else "disk.targets and .parallelism"
-        connections = connections_of(loop.params)
+        requests = _requests_at_a_time(loop.params)
         evidence_text = f"{loop.group}: no probe and no loader raw read the same {location}"
-        if connections:
-            evidence_text += f" with at least {connections} requests at a time"
+        if requests:
+            evidence_text += f" with at least {counted(requests, 'request')} at a time"
         remark = remark_on("ceiling-not-measured", keys=keys)
         yield make_finding("ceiling-not-measured", evidence_text, remark, of=loop.group)
 
@@ -186,18 +186,26 @@ def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> Stora
     Returns:
         The maximum; None if there is no such measurement.
     """
-    requests = connections_of(params)
+    requests = _requests_at_a_time(params)
     if requests is None:
         return None
-    if not is_on_store(params):
-        # The reader of local files opens one file at a time in each worker.
-        requests = max(1, int(params.get("workers") or 0))
     ceilings = list(_raw_ceilings(storage, params, requests))
     if is_on_store(params):
         ceilings += _probed_store_ceilings(storage, params, repeats, requests)
     else:
         ceilings += _probed_disk_ceilings(storage, params, requests)
     return max(ceilings, key=lambda ceiling: ceiling.mb_per_s, default=None)
+
+
+def _requests_at_a_time(params: Params) -> int | None:
+    """Return how many requests a loader makes at a time, also of a disk; None if it is unknown."""
+    connections = connections_of(params)
+    if connections is None or is_on_store(params):
+        return connections
+    if params.get("loader") in _SINGLE_READERS:
+        return 1
+    # The readers of local files make one read at a time in each worker.
+    return max(1, int(params.get("workers") or 0))
 
 
 def _is_from_storage(params: Params, repeats: Repeats) -> bool:
@@ -238,27 +246,15 @@ def _probed_disk_ceilings(
     storage: Storage, params: Params, requests: int
 ) -> Iterator[StorageCeiling]:
     """Yield the rates of the probe of the same disk with enough reads at a time."""
-    own_target = folder_key(str(params.get("data", "")), storage.targets)
+    data = str(params.get("data", ""))
     for read in storage.disk_reads:
         target = str(read.params.get("target"))
         reads = int(read.params.get("parallelism") or 1)
         is_large = int(read.params.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
-        is_same_disk = _is_same_disk(storage.targets, own_target, target)
+        is_same_disk = is_disk_of(storage.targets, data, target)
         if is_large and reads >= requests and is_same_disk:
             measured_by = f"the probe of the disk with {counted(reads, 'read')} at a time"
             yield StorageCeiling(read.mb_per_s.high, measured_by)
-
-
-def _is_same_disk(targets: Mapping[str, Any], label: str, other_label: str) -> bool:
-    """Return whether the descriptions of two targets show that they are one file system."""
-    if label == other_label:
-        return True
-    target, other = targets.get(label), targets.get(other_label)
-    if not isinstance(target, Mapping) or not isinstance(other, Mapping):
-        return False
-    if not is_number(target.get("total_bytes")):
-        return False
-    return all(target.get(key) == other.get(key) for key in _FILE_SYSTEM_KEYS)
 
 
 def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
@@ -273,8 +269,8 @@ def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
     if ceiling is None or rate.median <= MAX_OF_STORAGE_RATE * ceiling.mb_per_s:
         return ""
     return (
-        f"{rate.median:,.3g} MB/s, where {ceiling.measured_by} got {ceiling.mb_per_s:,.3g} MB/s "
-        "at most"
+        f"{precise_number(rate.median)} MB/s, where {ceiling.measured_by} got "
+        f"{precise_number(ceiling.mb_per_s)} MB/s at most"
     )
 
 

@@ -14,6 +14,7 @@ from iobench.analysis.loops import Loop
 from iobench.analysis.recommendation_choice import Advice
 from iobench.analysis.supplies import Supply, parts_used
 from iobench.consumers.accelerators import RATES, WorkKind
+from iobench.results.numbers import rough_number
 from iobench.results.wording import model_words
 
 _DEVICE_BOUND = 0.95
@@ -131,7 +132,7 @@ def feeds_line(table: Feeds) -> str:
     of_host = [row for row in table.rows if "host" in row.of]
     row = [*measured, *of_host, *table.rows][0]
     more = " or more" if row.at_least and row.how == "measured" else ""
-    counts = [f"{count:.2g}{more} {name}" for name, count in row.feeds.items()]
+    counts = [f"{rough_number(count)}{more} {name}" for name, count in row.feeds.items()]
     subject = "This host feeds" if row.how == "measured" or of_host else "This loop feeds"
     return f"{subject}, for {table.model}:  {'   '.join(counts)}  ({row.how})"
 

@@ -11,7 +11,7 @@ from dataprep.message_text import counted
 from iobench.analysis.finding_remarks import remark_on
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number
-from iobench.results.host_sums import main_rate
+from iobench.results.host_sums import common_rate
 from iobench.results.numbers import percent
 from iobench.results.result import Finding, Result
 from iobench.results.statistics import Estimate, estimate, median
@@ -173,15 +173,20 @@ def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
     """Return a point for each setting and number of hosts that measured it.
 
     Points are ordered by kind, then by setting, then by the number of hosts, the smallest first.
+    Trials whose hosts have no rate in common are left out.
     """
     groups: dict[tuple[str, str, int], list[tuple[Trial, Together]]] = {}
+    metrics: dict[tuple[str, str, int], str] = {}
     for trial in trials:
-        is_measured = trial.status == "done" and trial.kind in KINDS
         together = trial.hosts
-        if is_measured and together is not None and together.sums:
-            hosts = sum(part.status == "done" for part in together.parts)
-            key = (trial.kind, _params_key(trial.params), hosts)
+        if trial.status != "done" or trial.kind not in KINDS or together is None:
+            continue
+        measured = [part for part in together.parts if part.status == "done"]
+        metric = common_rate(measured)
+        if metric is not None and metric in together.sums:
+            key = (trial.kind, _params_key(trial.params), len(measured))
             groups.setdefault(key, []).append((trial, together))
+            metrics.setdefault(key, metric)
     kinds = list(KINDS)
     # Settings of one kind stay in the order of their first trial.
     params_keys = list(dict.fromkeys(params_key for _, params_key, _ in groups))
@@ -190,7 +195,7 @@ def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
         kind, params_key, hosts = key
         return kinds.index(kind), params_keys.index(params_key), hosts
 
-    return [_host_point(key[2], groups[key]) for key in sorted(groups, key=position)]
+    return [_host_point(key[2], metrics[key], groups[key]) for key in sorted(groups, key=position)]
 
 
 def host_problems(trials: Sequence[Trial]) -> list[HostProblem]:
@@ -305,16 +310,16 @@ def _params_without_hosts(params: Params) -> Params:
     return {key: value for key, value in params.items() if key != "hosts"}
 
 
-def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPoint:
+def _host_point(hosts: int, metric: str, repeats: Sequence[tuple[Trial, Together]]) -> HostPoint:
     """Return the point of all repeats of one setting.
 
     Args:
         hosts: the number of hosts that measured.
+        metric: the rate by which hosts are compared; the first repeat has its sum.
         repeats: the trials of host 0, each with the parts of all hosts; at least one.
     """
     first_trial, first = repeats[0]
     all_repeats = [together for _, together in repeats]
-    metric = _compared_metric(first)
     totals = [together.sums[metric] for together in all_repeats if metric in together.sums]
     sums = {}
     for name in first.sums:
@@ -340,15 +345,6 @@ def _host_point(hosts: int, repeats: Sequence[tuple[Trial, Together]]) -> HostPo
         together_share=min(shares, default=None),
         label=cold_label([trial for trial, _ in repeats]),
     )
-
-
-def _compared_metric(together: Together) -> str:
-    """Return the name of the rate by which hosts are compared, such as ``mb_per_s``."""
-    done = [part for part in together.parts if part.status == "done"]
-    name_and_rate = main_rate(done[0].metrics)
-    if name_and_rate is not None:
-        return name_and_rate[0]
-    return next(iter(together.sums))
 
 
 def _host_rates(repeats: Sequence[Together], metric: str) -> list[HostRate]:

@@ -31,7 +31,7 @@ from iobench.analysis.loader_setting import setting_of
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.repeats import by_settings, data_name, median_of
 from iobench.analysis.store_limits import TO_MEASURE, connections_of, limit_of, read_bytes_of
-from iobench.results.numbers import percent
+from iobench.results.numbers import percent, precise_number, rough_number
 from iobench.results.result import Finding
 from iobench.results.statistics import Estimate, estimate
 from iobench.results.trial import Metrics, Trial
@@ -246,7 +246,8 @@ def _epoch_starts(loop: Loop) -> Iterator[Finding]:
     first_s = median_of(trials, "time_to_first_batch_s")
     later_s = median_of(trials, "epoch_start_s")
     if first_s is not None and later_s is not None:
-        evidence += f": {first_s:.2g} s for the first batch, {later_s:.2g} s for each later start"
+        evidence += f": {rough_number(first_s)} s for the first batch"
+        evidence += f", {rough_number(later_s)} s for each later start"
     yield make_finding("epoch-starts", evidence, of=loop.group, share=share)
 
 
@@ -339,7 +340,8 @@ def _cpu_words(loop: Loop, capacities: Capacities) -> str:
         text += f" on {capacities.processors:g} CPUs"
     busy_share = loop.metric("cpu_busy_share")
     if busy_share is not None:
-        text += f", which were {percent(busy_share)} busy"
+        subject = ", which" if capacities.processors else "; CPUs"
+        text += f"{subject} were {percent(busy_share)} busy"
     return text
 
 
@@ -365,8 +367,8 @@ def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
     if not others_use_many or not needs_more:
         return ""
     return (
-        f"; at the device's rate it would use {min(needed_cpus, cpus):.2g} of {cpus:g} CPUs, and "
-        f"other programs leave {remaining_cpus:.2g}"
+        f"; at the device's rate it would use {rough_number(min(needed_cpus, cpus))} of "
+        f"{cpus:g} CPUs, and other programs leave {rough_number(remaining_cpus)}"
     )
 
 
@@ -479,5 +481,6 @@ def _uneven_ranks_words(share: float, waits_s: Sequence[float]) -> str:
     slowest = waits_s.index(longest_s)
     return (
         f"ranks wait for a slower one {percent(share)} of the time; rank {slowest} waits "
-        f"{longest_s * 1e3:,.3g} ms in each step, the fastest {shortest_s * 1e3:,.3g} ms"
+        f"{precise_number(longest_s * 1e3)} ms in each step, the fastest "
+        f"{precise_number(shortest_s * 1e3)} ms"
     )

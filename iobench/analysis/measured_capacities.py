@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iobench.analysis.capacity import Capacities, StorageRead
+from iobench.analysis.data_storage import supplies_data
 from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import (
@@ -60,8 +61,8 @@ def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capa
         loops=dict(_loops(loop, loops)) if loop is not None else {},
         raw_rates=dict(_raw_rates(comparable)),
         layout_rates=_layout_rates(trials),
-        disk=_fastest_disk_read(trials),
-        store=_fastest_store_get(trials),
+        disks=_fastest_disk_reads(result),
+        store=_fastest_store_get(result),
         store_points=store_points(result, trials),
         sample_bytes=_sample_bytes(trials),
         object_bytes=_object_bytes(trials),
@@ -170,30 +171,36 @@ def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
     return fastest
 
 
-def _fastest_disk_read(trials: Sequence[Trial]) -> StorageRead | None:
-    """Return the fastest read of the disk probe that was proved to come from the disk.
+def _fastest_disk_reads(result: Result) -> dict[str, StorageRead]:
+    """Return the fastest read of the disk probe that was proved to come from the disk, by data.
 
-    None if there is none.
+    Reads of other disks than the disk of the data are left out (``supplies_data``).
     """
-    fastest: StorageRead | None = None
-    for params, repeats in by_settings(trials, "disk"):
+    names = {data_name(trial.params) for trial in result.trials} - {""}
+    fastest: dict[str, StorageRead] = {}
+    for params, repeats in by_settings(result.trials, "disk"):
         rate = arrival_rate(repeats)
         is_proved = cold_label(repeats) in ("cold", "direct")
         if params.get("operation") != "read" or not is_proved or rate is None or rate.median <= 0:
             continue
-        if fastest is None or rate.median > fastest.mb_per_s:
-            description = params_words("disk", params)
-            fastest = StorageRead(rate.median, str(params["target"]), description)
+        read = StorageRead(rate.median, str(params["target"]), params_words("disk", params))
+        for name in names:
+            is_faster = name not in fastest or read.mb_per_s > fastest[name].mb_per_s
+            if is_faster and supplies_data(result, "disk", params, name):
+                fastest[name] = read
     return fastest
 
 
-def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
-    """Return the fastest GET of a whole object by the object-store probe; None if there is none."""
+def _fastest_store_get(result: Result) -> StorageRead | None:
+    """Return the fastest GET of a whole object by the object-store probe; None if there is none.
+
+    GETs from other stores than the store of the data are left out (``supplies_data``).
+    """
     fastest: StorageRead | None = None
-    for params, repeats in by_settings(trials, "object"):
+    for params, repeats in by_settings(result.trials, "object"):
         mb_per_s = median_of(repeats, "mb_per_s") or 0.0
         is_get = str(params.get("operation", "")).startswith("get")
-        if not is_get or mb_per_s <= 0:
+        if not is_get or mb_per_s <= 0 or not supplies_data(result, "object", params):
             continue
         if fastest is None or mb_per_s > fastest.mb_per_s:
             fastest = StorageRead(

@@ -12,14 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from iobench.analysis import recommendations
-from iobench.analysis.candidates import AUGMENTATIONS
+from iobench.analysis.candidates import AUGMENTATIONS, NOT_RESIZED, stored_side_px
 from iobench.analysis.capacity import Capacities
+from iobench.analysis.data_storage import address_of_data
 from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import Loop
 from iobench.analysis.recommendations import Recommendation, config_value, shard_command
-from iobench.analysis.repeats import data_name, median_of
+from iobench.analysis.repeats import median_of
 from iobench.analysis.situation import Situation
-from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
+from iobench.analysis.store_limits import OWN_CLIENT
 from iobench.analysis.worker_scaling import FEWEST_COUNTS
 from iobench.loaders.settings import ImageSettings, LoaderSettings
 from iobench.results.result import Finding, Result
@@ -342,9 +343,10 @@ def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendat
 
     Images of the user's own shards are left as they are, because their originals are unknown.
     """
-    packing = data_name(loop.params).partition("-")[0]
-    is_large = packing in ("photos", "originals") or int(data.get("size") or 0) > _SMALL_SIDE_PX
-    model_fits = int(loop.params.get("image_size") or 224) <= _SMALL_SIDE_PX
+    setting = setting_of(loop.params, loop.farthest or "warm", loop.devices)
+    side_px = stored_side_px(setting, data)
+    is_large = setting.packing in NOT_RESIZED or (side_px or 0) > _SMALL_SIDE_PX
+    model_fits = setting.image_size <= _SMALL_SIDE_PX
     if is_large and model_fits and not data.get("shards"):
         command = shard_command(data, side_px=_SMALL_SIDE_PX)
         yield recommendations.store_smaller_images(_SMALL_SIDE_PX, command)

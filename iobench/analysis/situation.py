@@ -8,8 +8,11 @@ it cannot be predicted (``Situation.is_predictable``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic import ValidationError
 
 from iobench.analysis.capacity import Capacities, Prediction
 from iobench.analysis.loader_setting import Setting, setting_of
@@ -17,6 +20,8 @@ from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import Repeats, estimate_as_dict, rate_of
 from iobench.results.result import Result
 from iobench.results.statistics import Estimate
+from iobench.results.trial import Params
+from iobench.trials.loader_grid import LoaderGrid, loader_points
 
 ACCURATE = 0.10
 """Maximum error of a prediction for which a report calls predictions accurate."""
@@ -123,7 +128,8 @@ def situation(result: Result, capacities: Capacities, loop: Loop | None) -> Situ
     for setting, repeats in capacities.loaders.items():
         rate = rate_of(repeats)
         if rate is not None:
-            return Situation(result, capacities, setting, repeats, rate, "loaders.0", None, None)
+            key = f"loaders.{_entry_of_loader(repeats[0].params, result)}"
+            return Situation(result, capacities, setting, repeats, rate, key, None, None)
     return None
 
 
@@ -145,6 +151,24 @@ def check_predictions(
             if rate is not None:
                 checks.append(_check(loop, capacities_by_group[loop.group], source, rate))
     return checks
+
+
+def _entry_of_loader(params: Params, result: Result) -> int:
+    """Return the index, from 0, of the first entry under ``loaders`` that measures a loader.
+
+    It is 0 if no entry is known to measure it.
+
+    Args:
+        params: the parameters of the loader's trials.
+        result: the run.
+    """
+    point = {key: value for key, value in params.items() if key != "drop_caches"}
+    for index, entry in enumerate(result.config.get("loaders") or ()):
+        # An entry is not valid here if the package of its loader is not installed.
+        with suppress(ValidationError):
+            if point in loader_points(LoaderGrid.model_validate(entry)):
+                return index
+    return 0
 
 
 def _situation_of_loop(result: Result, capacities: Capacities, loop: Loop) -> Situation | None:

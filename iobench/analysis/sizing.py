@@ -18,12 +18,20 @@ from typing import Any
 
 from dataprep.message_text import counted
 from iobench.analysis.capacity import Capacities
+from iobench.analysis.data_storage import supplies_data
 from iobench.analysis.epoch_cost import money
 from iobench.analysis.host_scaling import HostCurve, host_curves
 from iobench.analysis.hosts import host_points, without_fewer_hosts
 from iobench.analysis.loops import Loop
-from iobench.analysis.supplies import Supply, host_supplies, parts_used, supplied_sample_bytes
+from iobench.analysis.supplies import (
+    Supply,
+    host_supplies,
+    parts_used,
+    supplied_data,
+    supplied_sample_bytes,
+)
 from iobench.consumers.accelerators import RATES, Rate, rental_of
+from iobench.results.numbers import rough_number
 from iobench.results.result import Result
 from iobench.results.wording import model_words
 
@@ -119,7 +127,15 @@ def scale(
     sample_bytes = supplied_sample_bytes(capacities, loop) or 0.0
     curves: dict[str, HostCurve] = {}
     if sample_bytes:
-        curves = {curve.part: curve for curve in host_curves(points, sample_bytes)}
+        data = supplied_data(capacities, loop)
+        # Probes of other disks and stores than those of the data supply no samples.
+        of_data = [
+            point
+            for point in points
+            if point.kind not in ("disk", "object")
+            or supplies_data(result, point.kind, point.params, data)
+        ]
+        curves = {curve.part: curve for curve in host_curves(of_data, sample_bytes)}
     used = [supply_by_part[part] for part in parts_used(loop) if part in supply_by_part]
     hosts_of_parts: dict[str, int | None] = {}
     for supply in used:
@@ -162,7 +178,7 @@ def scale_lines(sizing: Scale) -> Iterator[str]:
         hosts = f"No number of hosts is enough: the {sizing.short[0]} does not get faster."
     yield (
         f"{devices}, {sizing.device}: {verb} {sizing.images_per_s:,.0f} img/s "
-        f"({sizing.gb_per_s:,.2g} GB/s). {hosts}"
+        f"({rough_number(sizing.gb_per_s)} GB/s). {hosts}"
     )
     if sizing.rate:
         device_rate = sizing.images_per_s / sizing.devices

@@ -9,18 +9,17 @@ are nearest to the loader's own connections and reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Literal
 
 from dataprep.message_text import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
 from dataprep.reading.record_reader import RANGES_AT_ONCE
+from iobench.analysis.data_storage import holds_the_data
 from iobench.analysis.repeats import by_settings, estimate_of
 from iobench.analysis.worker_scaling import rate_at_workers
-from iobench.data.settings import LOCAL
-from iobench.results.numbers import exact_size
+from iobench.results.numbers import exact_size, precise_number
 from iobench.results.result import Result
 from iobench.results.statistics import Estimate
 from iobench.results.trial import Params, Trial
@@ -100,40 +99,6 @@ def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: floa
     if params.get("loader") == "raw":
         return object_bytes or math.inf
     return min(WINDOW_BYTES, object_bytes or math.inf)
-
-
-def holds_the_data(result: Result, label: str) -> bool:
-    """Return whether the run's data are in the same bucket as the probed store.
-
-    Args:
-        result: the run.
-        label: the label of the store in ``object_store.targets``.
-    """
-    uri, endpoint_url = address_of_data(result.config.get("data") or {})
-    probe = result.config.get("object_store") or {}
-    for target in probe.get("targets") or ():
-        if target.get("label", "s3") == label:
-            target_uri = str(target.get("uri") or LOCAL)
-            target_endpoint_url = (target.get("store") or {}).get("endpoint_url")
-            return _bucket(uri, endpoint_url) == _bucket(target_uri, target_endpoint_url)
-    return False
-
-
-def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the URI of the data on a store, and the store's endpoint; None if it has no endpoint.
-
-    It is the URI of given shards or of the source, if these are on a store. Otherwise it is that of
-    ``data.bucket``, to which the data are copied.
-
-    Args:
-        data: the section ``data`` of a config.
-    """
-    for key in ("shards", "source"):
-        uri = str(data.get(key) or "")
-        if "://" in uri:
-            return uri, (data.get("store") or {}).get("endpoint_url")
-    bucket = data.get("bucket") or {}
-    return str(bucket.get("uri") or LOCAL), (bucket.get("store") or {}).get("endpoint_url")
 
 
 def store_points(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
@@ -293,16 +258,16 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
         lower, upper = by_connections.lower, by_connections.upper
         fewer = counted(lower.varied, "connection")
         texts.append(
-            f"the probe gives {lower.mb_per_s:,.3g} MB/s with {fewer} and "
-            f"{upper.mb_per_s:,.3g} MB/s with {upper.varied}"
+            f"the probe gives {precise_number(lower.mb_per_s)} MB/s with {fewer} and "
+            f"{precise_number(upper.mb_per_s)} MB/s with {upper.varied}"
         )
     if by_size is not None:
         lower, upper = by_size.lower, by_size.upper
         smaller, larger = exact_size(lower.varied), exact_size(upper.varied)
         subject = "it" if texts else "the probe"
         texts.append(
-            f"{subject} gives {lower.mb_per_s:,.3g} MB/s for objects of {smaller} and "
-            f"{upper.mb_per_s:,.3g} MB/s for {larger}"
+            f"{subject} gives {precise_number(lower.mb_per_s)} MB/s for objects of {smaller} and "
+            f"{precise_number(upper.mb_per_s)} MB/s for {larger}"
         )
     return "; ".join(texts)
 
@@ -310,8 +275,3 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
 def _distance(point: StorePoint, read_bytes: float) -> float:
     """Return how much the size of a point's reads differs from a loader's reads, as a logarithm."""
     return abs(math.log(point.object_bytes / min(read_bytes, _LARGEST_BYTES)))
-
-
-def _bucket(uri: str, endpoint_url: str | None) -> tuple[str, str]:
-    """Return the endpoint and the bucket of an address, for comparison."""
-    return (endpoint_url or "").rstrip("/"), urlsplit(uri).netloc or uri

@@ -60,18 +60,27 @@ def host_supplies(result: Result, capacities: Capacities, loop: Loop | None) -> 
     sample_bytes = supplied_sample_bytes(capacities, loop)
     if sample_bytes is None:
         return [cpus]
+    probed_disk = capacities.disks.get(supplied_data(capacities, loop))
     return [
         cpus,
-        _disk_supply(result, capacities, sample_bytes),
+        _disk_supply(result, capacities, probed_disk, sample_bytes),
         _storage_supply(capacities, "store", capacities.store, sample_bytes),
         _network_supply(result, sample_bytes),
     ]
 
 
 def supplied_sample_bytes(capacities: Capacities, loop: Loop | None) -> float | None:
-    """Return the mean stored bytes of a sample of the data with which the CPUs' rate was measured.
+    """Return the mean stored bytes of a sample of the data that are supplied; None if unknown.
 
-    None if they are unknown.
+    Args:
+        capacities: the measured rates.
+        loop: the loop whose samples are supplied; None if only loaders were measured.
+    """
+    return capacities.sample_bytes.get(supplied_data(capacities, loop))
+
+
+def supplied_data(capacities: Capacities, loop: Loop | None) -> str:
+    """Return the name of the data with which the CPUs' rate was measured; empty if unknown.
 
     Args:
         capacities: the measured rates.
@@ -79,10 +88,10 @@ def supplied_sample_bytes(capacities: Capacities, loop: Loop | None) -> float | 
     """
     loader = _fastest_loader(capacities, loop)
     if loader is not None:
-        return capacities.sample_bytes.get(loader.setting.data)
+        return loader.setting.data
     if loop is not None and loop.farthest and (loop.rate("warm") or loop.rate()):
-        return capacities.sample_bytes.get(data_name(loop.params))
-    return None
+        return data_name(loop.params)
+    return ""
 
 
 def parts_used(loop: Loop | None) -> tuple[str, ...]:
@@ -149,9 +158,17 @@ def _storage_supply(
     return supply
 
 
-def _disk_supply(result: Result, capacities: Capacities, sample_bytes: float) -> Supply:
-    """Return the rate of the disk. A rate of the probe is at most the limit of the disk's link."""
-    probed = capacities.disk
+def _disk_supply(
+    result: Result, capacities: Capacities, probed: StorageRead | None, sample_bytes: float
+) -> Supply:
+    """Return the rate of the disk. A rate of the probe is at most the limit of the disk's link.
+
+    Args:
+        result: the run.
+        capacities: the measured rates.
+        probed: the fastest read of the disk probe; None if the disk of the data was not probed.
+        sample_bytes: mean stored bytes of a sample.
+    """
     supply = _storage_supply(capacities, "disk", probed, sample_bytes)
     is_probed = probed is not None and supply.basis == probed.description
     if probed is None or not is_probed or not supply.samples_per_s:

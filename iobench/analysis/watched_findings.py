@@ -14,7 +14,7 @@ from iobench.analysis.finding_rules import (
 )
 from iobench.analysis.input_cost import InputCost, input_cost
 from iobench.analysis.loop_findings import outlier_findings
-from iobench.results.numbers import percent
+from iobench.results.numbers import percent, rough_number
 from iobench.results.result import Finding
 from iobench.results.statistics import estimate
 from iobench.results.trial import Metrics, Trial
@@ -113,7 +113,7 @@ def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
         start_s = metrics.get("epoch_start_s") or 0.0
         evidence = (
             f"{name}: the starts of epochs take {percent(share)} of {owner} time, "
-            f"{start_s:.2g} s each"
+            f"{rough_number(start_s)} s each"
         )
         remark = remark_on("watched-epoch-starts")
         yield make_finding("epoch-starts", evidence, remark, share=estimate([share]))

@@ -228,7 +228,7 @@ class SavedAdvice:
             for key, value in change.config.items():
                 if key.endswith(".data"):
                     # The data in data.shards always has the name ``shards``.
-                    settings[key] = "shards"
+                    settings[key] = "shards@disk" if key.startswith("loaders.") else "shards"
                 elif key != "data.shards":
                     settings[key] = str(value)
         options = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()]

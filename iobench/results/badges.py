@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iobench.results.numbers import percent_rounded_down
+from iobench.results.numbers import percent_rounded_down, precise_number
 from iobench.results.trial import FIRST_EPOCH_COLD, HOST_ONLY, Cold
 
 NOT_PROVED = "cold requested, not proved"
@@ -111,7 +111,9 @@ def _epoch_words(colds: Sequence[Cold]) -> str:
 def _amplification_words(colds: Sequence[Cold]) -> str:
     """Return the largest amplification by read-ahead; empty if there is none worth a mention."""
     amplification = max((cold.amplification or 0.0 for cold in colds), default=0.0)
-    return f", amplification {amplification:.3g}" if amplification > _MIN_AMPLIFICATION else ""
+    if amplification <= _MIN_AMPLIFICATION:
+        return ""
+    return f", amplification {precise_number(amplification)}"
 
 
 def _storage_shares(colds: Sequence[Cold]) -> list[float]:

@@ -14,7 +14,10 @@ RATE_METRICS = (
     "requests_per_s",
     "iops",
 )
-"""Metrics that can be summed over hosts. Hosts are compared by the first of them that they have."""
+"""Metrics that can be summed over hosts. Hosts are compared by the first that all of them have."""
+
+_BOUNDS = ("samples_per_s_low", "samples_per_s_high")
+"""Metrics that are bounds of ``samples_per_s``. A trial has either the rate or its bounds."""
 
 
 def combine_host_parts(hosts: int, parts: Sequence[HostPart]) -> Together:
@@ -26,45 +29,61 @@ def combine_host_parts(hosts: int, parts: Sequence[HostPart]) -> Together:
     """
     ordered = sorted(parts, key=lambda part: part.host)
     measured = [part for part in ordered if part.status == "done"]
-    sums = {}
-    for name in RATE_METRICS:
-        rates = [_rate(part.metrics, name) for part in measured]
-        known_rates = [rate for rate in rates if rate is not None]
-        # A sum over some of the hosts would look like the sum over all hosts.
-        if known_rates and len(known_rates) == len(measured):
-            sums[name] = sum(known_rates)
     return Together(
         hosts=hosts,
         parts=ordered,
-        sums=sums,
+        sums=_sums(measured),
         slowest=_slowest_host(measured),
         start_spread_s=_start_spread_s(measured),
         together_share=_together_share(measured),
     )
 
 
-def main_rate(metrics: Metrics) -> tuple[str, float] | None:
-    """Return the name and value of the rate by which hosts are compared; None without a rate."""
+def common_rate(measured: Sequence[HostPart]) -> str | None:
+    """Return the name of the rate by which hosts are compared; None if they have none in common.
+
+    A rate of one host is not compared with a bound of another host's rate.
+
+    Args:
+        measured: the parts of the hosts that have a result.
+    """
     for name in RATE_METRICS:
-        rate = _rate(metrics, name)
-        if rate is not None:
-            return name, rate
+        if measured and all(_rate(part.metrics, name) is not None for part in measured):
+            return name
     return None
 
 
+def _sums(measured: Sequence[HostPart]) -> dict[str, float]:
+    """Return the sum over hosts of each rate that all of them have, by its name.
+
+    A sum over some of the hosts would look like the sum over all hosts. If some hosts have a rate
+    in samples/s and all others have bounds of it, there are sums of bounds: a host's rate is then
+    both its lower and its upper bound.
+    """
+    has_bounds = any(_rate(part.metrics, name) is not None for part in measured for name in _BOUNDS)
+    sums = {}
+    for name in RATE_METRICS:
+        known_rates = []
+        for part in measured:
+            rate = _rate(part.metrics, name)
+            if rate is None and has_bounds and name in _BOUNDS:
+                rate = _rate(part.metrics, "samples_per_s")
+            if rate is not None:
+                known_rates.append(rate)
+        if known_rates and len(known_rates) == len(measured):
+            sums[name] = sum(known_rates)
+    return sums
+
+
 def _slowest_host(measured: Sequence[HostPart]) -> int | None:
-    """Return the number of the host with the lowest rate; None if no host has a rate.
+    """Return the number of the host with the lowest rate; None if hosts have no rate in common.
 
     Of hosts with equal rates, it is the one with the smallest number.
     """
-    rate_of_host: dict[int, float] = {}
-    for part in measured:
-        rate = main_rate(part.metrics)
-        if rate is not None:
-            _, rate_of_host[part.host] = rate
-    if not rate_of_host:
+    name = common_rate(measured)
+    if name is None:
         return None
-    return min(rate_of_host, key=lambda host: (rate_of_host[host], host))
+    return min(measured, key=lambda part: (float(part.metrics[name]), part.host)).host
 
 
 def _start_spread_s(measured: Sequence[HostPart]) -> float | None:

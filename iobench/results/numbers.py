@@ -47,6 +47,14 @@ def precise_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def rough_number(value: float) -> str:
+    """All digits before the decimal point, and two significant digits below 100: ``1.2``, ``120``.
+
+    For figures in sentences, such as a number of CPUs.
+    """
+    return f"{value:,.0f}" if abs(value) >= 99.5 else f"{value:.2g}"
+
+
 def rate_with_unit(per_s: float, unit: str) -> str:
     """A rate with its unit: ``1,234 samples/s``; bytes are shown as ``12.3 MB/s``."""
     if unit == "bytes":
@@ -151,9 +159,10 @@ def rough_duration_range(low_s: float, high_s: float) -> str:
     low, high = rough_duration(low_s), rough_duration(high_s)
     if low == high:
         return low
-    low_number, _, low_unit = low.partition(" ")
-    _, _, high_unit = high.partition(" ")
-    return f"{low_number if low_unit == high_unit else low} to {high}"
+    low_number, *low_rest = low.split(" ")
+    _, *high_rest = high.split(" ")
+    has_one_unit = len(low_rest) == 1 and low_rest == high_rest  # ``3 h 20 min`` has two.
+    return f"{low_number if has_one_unit else low} to {high}"
 
 
 def interval(estimate: Estimate, text_of: Callable[[float], str] = number) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from dataprep.message_text import counted
 from dataprep.name_encoding import escape
 from iobench.results import badges
-from iobench.results.host_sums import main_rate
+from iobench.results.host_sums import common_rate
 from iobench.results.numbers import exact_size, percent, precise_number, rate_with_unit
 from iobench.results.statistics import Estimate
 from iobench.results.trial import Params, Together, Trial, TrialSpec
@@ -65,12 +65,13 @@ def result_words(trial: Trial) -> str:
     if "mb_per_s" in trial.metrics:
         figures.append(rate_with_unit(trial.metrics["mb_per_s"] * 1e6, "bytes"))
     if trial.hosts is not None and trial.hosts.hosts > 1:
+        if figures:
+            figures[-1] += " on host 0"
         figures = [*_hosts_words(trial.hosts), *figures]
-        figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
     if badge := badges.trial_badge(trial.cold):
         marks.append(badge)
-    line = f"{point}: {', '.join(figures)}"
+    line = f"{point}: {', '.join(figures) or 'no rate'}"
     return f"{line} ({', '.join(marks)})" if marks else line
 
 
@@ -94,6 +95,8 @@ def rates_words(rates: Mapping[str, float], number: Callable[[float], str] | Non
 def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:
     """Return ``1,234 samples/s``, or ``between 290 and 1,256 samples/s`` if only bounds are known.
 
+    With a single bound, the text is ``290 samples/s or more`` or ``1,256 samples/s or less``.
+
     Args:
         metrics: the metrics of a trial.
         number: the format of a number; None for ``precise_number``.
@@ -106,21 +109,29 @@ def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | N
     if rate is not None:
         return f"{number(rate)} samples/s"
     low, high = metrics.get("samples_per_s_low"), metrics.get("samples_per_s_high")
-    if low is None or high is None:
-        return ""
-    return f"between {number(low)} and {number(high)} samples/s"
+    if low is not None and high is not None:
+        return f"between {number(low)} and {number(high)} samples/s"
+    if low is not None:
+        return f"{number(low)} samples/s or more"
+    if high is not None:
+        return f"{number(high)} samples/s or less"
+    return ""
 
 
 def _hosts_words(hosts: Together) -> Iterator[str]:
-    """Yield the sum over hosts, the rate of the slowest host, and the spread of the starts."""
+    """Yield the sum over hosts, the rate of the slowest host, and the spread of the starts.
+
+    Without a sum, the first text only says how many hosts measured. Without a rate that all hosts
+    have, the slowest host is unknown.
+    """
     measured = [part for part in hosts.parts if part.status == "done"]
     missing = f" of {hosts.hosts}" if hosts.missing else ""
-    yield f"{len(measured)}{missing} hosts together {rates_words(hosts.sums)}"
+    total = rates_words(hosts.sums)
+    yield f"{len(measured)}{missing} hosts {f'together {total}' if total else 'measured'}"
+    metric = common_rate(measured)
     for part in measured:
-        rate = main_rate(part.metrics)
-        if part.host == hosts.slowest and rate is not None:
-            metric, value = rate
-            yield f"slowest host {part.host} with {rates_words({metric: value})}"
+        if part.host == hosts.slowest and metric is not None:
+            yield f"slowest host {part.host} with {rates_words({metric: part.metrics[metric]})}"
     if hosts.start_spread_s is not None:
         yield f"all started within {hosts.start_spread_s:.2f} s"
 
@@ -190,8 +201,7 @@ def _rung_cells(rung: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _of_1000_samples(sample_s: float) -> str:
     """Return the seconds for 1,000 samples with three digits, and from 1,000 s on as an integer."""
-    seconds = sample_s * 1000
-    return f"{seconds:,.3g}" if abs(sample_s) < 1 else f"{seconds:,.0f}"
+    return precise_number(sample_s * 1000)
 
 
 def _disk(params: Params) -> str:

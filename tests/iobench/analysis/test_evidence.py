@@ -164,6 +164,33 @@ def test_a_ceiling_that_was_not_measured_is_a_finding() -> None:
     assert "ceiling-not-measured" not in measured
 
 
+@pytest.mark.parametrize(
+    ("name", "source", "requests"),
+    [
+        ("torch-map", "store", "64 requests"),
+        ("torch-map", "cold", "2 requests"),
+        ("torch-iterable", "cold", "2 requests"),
+        ("tf-data", "cold", "1 request"),
+        ("tf-data", "store", "2 requests"),
+    ],
+)
+def test_a_disk_is_read_by_one_request_in_each_worker(
+    name: str, source: str, requests: str
+) -> None:
+    """Readers of a store make several requests at a time, and readers of a disk make one."""
+    findings = by_code(DEVICE, loop(source, 300, workers=2, loader=name))
+    assert findings["ceiling-not-measured"].evidence.endswith(f"at least {requests} at a time")
+
+
+def test_rates_of_fast_storage_have_no_exponent() -> None:
+    """Rates in MB/s from 1,000 on are written with all their digits."""
+    fast = {(8_000_000, 4): 1_500.0}
+    loops = [DEVICE, loop("store", 60_000, workers=2)]
+    evidence = by_code(*loops, probe(fast), **PROBED)["faster-than-storage"].evidence
+    assert "2,400 MB/s, where" in evidence
+    assert "got 1,507 MB/s at most" in evidence
+
+
 def test_warm_figures_have_no_ceiling() -> None:
     """Rates of warm trials are not compared with a disk, since memory is faster than any disk."""
     fast = loop("warm", 1900, workers=2, cold=WARM)

@@ -267,6 +267,28 @@ def test_ranks_that_wait_for_a_slower_one_are_the_cause() -> None:
     assert result.advice.changes[0].setting == "even_ranks"
 
 
+@pytest.mark.parametrize(
+    ("processors", "text"),
+    [(4, "; 2 workers on 4 CPUs, which were"), (None, "; 2 workers; CPUs were")],
+)
+def test_the_cpus_are_busy_not_the_workers(processors: int | None, text: str) -> None:
+    """The evidence says of the CPUs how busy they were, also if their number is unknown."""
+    warm = loop("warm", 300, workers=2, metrics={"cpu_busy_share": 0.6})
+    findings = by_code(loop("synthetic", 1000, workers=2), warm, processors=processors)
+    assert f"{text} 60 % busy" in findings["slow-preparation"].evidence
+
+
+def test_long_waits_have_no_exponent() -> None:
+    """Waits of a second or more, and starts of 100 s or more, are written with all digits."""
+    seen = {"devices": 2, "rank_uneven_share": 0.3, "rank_wait_s": [0.01, 1.25]}
+    findings = by_code(loop("synthetic", 1000), loop("warm", 550, metrics=seen))
+    assert "rank 1 waits 1,250 ms" in findings["uneven-ranks"].evidence
+    starts = {"epoch_start_share": 0.5, "epoch_start_s": 1.8, "time_to_first_batch_s": 123.4}
+    findings = by_code(loop("synthetic", 1000), loop("warm", 300, metrics=starts))
+    evidence = findings["epoch-starts"].evidence
+    assert evidence.endswith(": 123 s for the first batch, 1.8 s for each later start")
+
+
 def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
     """Uneven ranks and ranks whose parameters differ in the end are two findings."""
     seen = {
@@ -388,6 +410,13 @@ def test_a_rate_above_its_link_is_a_cache() -> None:
     assert "nvme gave 5,000" in by_code(trials, limits=limits)["beyond-limit"].evidence
     above = {"targets": {"nvme": {"mb_per_s": 7000}}}
     assert "beyond-limit" not in by_code(trials, limits=above)
+
+
+def test_a_loader_above_its_link_is_named() -> None:
+    """The evidence names the kind of trial, without the operation that only a probe has."""
+    finding = by_code(loader(25_000, 2, data="shards@s3"), limits={"stores": {"data": 500}})
+    evidence = finding["beyond-limit"].evidence
+    assert evidence.startswith("data gave 1,000 MB/s (loader); the store carries 500 at most")
 
 
 def test_storage_behind_a_target_qualifies_its_figures() -> None:

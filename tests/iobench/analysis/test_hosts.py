@@ -18,7 +18,7 @@ from iobench.config.benchmark import BenchConfig
 from iobench.results.host_sums import combine_host_parts
 from iobench.results.result import HostFacts, Result
 from iobench.results.trial import HostPart, Trial
-from tests.iobench.analysis.made import SAMPLE_BYTES, loader, loop, probe, run
+from tests.iobench.analysis.made import PROBED, SAMPLE_BYTES, loader, loop, probe, run
 
 Rates = Sequence[float | None]
 
@@ -105,6 +105,39 @@ def test_a_loop_that_reads_nothing_does_not_stand_for_the_run() -> None:
     ]
     message = "2 of 3 hosts together get 171 samples/s; the slowest, host 1, gets 81 samples/s."
     assert analyse(of_hosts(3, trials)).verdict.startswith(message)
+
+
+def bounded_hosts(*metrics: Mapping[str, float]) -> list[Trial]:
+    """Return trials of a loader whose hosts have these metrics instead of a rate."""
+    trials = []
+    for trial in loader(1000, 2):
+        parts = [
+            HostPart(host, "done", "", own, trial.cold, (0.0, 0.04), 10.0)
+            for host, own in enumerate(metrics)
+        ]
+        hosts = combine_host_parts(len(parts), parts)
+        trials.append(replace(trial, metrics=metrics[0], hosts=hosts))
+    return trials
+
+
+BOUNDS = {"samples_per_s_low": 290.0, "samples_per_s_high": 1256.0}
+
+
+def test_the_verdict_names_bounds_where_no_host_has_a_rate() -> None:
+    """The sum and the rate of the slowest host are shown as lower bounds."""
+    verdict = analyse(of_hosts(2, bounded_hosts(BOUNDS, BOUNDS))).verdict
+    assert verdict.startswith(
+        "2 hosts together get 580 samples/s or more; the slowest, host 0, gets 290 samples/s or "
+        "more."
+    )
+
+
+def test_hosts_are_compared_by_a_rate_that_all_have() -> None:
+    """The first host's samples/s are not used if another host has only bounds of them."""
+    rate = {"samples_per_s": 1000.0, "mb_per_s": 40.0}
+    (point,) = host_points(bounded_hosts(rate, {**BOUNDS, "mb_per_s": 30.0}))
+    assert (point.metric, point.total.median, point.slowest.host) == ("mb_per_s", 70.0, 1)
+    assert host_points(bounded_hosts(rate, BOUNDS)) == []
 
 
 def test_a_run_of_one_host_says_nothing_of_hosts() -> None:
@@ -194,7 +227,7 @@ def result_of_hosts(rates: Mapping[int, float]) -> Result:
         trials.append(on_hosts(single_host, parts) if hosts == most else fewer(single_host, parts))
     config = BenchConfig().model_dump(mode="json")
     config.pop("data")
-    return of_hosts(most, *trials, **config)
+    return of_hosts(most, *trials, **{**config, **PROBED})
 
 
 def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:

@@ -395,6 +395,46 @@ def test_a_run_without_loops_advises_its_loader() -> None:
     assert analysed(loader(900, 1, loader="raw")).situation is None
 
 
+def test_advice_for_a_loader_changes_its_own_entry() -> None:
+    """Entries of other loaders, and of the same loader with other settings, are not changed."""
+    raw = {"loader": "raw", "seconds": 1.0}
+    other = {"loader": ["torch-iterable"], "workers": [1, 2], "image_size": 64, "seconds": 1.0}
+    entry = {**other, "loader": ["torch-map", "torch-iterable"], "image_size": 224}
+    trials = [loader(900, 1), loader(1440, 2)]
+    for loaders, key in (([raw, other, entry], "loaders.2"), ([entry, raw], "loaders.0")):
+        (change,) = analysed(*trials, loaders=loaders).advice.changes
+        assert change.config == {f"{key}.workers": 2}
+    unknown = {"loader": "of-a-package-that-is-not-installed"}
+    (change,) = analysed(*trials, loaders=[unknown, entry]).advice.changes
+    assert change.config == {"loaders.1.workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("trials", "config"),
+    [
+        (
+            together(loader(900, 1, data="shards@s3"), loader(1800, 1)),
+            {"loaders.0.data": "shards@disk", "loaders.0.cache": "warm"},
+        ),
+        (
+            together(
+                loader(600, 2, data="photos@disk", loader="torch-folder"),
+                loader(1800, 2),
+            ),
+            {"loaders.0.loader": "torch-iterable", "loaders.0.data": "shards@disk"},
+        ),
+    ],
+)
+def test_advice_for_a_loader_has_keys_that_its_entry_accepts(
+    trials: list[Trial], config: dict[str, str]
+) -> None:
+    """A loader has its location in the name of its data, and no ``inputs``."""
+    change = analysed(trials).advice.changes[0]
+    assert {key: value for key, value in change.config.items() if key != "data.shards"} == config
+    entry = {key.removeprefix("loaders.0."): value for key, value in config.items()}
+    BenchConfig.model_validate({"loaders": [{"loader": "torch-iterable", **entry}]})
+
+
 def test_the_longest_stored_side_within_two_percent_is_taken() -> None:
     """The larger of two sizes is recommended if the smaller one gains less than two per cent."""
     trials = together(

@@ -104,6 +104,18 @@ def test_large_images_behind_a_slow_disk_are_resized_before_it_is_replaced() -> 
     assert [change.setting for change in changes][:2] == ["resize", "faster_disk"]
 
 
+@pytest.mark.parametrize(
+    ("form", "size", "is_resized"),
+    [("shards", 512, True), ("shards-224px", 512, False), ("shards-512px", 224, True)],
+)
+def test_images_that_are_small_already_are_not_resized(
+    form: str, size: int, is_resized: bool
+) -> None:
+    """The size that counts is that of the images that the loop reads."""
+    result = analyse(run(ladder("cold", form=form), data={"size": size}))
+    assert ("resize" in {change.setting for change in result.advice.changes}) is is_resized
+
+
 def test_leaving_out_an_augmentation_is_predicted_where_loaders_have_shown_it() -> None:
     """The change is proposed only if augmenting is the cause, because it changes the training."""
     jitter: dict[str, Any] = {"colour_jitter": True}

@@ -16,14 +16,23 @@ from iobench.config.benchmark import BenchConfig
 from iobench.consumers.accelerators import RATES
 from iobench.results.result import Result
 from iobench.results.trial import Cold, Trial
-from tests.iobench.analysis.made import SAMPLE_BYTES, analysed, done, loader, loop, run, together
+from tests.iobench.analysis.made import (
+    SAMPLE_BYTES,
+    analysed,
+    done,
+    loader,
+    loop,
+    probe,
+    run,
+    together,
+)
 
 LOOP = together(loader(1500, 2), loop("synthetic", 2000), loop("cold", 1000))
 
 
-def disk(mb_per_s: float) -> list[Trial]:
+def disk(mb_per_s: float, target: str = "data") -> list[Trial]:
     """Return trials of the disk probe that read a target in direct mode."""
-    params: dict[str, Any] = {"target": "here", "operation": "read", "pattern": "sequential"}
+    params: dict[str, Any] = {"target": target, "operation": "read", "pattern": "sequential"}
     params |= {"cache": "direct", "block_bytes": 2**20, "parallelism": 4}
     return done("disk", params, Cold("direct", "direct"), mb_per_s=mb_per_s)
 
@@ -55,6 +64,47 @@ def test_a_host_feeds_fractions_of_accelerators() -> None:
     json_rows = feeds.as_dict()["rows"][0]["feeds"]
     assert json_rows["H100"] == pytest.approx(1000 / 7000, rel=0.01)
     assert list(json_rows) == ["V100", "A100", "H100"]
+
+
+def test_the_disk_is_that_of_the_data() -> None:
+    """A faster probe counts only if its target is on the same file system as the data."""
+    here = {"kind": "nfs", "file_system": "nfs4", "total_bytes": 10**12}
+    fast = {"kind": "nvme", "file_system": "ext4", "total_bytes": 10**11}
+    environment = {"targets": {"data": here, "here": here, "fast": fast}}
+    probes = [disk(400), disk(500, "here"), disk(3000, "fast")]
+
+    def disk_rate(*trials: list[Trial]) -> float | None:
+        supplies = analysed(*trials, environment=environment).supplies
+        return {supply.part: supply.samples_per_s for supply in supplies}["disk"]
+
+    assert disk_rate(LOOP, *probes) == pytest.approx(500e6 / SAMPLE_BYTES, rel=0.01)
+    assert disk_rate(LOOP, disk(3000, "fast")) is None
+    far = [loop("synthetic", 2000), loop("store", 500)]
+    assert disk_rate(*far, *probes) == pytest.approx(3000e6 / SAMPLE_BYTES, rel=0.01)
+
+
+def test_a_prediction_takes_the_disk_of_the_data() -> None:
+    """The predicted rate is that of the disk with the data, not of a faster disk."""
+    environment = {"targets": {"data": {"total_bytes": 1}, "fast": {"total_bytes": 2}}}
+    trials = [loader(1500, 2), loop("synthetic", 2000, workers=2), loop("cold", 495, workers=2)]
+    probes = [disk(20), disk(3000, "fast")]
+    (check,) = analysed(*trials, *probes, environment=environment).checks
+    assert check.prediction.limit == "disk"
+    assert check.error == pytest.approx(0, abs=0.05)
+
+
+def test_the_store_is_that_of_the_data() -> None:
+    """A faster store counts only if no data were read from a store."""
+    stores = [{"label": "s3", "uri": "local"}, {"label": "fast", "uri": "s3://other/probe"}]
+    config: dict[str, Any] = {"object_store": {"targets": stores}}
+    gets = probe({(8_000_000, 4): 100.0})
+    for trial in probe({(8_000_000, 4): 900.0}):
+        gets.append(replace(trial, params={**trial.params, "store": "fast"}))
+    far = [loader(4000, 2), loop("synthetic", 2000), loop("store", 500)]
+    for trials, mb_per_s in ((far, 100), ([LOOP], 900)):
+        supplies = analysed(*trials, gets, **config).supplies
+        rates = {supply.part: supply.samples_per_s for supply in supplies}
+        assert rates["store"] == pytest.approx(mb_per_s * 1e6 / SAMPLE_BYTES, rel=0.01)
 
 
 def test_rates_of_accelerators_are_for_resnet50_alone() -> None:

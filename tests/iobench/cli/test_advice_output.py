@@ -89,6 +89,19 @@ def test_a_config_is_one_that_dataprep_loads(photos: Path, tmp_path: Path) -> No
     assert "--set 'loaders=[]'" in again
 
 
+def test_a_loader_is_measured_again_over_data_that_its_entry_can_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries of ``loaders`` name their data with the location, and are not removed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    trials = [loader(600, 2, data="photos@disk", loader="torch-folder"), loader(900, 2)]
+    folder = saved(tmp_path / "run", run(*trials, data={**DATA, "source": "photos"}))
+    again = advise_saved(folder).write_config(tmp_path / "advised.yaml").splitlines()[-1]
+    assert "--set loaders.0.data=shards@disk" in again
+    assert "loaders=[]" not in again
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("torch-iterable", "tfrecord"), ("mxnet-record", "recordio"), ("webdataset", "webdataset")],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iobench.results.host_sums import combine_host_parts, main_rate
+from iobench.results.host_sums import combine_host_parts
 from iobench.results.trial import HostPart
 
 
@@ -62,7 +62,20 @@ def test_one_host_has_no_spread() -> None:
     assert (combined.start_spread_s, combined.together_share) == (None, None)
 
 
-def test_hosts_are_compared_by_their_first_rate() -> None:
-    """The first rate in the order of the product counts, and a truth value is no rate."""
-    assert main_rate({"iops": 3.0, "mb_per_s": 1}) == ("mb_per_s", 1.0)
-    assert main_rate({"seconds": 3.0, "mb_per_s": True}) is None
+def test_hosts_are_compared_by_the_first_rate_that_all_have() -> None:
+    """The first common rate in the order of the product counts, and a truth value is no rate."""
+    with_iops = part(0, iops=9.0, mb_per_s=1)
+    without = part(1, samples_per_s=True, iops=3.0, mb_per_s=2.0)
+    assert combine_host_parts(2, [with_iops, without]).slowest == 0
+    assert combine_host_parts(2, [part(0, seconds=3.0), without]).slowest is None
+
+
+def test_a_rate_is_not_compared_with_a_bound_of_another_host() -> None:
+    """A host between 290 and 1,256 samples/s may be faster than a host with 1,000."""
+    exact = part(0, samples_per_s=1000.0, mb_per_s=40.0)
+    bounded = part(1, samples_per_s_low=290.0, samples_per_s_high=1256.0)
+    combined = combine_host_parts(2, [exact, bounded])
+    assert combined.slowest is None
+    assert combined.sums == {"samples_per_s_low": 1290.0, "samples_per_s_high": 2256.0}
+    with_bytes = part(1, samples_per_s_low=290.0, samples_per_s_high=1256.0, mb_per_s=50.0)
+    assert combine_host_parts(2, [exact, with_bytes]).slowest == 0

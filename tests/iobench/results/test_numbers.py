@@ -33,6 +33,15 @@ def test_a_number_has_three_significant_digits(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.123, "0.12"), (12.3, "12"), (99.7, "100"), (127.6, "128"), (-1e5, "-100,000")],
+)
+def test_a_rough_number_has_no_exponent(value: float, text: str) -> None:
+    """It has two significant digits, or all digits before the decimal point if there are more."""
+    assert numbers.rough_number(value) == text
+
+
+@pytest.mark.parametrize(
     ("share", "rounded", "precise", "rounded_down"),
     [
         (0.3249, "32 %", "32.5 %", "32.4 %"),
@@ -126,6 +135,8 @@ def test_estimated_durations(seconds: float, text: str) -> None:
         (180, 480, "3 to 8 min"),
         (45, 180, "45.0 s to 3 min"),
         (3_600, 12_000, "1 h to 3 h 20 min"),
+        (12_000, 19_200, "3 h 20 min to 5 h 20 min"),
+        (10_800, 18_000, "3 to 5 h"),
         (180, 181, "3 min"),
     ],
 )

@@ -16,7 +16,13 @@ from iobench.config.plan import trials
 from iobench.results.host_sums import combine_host_parts
 from iobench.results.numbers import rough_duration_range
 from iobench.results.trial import Cold, HostPart, Trial, TrialSpec
-from iobench.results.wording import ladder_table, params_words, point_words, result_words
+from iobench.results.wording import (
+    ladder_table,
+    params_words,
+    point_words,
+    rates_words,
+    result_words,
+)
 from tests.iobench.analysis.made import COLD, GPU, UNPROVED, loop
 
 LOADER = {
@@ -183,6 +189,13 @@ def test_signs_and_emulated_devices_are_shown() -> None:
     assert " -5 " in below
 
 
+def test_seconds_of_a_ladder_have_no_exponent() -> None:
+    """Almost 1,000 s for 1,000 samples are rounded to ``1,000``."""
+    lines = ladder_text([*loop("synthetic", 1 / 0.9997), *loop("warm", 0.5)]).splitlines()
+    assert lines[2].split()[1] == "1,000"
+    assert "e+" not in "".join(lines)
+
+
 def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
     """The column has the share from storage, a missing proof, and data that stay in memory."""
     resident = replace(COLD, physical_ratio=0.98, cache_resident=True)
@@ -201,6 +214,7 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
         (180, 480, "3 to 8 min"),
         (45, 180, "45.0 s to 3 min"),
         (3_600, 12_000, "1 h to 3 h 20 min"),
+        (12_000, 19_200, "3 h 20 min to 5 h 20 min"),
         (180, 181, "3 min"),
     ],
 )
@@ -228,3 +242,49 @@ def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:
     first_host = combine_host_parts(1, parts[:1])
     one_host = replace(trial, params={**params, "hosts": 1}, hosts=first_host)
     assert result_words(one_host) == "store s3 boto3 get 1 MB x4 on 1 host #1: 30 MB/s"
+
+
+def loader_on_hosts(*metrics: dict[str, float]) -> str:
+    """Return the outcome of a loader whose hosts have these metrics, without its settings."""
+    parts = [
+        HostPart(host, "done", metrics=own, began_s=(0.0, 0.01), ended_s=3.0)
+        for host, own in enumerate(metrics)
+    ]
+    hosts = combine_host_parts(len(parts), parts)
+    trial = Trial("i", "loader", LOADER, 0, "done", metrics[0], hosts=hosts)
+    return result_words(trial).partition("#1: ")[2]
+
+
+def test_the_figures_of_host_0_are_marked_only_if_it_has_some() -> None:
+    """Nothing else is said to be of host 0, and no text ends without its figure."""
+    assert loader_on_hosts({}, {"mb_per_s": 9.0}) == "2 hosts measured, all started within 0.01 s"
+    assert loader_on_hosts({"mb_per_s": 9.0}, {}) == (
+        "2 hosts measured, all started within 0.01 s, 9 MB/s on host 0"
+    )
+    assert result_words(Trial("i", "loader", LOADER, 0, "done", {})).endswith("#1: no rate")
+
+
+def test_hosts_with_bounds_have_the_bounds_of_their_sum() -> None:
+    """The sum has both bounds, and the slowest host is that with the lowest lower bound."""
+    bounds = {"samples_per_s_low": 290.0, "samples_per_s_high": 1256.0}
+    other_bounds = {"samples_per_s_low": 300.0, "samples_per_s_high": 1300.0}
+    assert loader_on_hosts(bounds, other_bounds) == (
+        "2 hosts together between 590 and 2,556 samples/s, slowest host 0 with 290 samples/s or "
+        "more, all started within 0.01 s, between 290 and 1,256 samples/s on host 0"
+    )
+    assert loader_on_hosts({"samples_per_s": 1000.0}, bounds) == (
+        "2 hosts together between 1,290 and 2,256 samples/s, all started within 0.01 s, 1,000 "
+        "samples/s on host 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "text"),
+    [
+        ({"samples_per_s_low": 290.0}, "290 samples/s or more"),
+        ({"samples_per_s_high": 1256.0, "iops": 3.0}, "1,256 samples/s or less, 3 IOPS"),
+    ],
+)
+def test_a_single_bound_is_shown_as_a_bound(rates: dict[str, float], text: str) -> None:
+    """A rate with one known bound has words of its own."""
+    assert rates_words(rates) == text
