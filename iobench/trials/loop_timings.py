@@ -40,8 +40,8 @@ class LoopTimings:
         left_out_steps: the number of steps before the steps that count, in the first epoch that
             counts.
         epoch_first_steps: the numbers of the counted steps with which an epoch begins. The wait of
-            such a step is the start of the epoch. Empty if counting began within an epoch. Steps that
-            begin the first epoch of a process come before all others.
+            such a step is the start of the epoch. Empty if counting began within an epoch. The
+            steps that begin the first epoch of a process come before all others.
         first_epoch_starts: how many of ``epoch_first_steps`` begin the first epoch of a process.
         processes: the number of independent processes that ran for ``seconds`` at the same time.
             The arrays have the steps of one process after those of another.

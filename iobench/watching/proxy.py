@@ -263,8 +263,11 @@ class TimedEpoch:
                 batch = next(self._inner)
             else:
                 batch = self._replay.next(self._inner, self._number)
-        except StopIteration:
-            self._end(called_s)
+        except BaseException as error:
+            if isinstance(error, StopIteration):
+                self._end(called_s)
+            if self._live is not None:
+                self._live.note_no_batch(self._clock())
             raise
         got_s = self._clock()
         if self._idle is not None:
@@ -289,8 +292,6 @@ class TimedEpoch:
         self._log.flush()
         if self._replay is not None:
             self._replay.epoch_ended()
-        if self._live is not None:
-            self._live.note_epoch_end(now_s)
         self._has_ended = True
 
     def _add(self, called_s: float, got_s: float, ended_s: float, samples: float) -> None:
