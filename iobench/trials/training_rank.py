@@ -158,7 +158,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     consumer.warm_up()
     reopened = ReopenedLoader(loader, lambda: create_loader(trial, location, context))
     cache = EpochCache(trial, trial.input, location, data, before_every_epoch=True)
-    shared_cache = SharedCache(cache, group, trial.rank, context.begin)
+    shared_cache = SharedCache(cache, group, trial.rank, context.clock, context.begin)
     is_synthetic = trial.input == "synthetic"
     epochs: list[LoopTimings] = []
     is_remote = location is not None and location.is_remote
