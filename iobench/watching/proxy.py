@@ -264,10 +264,7 @@ class TimedEpoch:
             else:
                 batch = self._replay.next(self._inner, self._number)
         except BaseException as error:
-            if isinstance(error, StopIteration):
-                self._end(called_s)
-            if self._live is not None:
-                self._live.note_no_batch(self._clock())
+            self._note_no_batch(called_s, error)
             raise
         got_s = self._clock()
         if self._idle is not None:
@@ -282,6 +279,13 @@ class TimedEpoch:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    def _note_no_batch(self, called_s: float, error: BaseException) -> None:
+        """Note that the loader answered a request with the end of the epoch, or with an error."""
+        if isinstance(error, StopIteration):
+            self._end(called_s)
+        if self._live is not None:
+            self._live.note_no_batch(self._clock())
 
     def _end(self, called_s: float) -> None:
         """Record the end of the epoch, once."""
