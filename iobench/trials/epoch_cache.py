@@ -190,7 +190,9 @@ class EpochCache:
         self._trial, self._requested = trial, requested
         self._before_every_epoch = before_every_epoch
         self._data = data if location is not None else None
-        self._is_local = location is not None and not location.is_remote
+        # With access ``file`` the data are on a store, also if ``location`` is the copy of ranks.
+        reads_copy = trial.access == "file"
+        self._is_local = location is not None and not location.is_remote and not reads_copy
         self._state: CacheState | None = None
         self._physical_before: int | None = None
         self.judged: list[Cold] = []

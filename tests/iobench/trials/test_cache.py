@@ -204,6 +204,23 @@ def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> 
     assert judgements == [("cold", 0.0), ("warm", 1.0)]
 
 
+def test_the_copy_of_a_store_is_left_in_the_cache(tmp_path: Path, memory: Memory) -> None:
+    """With access ``file``, ranks and a single device read the copy in the same state."""
+    path = tmp_path / "shard"
+    path.write_bytes(bytes(BYTES))
+    data = DataSummary(SAMPLES, BYTES, 2, (path,))
+    trial = TRIAL.model_copy(update={"access": "file"})
+    verdicts = []
+    for location in (REMOTE, Location(str(tmp_path), "shards")):
+        of = EpochCache(trial, "store", location, data, before_every_epoch=True)
+        of.prepare()
+        verdicts.append(of.judge_trial(SAMPLES))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0] is not None
+    assert verdicts[0].label == "server cache unknown"
+    assert memory.done == []
+
+
 class Turns:
     """A barrier that notes each wait. A wait takes some seconds of a clock."""
 
