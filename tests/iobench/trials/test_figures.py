@@ -97,8 +97,8 @@ def test_several_processes_have_the_figures_of_one_process() -> None:
         epochs.append(replace(times, epoch_first_steps=(0,), left_out_steps=0))
     figures = []
     for timings in (combine_epochs(epochs), *(combine_processes([epochs] * n)[0] for n in (1, 3))):
-        metrics = loop_metrics(timings, None, "epochs")
-        metrics |= harness_metrics("raw", "null", TickingClock(), timings)
+        harness = harness_metrics("raw", "null", TickingClock(), timings)
+        metrics = {**loop_metrics(timings, None, "epochs"), **harness}
         shown = ("epoch_start_s", "epoch_start_share", "batch_wait_s_p90", "harness_share")
         figures.append({name: metrics[name] for name in shown})
     of_one_process = figures[0]
