@@ -1,14 +1,16 @@
 """S3 objects in memory, which ``FaultProxy`` serves without a server behind it.
 
 It answers the requests of boto3 and s5cmd that write, list and delete whole objects, and that read
-objects or ranges of them that begin at an offset. Multipart uploads and most other requests get a
-501. Parameters in the query of a request for an object are ignored. The server moto answers more
-requests, but each takes milliseconds of processor time.
+objects or ranges of them that begin at an offset. All other requests get a 501, such as copies,
+multipart uploads and requests with an unknown parameter. The server moto answers more requests, but
+each takes milliseconds of processor time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Mapping, Sequence
 from email.message import Message
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
@@ -18,6 +20,15 @@ from iobench.servers.fault_proxy import Answer, s3_error
 
 _TIME = "Mon, 01 Jan 2024 00:00:00 GMT"
 _TIME_LISTED = "2024-01-01T00:00:00.000Z"
+
+_NAME_OF_OPERATION = "x-id"
+"""A parameter that some clients add to every request. It changes no answer."""
+_LISTING_PARAMETERS = frozenset(
+    {"list-type", "prefix", "max-keys", "encoding-type", "fetch-owner", _NAME_OF_OPERATION}
+)
+"""The parameters of a listing that are answered. All keys are on one page."""
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+"""The header of a request for the bytes from an offset on."""
 
 
 class MemoryS3:
@@ -37,9 +48,14 @@ class MemoryS3:
         """Answer a request, given its method, path?query, headers and body."""
         quoted, _, query = path.partition("?")
         name = unquote(quoted).lstrip("/")
+        parameters = parse_qs(query, keep_blank_values=True)
         if "/" not in name.rstrip("/"):
-            return self._answer_for_bucket(method, name.rstrip("/"), query)
-        if method == "PUT" and "aws-chunked" not in headers.get("Content-Encoding", ""):
+            return self._answer_for_bucket(method, name.rstrip("/"), parameters)
+        if not parameters.keys() <= {_NAME_OF_OPERATION}:
+            return s3_error(501, "NotImplemented")
+        is_chunked = "aws-chunked" in headers.get("Content-Encoding", "")
+        is_copy = "x-amz-copy-source" in headers
+        if method == "PUT" and not is_chunked and not is_copy:
             return self._put(name, headers, body)
         if method in ("GET", "HEAD"):
             return self._get(name, headers.get("Range"))
@@ -73,20 +89,26 @@ class MemoryS3:
         headers = [("ETag", f'"{etag}"'), ("Last-Modified", _TIME), ("Date", _TIME)]
         if byte_range is None:
             return Answer(200, headers, data)
-        first, _, last = byte_range.removeprefix("bytes=").partition("-")
-        start = int(first)
-        end = min(int(last) + 1, len(data)) if last else len(data)
+        match = _RANGE.fullmatch(byte_range)
+        if match is None:
+            return s3_error(501, "NotImplemented")
+        start = int(match[1])
+        end = min(int(match[2]) + 1, len(data)) if match[2] else len(data)
         if start >= len(data):
             return s3_error(416, "InvalidRange")
+        if start >= end:
+            return s3_error(501, "NotImplemented")
         headers.append(("Content-Range", f"bytes {start}-{end - 1}/{len(data)}"))
         return Answer(206, headers, memoryview(data)[start:end])
 
-    def _answer_for_bucket(self, method: str, bucket: str, query: str) -> Answer:
+    def _answer_for_bucket(
+        self, method: str, bucket: str, parameters: Mapping[str, Sequence[str]]
+    ) -> Answer:
         """Answer a request for a bucket: whether it exists, or a list of its objects."""
-        parameters = parse_qs(query)
-        if method in ("HEAD", "PUT"):
+        if method in ("HEAD", "PUT") and parameters.keys() <= {_NAME_OF_OPERATION}:
             return Answer(200)
-        if method != "GET" or parameters.get("list-type") != ["2"]:
+        is_listing = method == "GET" and parameters.get("list-type") == ["2"]
+        if not is_listing or not parameters.keys() <= _LISTING_PARAMETERS:
             return s3_error(501, "NotImplemented")
         # All keys are on one page; the limit of the request is ignored.
         prefix = parameters.get("prefix", [""])[0]

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import psutil
 
+from iobench.clock import Clock
 from iobench.data.data_summary import DataSummary
 from iobench.loaders.capabilities import capabilities_of
 from iobench.machine import page_cache
@@ -67,6 +68,7 @@ class SharedCache:
         cache: prepares the page cache of this machine. Only rank 0 uses it.
         barrier: lets the ranks wait for each other.
         rank: the number of this rank, from 0.
+        clock: the clock of this rank.
         begin: a function that rank 0 calls when the cache is prepared for the first epoch. It may
             wait for other hosts (``Context.begin``).
     """
@@ -76,25 +78,36 @@ class SharedCache:
         cache: EpochCache,
         barrier: Barrier,
         rank: int,
+        clock: Clock,
         begin: Callable[[], float] = begin_at_once,
     ) -> None:
         self._cache, self._barrier, self._rank = cache, barrier, rank
-        self._begin = begin
+        self._clock, self._begin = clock, begin
         self._physical_before: int | None = None
         self._resident_before: float | None = None
         self.epochs: list[RankCacheEpoch] = []
         """The report of this rank about each epoch so far."""
 
-    def prepare(self) -> None:
-        """Prepare the cache for an epoch, and wait until all ranks can begin to read."""
+    def prepare(self) -> float:
+        """Prepare the cache for an epoch, and wait until all ranks can begin to read.
+
+        Returns the seconds for which this rank waited for other hosts, without the preparation. The
+        trial may run this much longer than ``Context.give_up_s``.
+        """
         self._barrier.wait()  # No rank reads any more, so that pages can be evicted.
         if self._rank == 0:
             self._cache.prepare()
             self._resident_before = self._cache.residency()
-            if not self.epochs:
-                self._begin()
         self._barrier.wait()  # Rank 0 has prepared the cache.
+        waited_s = 0.0
+        if not self.epochs:
+            prepared_s = self._clock.now_s()
+            if self._rank == 0:
+                self._begin()
+            self._barrier.wait()  # Rank 0 has waited for other hosts.
+            waited_s = self._clock.now_s() - prepared_s
         self._physical_before = physical_bytes()
+        return waited_s
 
     def end_epoch(self) -> None:
         """Add the report of this rank about the epoch, after all ranks have read it."""
@@ -177,7 +190,9 @@ class EpochCache:
         self._trial, self._requested = trial, requested
         self._before_every_epoch = before_every_epoch
         self._data = data if location is not None else None
-        self._is_local = location is not None and not location.is_remote
+        # With access ``file`` the data are on a store, also if ``location`` is the copy of ranks.
+        reads_copy = trial.access == "file"
+        self._is_local = location is not None and not location.is_remote and not reads_copy
         self._state: CacheState | None = None
         self._physical_before: int | None = None
         self.judged: list[Cold] = []

@@ -67,7 +67,8 @@ def run_epoch(
             which the rule stops the loop.
 
     Raises:
-        TrialFailed: no full batch came, or the rule cannot give a rate in time.
+        TrialFailed: no full batch came, a batch was larger than a full batch, or the rule cannot
+            give a rate in time.
     """
     earlier_steps = len(consumer.compute_s())
     requested_s = clock.now_s()
@@ -84,6 +85,12 @@ def run_epoch(
             is_complete = True
             break
         if full_batch is not None and batch.samples != full_batch:
+            if batch.samples > full_batch:
+                raise TrialFailed(
+                    f"the loader gave a batch of {batch.samples:,} samples, but batch_size is "
+                    f"{full_batch:,}: the loader ignores batch_size; set batch_size to its own "
+                    "size, or use another loader"
+                )
             dropped_samples += batch.samples
             continue
         batch_s = clock.now_s()

@@ -302,9 +302,10 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     reopened = ReopenedLoader(loader, lambda: create_loader(trial, location, context))
     cache = EpochCache(trial, trial.cache, location, data, before_every_epoch=True)
     barrier = RankBarrier(spec.params["meeting"], trial.world_size)
-    shared_cache = SharedCache(cache, barrier, trial.rank, context.begin)
+    shared_cache = SharedCache(cache, barrier, trial.rank, context.clock, context.begin)
     read_samples: list[int] = []
-    shared_cache.prepare()
+    waited_s = shared_cache.prepare()
+    context = replace(context, give_up_s=context.give_up_s + waited_s)
     minimum = _minimum(trial)
     if cache.evicts:
         # The processes wait for each other between epochs, while the cache is prepared. So all of
@@ -335,4 +336,5 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         notes=reopened.notes,
         batches=list(batches),
     )
+    barrier.leave()
     return Outcome(report.as_metrics())

@@ -43,11 +43,11 @@ class _RateMetrics(TypedDict):
         batches: the number of steps.
         left_out: the number of steps before the steps that count.
         time_to_first_batch_s: the seconds from the request for the first epoch to its first batch.
-        epoch_start_share: the starts of epochs, as a share of ``seconds``; 0 for several loading
-            processes.
+        epoch_start_share: the starts of epochs, as a share of ``seconds``; for several loading
+            processes, the mean of their shares.
         samples_per_s: the rate; left out if only bounds of the rate are known.
         samples_per_s_low, samples_per_s_high: the bounds, if there is no single rate.
-        epoch_start_s: the mean start of all epochs after the first one, in seconds.
+        epoch_start_s: the mean start of all epochs after the first one of a process, in seconds.
         fetched_samples, fetched_bytes: what arrived from storage, if the loader counts its reads.
         balance: arrived samples / consumed samples, if the loader counts its reads.
         dropped_samples: samples that were read but not consumed (``LoopTimings``), if there are
@@ -102,8 +102,7 @@ def loop_metrics(
     """PURE. The metrics of the rate of a loop (``_RateMetrics``), and quantiles of its waits.
 
     The quantiles are called ``batch_wait_s_p50`` and so on. They leave out the first step of each
-    epoch, because its wait is the start of the epoch. For several loading processes they are over
-    all steps, because ``combine_processes`` does not keep which steps begin an epoch.
+    epoch, because its wait is the start of the epoch.
 
     Args:
         timings: the timings of the steps that count.
@@ -133,14 +132,15 @@ def _rate_metrics(
         "batches": len(timings.wait_s),
         "left_out": timings.left_out_steps,
         "time_to_first_batch_s": timings.time_to_first_batch_s,
-        "epoch_start_share": ratio(epoch_starts_s, timings.seconds),
+        "epoch_start_share": ratio(epoch_starts_s, timings.processes * timings.seconds),
     }
     if bounds is None:
         metrics["samples_per_s"] = timings.samples_per_s
     else:
         metrics["samples_per_s_low"], metrics["samples_per_s_high"] = bounds
-    if len(timings.epoch_first_steps) > 1:
-        metrics["epoch_start_s"] = float(timings.epoch_starts_s[1:].mean())
+    later_epoch_starts_s = timings.later_epoch_starts_s
+    if len(later_epoch_starts_s):
+        metrics["epoch_start_s"] = float(later_epoch_starts_s.mean())
     if timings.arrived_samples is not None:
         metrics["fetched_samples"] = timings.arrived_samples
         metrics["fetched_bytes"] = timings.arrived_bytes
@@ -252,7 +252,8 @@ def harness_metrics(
     metrics = {"harness_step_s": cost_s}
     measures_harness = not capabilities_of(loader).reads_data and consumer == "null"
     if not measures_harness and timings.seconds > 0:
-        metrics["harness_share"] = cost_s * len(timings.step_s) / timings.seconds
+        steps_of_process = len(timings.step_s) / timings.processes
+        metrics["harness_share"] = cost_s * steps_of_process / timings.seconds
     return metrics
 
 

@@ -40,7 +40,11 @@ class LoopTimings:
         left_out_steps: the number of steps before the steps that count, in the first epoch that
             counts.
         epoch_first_steps: the numbers of the counted steps with which an epoch begins. The wait of
-            such a step is the start of the epoch. Empty if counting began within an epoch.
+            such a step is the start of the epoch. Empty if counting began within an epoch. The
+            steps that begin the first epoch of a process come before all others.
+        first_epoch_starts: how many of ``epoch_first_steps`` begin the first epoch of a process.
+        processes: the number of independent processes that ran for ``seconds`` at the same time.
+            The arrays have the steps of one process after those of another.
         running_s: the seconds from the end of the first step of each epoch to the end of its last
             counted step. They include steps that do not count.
         computing_s: computing time of the device in ``running_s``.
@@ -61,6 +65,8 @@ class LoopTimings:
     dropped_samples: int = 0
     left_out_steps: int = 0
     epoch_first_steps: tuple[int, ...] = ()
+    first_epoch_starts: int = 1
+    processes: int = 1
     running_s: float = 0.0
     computing_s: float = 0.0
     arrived_samples: int | None = None
@@ -91,6 +97,11 @@ class LoopTimings:
         The start of an epoch is the wait of its first step.
         """
         return self.wait_s[list(self.epoch_first_steps)]
+
+    @property
+    def later_epoch_starts_s(self) -> Seconds:
+        """The duration of each epoch's start, without the first epoch of each process."""
+        return self.epoch_starts_s[self.first_epoch_starts :]
 
     @property
     def later_steps(self) -> NDArray[np.bool_]:

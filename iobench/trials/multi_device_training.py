@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -234,7 +235,8 @@ def _with_downloaded_data(trial: TrainingTrial, context: Context) -> Context:
     location = context.locations[trial.data]
     folder = context.scratch / "download"
     folder.mkdir(parents=True)
-    reads = create_loader(trial, location, context).reads
+    with closing(create_loader(trial, location, context)) as loader:
+        reads = loader.reads
     if reads is None:  # As in ``DownloadedLoader``, files are copied if the loader names no form.
         reads = "files"
     local = downloaded(location, reads, folder, trial.connections)

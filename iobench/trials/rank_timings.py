@@ -162,11 +162,16 @@ class _CommonSteps:
         samples_per_s: the rate of the process in this time.
         wait_s: the wait of each step of which at least half is in this time; float64 (steps,).
         step_s: the length of each of these steps; float64 (steps,).
+        first_epoch_steps: the number of the step among these that begins the first epoch of the
+            process; empty if this step is not in the common time, or did not count.
+        later_epoch_steps: the numbers of the steps among these that begin a later epoch.
     """
 
     samples_per_s: float
     wait_s: Seconds
     step_s: Seconds
+    first_epoch_steps: Sequence[int]
+    later_epoch_steps: Sequence[int]
 
 
 def combine_processes(
@@ -198,6 +203,13 @@ def combine_processes(
     rates = [steps.samples_per_s for steps in common_steps]
     loops = [combine_epochs(epochs) for epochs in processes]
     first_batch = _first_batch(loops)
+    first_epoch_steps: list[int] = []
+    later_epoch_steps: list[int] = []
+    earlier_steps = 0
+    for steps in common_steps:
+        first_epoch_steps += [earlier_steps + step for step in steps.first_epoch_steps]
+        later_epoch_steps += [earlier_steps + step for step in steps.later_epoch_steps]
+        earlier_steps += len(steps.wait_s)
     combined = LoopTimings(
         requested_s=first_batch.requested_s,
         time_to_first_batch_s=first_batch.seconds,
@@ -209,6 +221,9 @@ def combine_processes(
         step_s=np.concatenate([steps.step_s for steps in common_steps]),
         compute_s=np.empty(0),  # Loading processes drop their batches and compute nothing.
         left_out_steps=max(loop.left_out_steps for loop in loops),
+        epoch_first_steps=(*first_epoch_steps, *later_epoch_steps),
+        first_epoch_starts=len(first_epoch_steps),
+        processes=len(processes),
     )
     return _with_arrivals(combined, loops), rates
 
@@ -250,8 +265,14 @@ def _common_steps(epochs: Sequence[LoopTimings], start_s: float, end_s: float) -
     mean_step_samples = sum(epoch.samples for epoch in epochs) / len(step_s)
     samples = float(inside_share.sum()) * mean_step_samples
     is_mostly_inside = inside_share >= 0.5
+    # The number of each step among the steps that are mostly inside.
+    numbers = (np.cumsum(is_mostly_inside) - 1).tolist()
+    epoch_first_steps = combine_epochs(epochs).epoch_first_steps
+    first, later = epoch_first_steps[:1], epoch_first_steps[1:]
     return _CommonSteps(
         samples_per_s=samples / (end_s - start_s),
         wait_s=wait_s[is_mostly_inside],
         step_s=step_s[is_mostly_inside],
+        first_epoch_steps=[numbers[step] for step in first if is_mostly_inside[step]],
+        later_epoch_steps=[numbers[step] for step in later if is_mostly_inside[step]],
     )

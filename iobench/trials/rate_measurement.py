@@ -80,8 +80,8 @@ def measure_rate(
         opening_s: seconds that creating the loader took. They belong to the first epoch.
 
     Raises:
-        TrialFailed: no full batch came, or no rate can be given in time; the message says what to
-            change.
+        TrialFailed: no full batch came, a batch was larger than a full batch, or no rate can be
+            given in time; the message says what to change.
     """
     search = _RateSearch(plan, read_totals, clock.now_s() - opening_s)
     earlier_samples = 0

@@ -59,20 +59,29 @@ def plan_rate(
         data: the data that the loader reads; None if it reads nothing.
         minimum: the minimum length of the steps that count.
         epoch_samples: the samples of an epoch of this process; None if epochs have no end.
-        by_epochs: whether whole epochs must count. Access ``file`` requires them in any case. It
-            has no effect on a loader that reads no data.
+        by_epochs: whether the config requires whole epochs (``needs_whole_epochs``).
         give_up_s: the moment on the loop's clock after which the trial ends by itself.
     """
     flow = loader_flow(loader, trial, data)
-    # Loaders that read nothing have epochs without an end.
-    has_epochs = capabilities_of(trial.loader).reads_data
     rule = choose_rule(
         flow,
         counts_reads=isinstance(loader, CountsReads),
         epoch_samples=epoch_samples,
-        by_epochs=has_epochs and (by_epochs or trial.access == "file"),
+        by_epochs=needs_whole_epochs(trial, by_epochs=by_epochs),
     )
     return RatePlan(rule, flow, minimum, give_up_s, epoch_samples)
+
+
+def needs_whole_epochs(trial: LoopTrial, *, by_epochs: bool) -> bool:
+    """Whether whole epochs must count.
+
+    Args:
+        trial: the parameters of the trial.
+        by_epochs: whether the config requires whole epochs. Access ``file`` requires them in any
+            case. Neither has an effect on a loader that reads no data: its epochs have no end.
+    """
+    has_epochs = capabilities_of(trial.loader).reads_data
+    return has_epochs and (by_epochs or trial.access == "file")
 
 
 def loader_flow(loader: Loader, settings: LoaderSettings, data: DataSummary | None) -> SampleFlow:

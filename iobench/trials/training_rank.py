@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import repeat
 from typing import Protocol
 
@@ -158,17 +159,28 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     consumer.warm_up()
     reopened = ReopenedLoader(loader, lambda: create_loader(trial, location, context))
     cache = EpochCache(trial, trial.input, location, data, before_every_epoch=True)
-    shared_cache = SharedCache(cache, group, trial.rank, context.begin)
+    shared_cache = SharedCache(cache, group, trial.rank, context.clock, context.begin)
     is_synthetic = trial.input == "synthetic"
     epochs: list[LoopTimings] = []
+    earlier_samples = 0
+
+    def report_progress(earlier_samples: int, samples: float, unit: str) -> None:
+        context.progress(earlier_samples + samples, unit)
+
     is_remote = location is not None and location.is_remote
     try:
         with counting_requests() if is_remote else nullcontext() as request_counter:
             for epoch_number in range(trial.epochs or 1):
                 shared_cache.prepare()
                 timings = _run_rank_epoch(
-                    trial, params["left_out"], epoch_number, context, consumer, reopened
+                    trial,
+                    params["left_out"],
+                    epoch_number,
+                    replace(context, progress=partial(report_progress, earlier_samples)),
+                    consumer,
+                    reopened,
                 )
+                earlier_samples += timings.all_samples
                 shared_cache.end_epoch()
                 epochs.append(_with_dropped_samples(timings, trial, data))
             requests = request_counter.totals() if request_counter is not None else None

@@ -38,7 +38,7 @@ from iobench.results.trial import GIVE_UP_SHARE, TrialSpec
 from iobench.results.wording import params_words
 from iobench.trials.ladder import PRELOADED_RUNGS
 from iobench.trials.loader_grid import LoaderTrial, LoopTrial
-from iobench.trials.rate_plan import plan_rank_steps
+from iobench.trials.rate_plan import needs_whole_epochs, plan_rank_steps
 from iobench.trials.samples_in_flight import SampleFlow, sample_flow
 from iobench.trials.training_settings import TrainingTrial
 from iobench.trials.window import MAX_EXTRA_ROUNDS, MIN_EPOCHS, MIN_ROUNDS
@@ -433,13 +433,15 @@ def _need_of_process(
         epoch_samples: the number of samples that the process reads in an epoch; None if epochs have
             no end.
         epochs: the smallest number of epochs, if whole epochs count.
-        by_epochs: whether whole epochs must count. Access ``file`` requires them in any case.
+        by_epochs: whether the config requires whole epochs (``needs_whole_epochs``).
         steps: the smallest number of steps that count.
     """
     flow, counts_reads = _flow(trial, data)
-    by_epochs = by_epochs or trial.access == "file"
     rule = choose_rule(
-        flow, counts_reads=counts_reads, epoch_samples=epoch_samples, by_epochs=by_epochs
+        flow,
+        counts_reads=counts_reads,
+        epoch_samples=epoch_samples,
+        by_epochs=needs_whole_epochs(trial, by_epochs=by_epochs),
     )
     if rule == "steady" or epoch_samples is None:
         return _need_of_rounds(rule, flow, epoch_samples, min_samples=steps * trial.batch_size)

@@ -335,9 +335,9 @@ def _check_loader(loader: Any, batch_size: Any, per_s: float) -> None:
     loader_class = type(loader)
     if not (hasattr(loader_class, "__iter__") or hasattr(loader_class, "__getitem__")):
         raise ConfigError(f"watch takes a loader to iterate over, not {loader_class.__name__}")
-    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+    if batch_size is not None and (not _is_integer(batch_size) or batch_size < 1):
         raise ConfigError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
-    if not 1 <= per_s <= 10:
+    if isinstance(per_s, bool) or not 1 <= per_s <= 10:
         raise ConfigError(f"per_s is 1 to 10 readings a second, not {per_s!r}")
 
 

@@ -50,6 +50,15 @@ def listen(messages: int, parent: int) -> bytes:
     return received
 
 
+def announced_loaders(received: bytes) -> list[WatchedLoader]:
+    """The loaders in all messages of a script.
+
+    If the script was killed while it sent a line, this line is incomplete, and is dropped.
+    """
+    complete_lines, _, _ = received.removesuffix(END).rpartition(b"\n")
+    return [typed(WatchedLoader, json.loads(line)) for line in complete_lines.splitlines()]
+
+
 def main() -> int:
     """Sample the machine until the script has ended, then write its report.
 
@@ -64,13 +73,12 @@ def main() -> int:
     sampling = SamplingSettings.model_construct(
         per_s=settings.per_s, samplers=list(settings.samplers)
     )
-    with sampling_beside(sampling, parent) as recorder:
-        received = listen(0, parent)
-    samples = recorder.samples if recorder else Samples({}, 0.0, ())
     folder = Path(settings.folder)
-    lines = received.removesuffix(END).splitlines()
-    loaders = [typed(WatchedLoader, json.loads(line)) for line in lines]
     try:
+        with sampling_beside(sampling, parent) as recorder:
+            received = listen(0, parent)
+        samples = recorder.samples if recorder else Samples({}, 0.0, ())
+        loaders = announced_loaders(received)
         records = Path(f"/proc/self/fd/{steps_descriptor}").read_bytes()
         # Imported here, so that pandas takes no memory and no time while the script runs.
         from iobench.watching.report import write

@@ -137,8 +137,8 @@ class LiveFigures:
         self._samples += int(samples or 0)
         self._bytes += bytes_in(batch)
 
-    def note_epoch_end(self, now_s: float) -> None:
-        """Add the wait for the end of an epoch."""
+    def note_no_batch(self, now_s: float) -> None:
+        """Add the wait for an answer that is no batch: the end of the epoch, or an error."""
         self._add_wait(now_s)
 
     def note_step_end(self, step_s: float) -> None:

@@ -263,8 +263,8 @@ class TimedEpoch:
                 batch = next(self._inner)
             else:
                 batch = self._replay.next(self._inner, self._number)
-        except StopIteration:
-            self._end(called_s)
+        except BaseException as error:
+            self._note_no_batch(called_s, error)
             raise
         got_s = self._clock()
         if self._idle is not None:
@@ -280,6 +280,13 @@ class TimedEpoch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def _note_no_batch(self, called_s: float, error: BaseException) -> None:
+        """Note that the loader answered a request with the end of the epoch, or with an error."""
+        if isinstance(error, StopIteration):
+            self._end(called_s)
+        if self._live is not None:
+            self._live.note_no_batch(self._clock())
+
     def _end(self, called_s: float) -> None:
         """Record the end of the epoch, once."""
         if self._has_ended:
@@ -289,8 +296,6 @@ class TimedEpoch:
         self._log.flush()
         if self._replay is not None:
             self._replay.epoch_ended()
-        if self._live is not None:
-            self._live.note_epoch_end(now_s)
         self._has_ended = True
 
     def _add(self, called_s: float, got_s: float, ended_s: float, samples: float) -> None:

@@ -70,7 +70,9 @@ _LAUNCHER_VARIABLES = (
 
 def print_line(line: str) -> None:
     """Print a line on stderr, if it is open."""
-    with contextlib.suppress(OSError):
+    if sys.stderr is None:  # ``print`` would take stdout.
+        return
+    with contextlib.suppress(OSError, ValueError):  # Writing to a closed file is a ValueError.
         print(f"iobench: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 

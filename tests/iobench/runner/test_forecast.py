@@ -161,6 +161,9 @@ def grid_of(loader: str, **values: Any) -> dict[str, Any]:
         # The time of these loaders is described.
         (grid_of("null"), 1_000, 10.5, 10.5, "bounds"),
         (grid_of("mock", item_s=0.1, seconds=1), 1_000, 128.5, 231.3, "steady"),
+        # They read no data, so they have no whole epochs.
+        (grid_of("null", epochs=3), 1_000, 0.5, 0.5, "bounds"),
+        (grid_of("mock", item_s=0.1, epochs=3), 1_000, 128.5, 231.3, "steady"),
         # Nothing takes longer than trial_timeout_s.
         (grid_of("torch-iterable"), 90_000_000, 13, 300, "steady"),
         (grid_of("torch-map", epochs=1), 90_000_000, 3, 300, "epochs"),
@@ -235,12 +238,14 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
     """Trials have the forecast rule of their rates, and take no longer than forecast."""
     raw = {"loader": "raw", "seconds": 0.1, "workers": 1, "batch_size": 8}
     mock = {"loader": "mock", "item_s": 0.001, "seconds": 0.1, "workers": 2, "batch_size": 4}
+    null = {"loader": "null", "epochs": 3, "workers": 0, "batch_size": 8}
     loop = {"consumer": "paced", "images_per_s": 1_000, "steps": 10, "workers": 0, "batch_size": 8}
     loops = [
         {**loop, "loader": "raw", "inputs": ["synthetic", "warm"]},
         {**loop, "loader": "mock", "inputs": ["warm"]},
+        {**loop, "loader": "mock", "inputs": ["warm"], "epochs": 2},
     ]
-    config = BenchConfig.model_validate(configs.values(loaders=[raw, mock], training=loops))
+    config = BenchConfig.model_validate(configs.values(loaders=[raw, mock, null], training=loops))
     estimate = forecast(config)
     done = run.run(config, tmp_path, Lines(io.StringIO()), forecast=estimate.totals())
     trials_by_id = {trial.id: trial for trial in done.result.trials}

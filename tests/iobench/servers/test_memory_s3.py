@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -81,6 +82,41 @@ def test_unknown_requests(url: str) -> None:
         client.create_multipart_upload(Bucket="b", Key="k")
     with pytest.raises(ClientError, match="NotImplemented"):
         client.list_objects(Bucket="b")
+
+
+@pytest.mark.parametrize(
+    ("operation", "settings"),
+    [
+        ("get_object", {"Range": "bytes=-3"}),
+        ("get_object", {"Range": "bytes=0-1,3-4"}),
+        ("get_object", {"Range": "bytes=4-3"}),
+        ("get_object", {"PartNumber": 1}),
+        ("get_object_acl", {}),
+        ("delete_object_tagging", {}),
+        ("copy_object", {"CopySource": "b/other"}),
+        ("upload_part", {"UploadId": "1", "PartNumber": 1, "Body": b"part"}),
+    ],
+)
+def test_requests_are_not_answered_as_others(
+    store: S3Store, url: str, operation: str, settings: dict[str, Any]
+) -> None:
+    """A request that looks like a read or a write of an object gets a 501, and changes nothing."""
+    store.put("k", b"0123456789")
+    call = getattr(boto3.client("s3", endpoint_url=url), operation)
+    with pytest.raises(ClientError, match="NotImplemented"):
+        call(Bucket="b", Key="below/k", **settings)
+    assert store.get("k") == b"0123456789"
+
+
+def test_a_bucket_has_no_other_settings(url: str) -> None:
+    """Listings of folders or from a key on, and settings of a bucket get a 501."""
+    client = boto3.client("s3", endpoint_url=url)
+    with pytest.raises(ClientError, match="NotImplemented"):
+        client.list_objects_v2(Bucket="b", Delimiter="/")
+    with pytest.raises(ClientError, match="NotImplemented"):
+        client.list_objects_v2(Bucket="b", StartAfter="k")
+    with pytest.raises(ClientError, match="NotImplemented"):
+        client.put_bucket_tagging(Bucket="b", Tagging={"TagSet": []})
 
 
 def test_fill(objects: MemoryS3, store: S3Store, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar, NamedTuple
@@ -10,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import psutil
 import pytest
 
+from iobench.clock import VirtualClock
 from iobench.data.data_summary import DataSummary
 from iobench.machine import page_cache
 from iobench.machine.coldness import IN_MEMORY, NOT_PREPARED
@@ -202,31 +204,69 @@ def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> 
     assert judgements == [("cold", 0.0), ("warm", 1.0)]
 
 
-class Turns:
-    """A barrier that notes each wait."""
+def test_the_copy_of_a_store_is_left_in_the_cache(tmp_path: Path, memory: Memory) -> None:
+    """With access ``file``, ranks and a single device read the copy in the same state."""
+    path = tmp_path / "shard"
+    path.write_bytes(bytes(BYTES))
+    data = DataSummary(SAMPLES, BYTES, 2, (path,))
+    trial = TRIAL.model_copy(update={"access": "file"})
+    verdicts = []
+    for location in (REMOTE, Location(str(tmp_path), "shards")):
+        of = EpochCache(trial, "store", location, data, before_every_epoch=True)
+        of.prepare()
+        verdicts.append(of.judge_trial(SAMPLES))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0] is not None
+    assert verdicts[0].label == "server cache unknown"
+    assert memory.done == []
 
-    def __init__(self, done: list[str]) -> None:
-        self._done = done
+
+class Turns:
+    """A barrier that notes each wait. A wait takes some seconds of a clock."""
+
+    def __init__(self, done: list[str], clock: VirtualClock, waits_s: Sequence[float] = ()) -> None:
+        self._done, self._clock = done, clock
+        self._waits_s = list(waits_s)
 
     def wait(self) -> None:
-        """Note the wait and return."""
+        """Note the wait, and return after its time; after no time if there is none left."""
         self._done.append("wait")
+        self._clock.sleep(self._waits_s.pop(0) if self._waits_s else 0.0)
 
 
 def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory: Memory) -> None:
     """Each rank counts its own bytes, and rank 0 adds the residency."""
-    shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
+    clock = VirtualClock()
+    turns = Turns(memory.done, clock)
+    shared = [SharedCache(cache(tmp_path, "cold"), turns, rank, clock) for rank in range(2)]
     for shared_cache in shared:
         memory.done.clear()
         shared_cache.prepare()
         evictions = ["evict when-needed"] if shared_cache is shared[0] else []
-        assert memory.done == ["wait", *evictions, "wait"]
+        assert memory.done == ["wait", *evictions, "wait", "wait"]
     for shared_cache in shared:
         memory.read(0.5)
         shared_cache.end_epoch()
     first, second = (shared_cache.epochs for shared_cache in shared)
     assert first == [RankCacheEpoch(BYTES // 2, resident_before=0.0, resident_after=0.5)]
     assert second == [RankCacheEpoch(BYTES // 2, resident_before=None, resident_after=None)]
+
+
+def test_every_rank_knows_the_wait_for_other_hosts(tmp_path: Path, memory: Memory) -> None:
+    """The time in which rank 0 prepares the cache is no part of it, and it comes once."""
+    first_clock, second_clock = VirtualClock(), VirtualClock()
+
+    def begin() -> float:
+        first_clock.sleep(40.0)
+        return 40.0
+
+    of = cache(tmp_path, "cold")
+    first = SharedCache(of, Turns([], first_clock, [3.0]), 0, first_clock, begin)
+    second = SharedCache(of, Turns([], second_clock, [1.0, 7.0, 40.0]), 1, second_clock)
+    for shared_cache in (first, second):
+        assert shared_cache.prepare() == 40.0
+        shared_cache.end_epoch()
+        assert shared_cache.prepare() == 0.0
 
 
 def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
+from iobench.results.trial import Context, Location, TrialSpec
+from iobench.trials import loader_opening
 from iobench.trials import multi_device_training as devices_module
 from iobench.trials.multi_device_training import Ranks, ranks_of, thread_limits
 from iobench.trials.training_settings import Training, TrainingTrial, training_points
+from tests.iobench.trials.fakes import Only, SlowLoader
 
 
 def trial(**changes: Any) -> TrainingTrial:
@@ -82,6 +87,32 @@ def test_missing_devices_are_an_error(
     with pytest.raises(Unavailable) as caught:
         ranks_of(trial(devices=devices, device=device))
     assert str(caught.value).startswith(message)
+
+
+def test_access_file_closes_the_loader_that_names_the_data(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is created only to learn which data are copied, and closed before the copy is made."""
+    loaders: list[SlowLoader] = []
+
+    class NotedLoader(SlowLoader):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            loaders.append(self)
+
+    def download(*arguments: object) -> Location:
+        assert [loader.closed for loader in loaders] == [True]
+        raise Unavailable("no space")
+
+    monkeypatch.setattr(loader_opening, "LOADERS", Only(NotedLoader))
+    monkeypatch.setattr(devices_module, "downloaded", download)
+    of_store = {"inputs": "store", "access": "file", "loader": "torch-iterable"}
+    paced = trial(consumer="paced", images_per_s=200, accelerators=2, **of_store)
+    locations = {paced.data: Location("s3://bucket/out", "shards")}
+    context = Context(locations, VirtualClock(), lambda done, unit: None, scratch=tmp_path)
+    spec = TrialSpec("train", paced.model_dump())
+    with pytest.raises(Unavailable, match="no space"):
+        devices_module.run(spec, paced, context, Ranks(2, "paced"), {})
 
 
 def test_they_are_named_together() -> None:

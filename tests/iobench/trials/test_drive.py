@@ -189,6 +189,13 @@ def test_a_loop_without_a_batch_fails(batches: int, reason: str) -> None:
         driven(batches, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
 
 
+def test_a_loader_that_ignores_the_batch_size_fails() -> None:
+    """A batch that is larger than requested ends the loop, and the reason says what to set."""
+    reason = r"batch of 25 samples, but batch_size is 10: the loader ignores .*; set batch_size to"
+    with pytest.raises(TrialFailed, match=reason):
+        driven(2, WholeEpoch(), last_samples=25, full_batch=SAMPLES)
+
+
 def test_time_is_up_within_an_epoch() -> None:
     """A necessary epoch fails with the samples so far, and an additional one is left."""
     step_s = WAIT_S + STEP_S

@@ -21,7 +21,8 @@ from iobench.trials.loop_metrics import (
     loop_metrics,
     step_cost_s,
 )
-from iobench.trials.loop_timings import LoopTimings
+from iobench.trials.loop_timings import LoopTimings, combine_epochs
+from iobench.trials.rank_timings import combine_processes
 from tests.iobench.trials.fakes import SlowLoader, TellingLoader
 
 
@@ -83,6 +84,38 @@ def test_starts_of_epochs_are_figures_of_their_own() -> None:
     steady = loop_metrics(loop(), None, "steady")
     assert steady["epoch_start_share"] == 0
     assert "epoch_start_s" not in steady
+
+
+def test_several_processes_have_the_figures_of_one_process() -> None:
+    """Starts of epochs, quantiles of waits and the cost of timing do not depend on the number."""
+    epochs = []
+    for number in range(3):
+        waits = np.full(50, 0.5)
+        waits[0] = 1.5 if number else 2.0
+        requested_s = 100.0 * number
+        times = loop(50, wait_s=waits, begun_s=requested_s, requested_s=requested_s)
+        epochs.append(replace(times, epoch_first_steps=(0,), left_out_steps=0))
+    figures = []
+    for timings in (combine_epochs(epochs), *(combine_processes([epochs] * n)[0] for n in (1, 3))):
+        harness = harness_metrics("raw", "null", TickingClock(), timings)
+        metrics = {**loop_metrics(timings, None, "epochs"), **harness}
+        shown = ("epoch_start_s", "epoch_start_share", "batch_wait_s_p90", "harness_share")
+        figures.append({name: metrics[name] for name in shown})
+    of_one_process = figures[0]
+    assert of_one_process["epoch_start_s"] == 1.5
+    assert of_one_process["epoch_start_share"] == 5 / 300
+    assert of_one_process["batch_wait_s_p90"] == 0.5
+    assert figures[1:] == [pytest.approx(of_one_process)] * 2
+
+
+def test_a_start_outside_the_common_time_does_not_count() -> None:
+    """The first start of a process that began sooner is left out, and later starts stay."""
+    begins = {"epoch_first_steps": (0,), "left_out_steps": 0}
+    early = [loop(20, begun_s=0.0, **begins), loop(20, begun_s=40.0, **begins)]
+    late = [loop(35, begun_s=10.0)]
+    metrics = loop_metrics(combine_processes([early, late])[0], None, "epochs and steady")
+    assert metrics["epoch_start_share"] == 1 / (2 * 70)
+    assert metrics["epoch_start_s"] == 1
 
 
 def test_a_range_has_no_rate() -> None:

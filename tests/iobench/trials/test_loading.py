@@ -175,6 +175,22 @@ class TestRun:
         with pytest.raises(TrialFailed, match=reason + ".* set trial_timeout_s to [0-9]+ or more"):
             self.metrics(give_up_s=give_up_s)
 
+    def test_a_loading_process_may_run_longer_by_its_wait_for_other_hosts(
+        self, tmp_path: Path
+    ) -> None:
+        """Each of several processes has the time that a trial of one process has."""
+        clock = VirtualClock()
+
+        def begin() -> float:
+            clock.sleep(40.0)
+            return 40.0
+
+        meeting = tmp_path / "meeting"
+        params = {**PARAMS, "rank": 0, "world_size": 1, "meeting": str(meeting)}
+        context = Context({}, clock, lambda done, unit: None, give_up_s=12.0, begin=begin)
+        outcome = loader_trial.run_rank(TrialSpec("loading-rank", params), context)
+        assert len(outcome.metrics["epochs"]) == 3
+
     def test_epochs_before_the_last_one_are_enough(self, loaders: list[SlowLoader]) -> None:
         """An epoch that does not end in time is left out."""
         metrics = self.metrics(seconds=100.0, give_up_s=START_S + 3.5 * EPOCH_S)

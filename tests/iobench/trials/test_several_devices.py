@@ -225,8 +225,11 @@ def test_modes_of_access(remote: Location, tmp_path: Path, access: str, loader: 
     """Ranks read from the store in each mode; ``file`` downloads once before they begin."""
     loop: dict[str, Any] = {"source": "store", "access": access, "steps": 20}
     locations = {"shards@s3": remote}
-    metrics = done(tried(loader, locations=locations, scratch=tmp_path, **loop)).metrics
+    outcome = done(tried(loader, locations=locations, scratch=tmp_path, **loop))
+    metrics = outcome.metrics
     assert metrics["steps"] == EPOCHS * EPOCH_STEPS
+    assert outcome.cold is not None
+    assert outcome.cold.label == "server cache unknown"
     assert ("download_s" in metrics) == (access == "file")
     assert (metrics.get("store_requests", 0) > 0) == (access != "file")
 

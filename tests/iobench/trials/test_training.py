@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 from iobench.results.trial import Cold, Context, Location, Outcome, Params, TrialSpec
-from iobench.trials import loader_opening, training_trial
+from iobench.trials import loader_opening, training_rank, training_trial
 from iobench.trials.training_settings import Training, training_points
 from tests.iobench.trials.fakes import (
     SAMPLES,
@@ -73,6 +74,19 @@ class TestRun:
         (params,) = points(inputs=source, **settings)
         context = Context(locations, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
         return training_trial.run(TrialSpec("train", params), context)
+
+    def test_progress_of_a_rank_goes_on_in_later_epochs(self, tmp_path: Path) -> None:
+        """The samples of earlier epochs are added, as for a loop on one device."""
+        settings = {"loader": "mock", "batch_size": SAMPLES, "workers": 1, "epochs": 3}
+        paced = {"consumer": "paced", "accelerators": 1, "images_per_s": 100}
+        (params,) = points(inputs="warm", **settings, **paced)
+        steps = {"epochs": 3, "left_out": 0, "steps": 8, "classes": 10}
+        rank = {"rank": 0, "world_size": 1, "meeting": str(tmp_path / "meeting"), "device": "cpu"}
+        reported: list[float] = []
+        context = Context({}, VirtualClock(), lambda done, unit: reported.append(done))
+        training_rank.run_rank(TrialSpec("rank", {**params, **steps, **rank}), context)
+        assert reported == sorted(reported)
+        assert reported[-1] > 2 * EPOCH
 
     @pytest.mark.parametrize("epochs", [1, 3])
     def test_resident_data_costs_the_computation_alone(self, epochs: int) -> None:

@@ -142,6 +142,27 @@ def test_a_wait_that_is_under_way_is_part_of_the_waiting() -> None:
     assert waited_s() == 120
 
 
+@pytest.mark.parametrize("error", [None, OSError, KeyboardInterrupt])
+def test_a_request_without_a_batch_is_no_open_wait(error: type[BaseException] | None) -> None:
+    """The loop no longer waits after the end of an epoch, however often it asks, or an error."""
+    clock = VirtualClock()
+    live = LiveFigures("train", 0, clock=clock.now_s)
+
+    def batches() -> Iterator[int]:
+        yield 1
+        clock.sleep(2.0)
+        if error is not None:
+            raise error
+
+    epoch = TimedEpoch(batches, 0, 0, MemoryLog(), live=live, clock=clock.now_s)
+    next(epoch)
+    with pytest.raises(error or StopIteration):
+        next(epoch)
+    assert next(epoch, None) is None
+    clock.sleep(1_000.0)
+    assert live.snapshot().counters["wait_seconds"] == 2
+
+
 def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
     """Steps of 20 ms on 4 samples give 200 samples/s, while the loader takes 40 ms for a batch."""
     clock, log = VirtualClock(), MemoryLog()

@@ -6,13 +6,14 @@ import errno
 import json
 import os
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dataprep.errors import ConfigError
+from iobench.runner.run_folder import read
 from iobench.watching.session import (
     CLAIM,
     END,
@@ -23,6 +24,7 @@ from iobench.watching.session import (
     job_rank,
     release_folder,
 )
+from tests.commandline import PATIENCE_S
 from tests.iobench.watching.logged import MemoryLog, Record
 from tests.permissions import unprivileged
 
@@ -125,6 +127,23 @@ def test_a_companion_that_has_gone_or_hangs_stops_nothing(companion: Any) -> Non
     assert not hanging.finish(0.1)
     hanging._process.kill()
     hanging._process.wait(30)
+
+
+def test_a_script_that_is_killed_while_it_announces_a_loader_is_reported(tmp_path: Path) -> None:
+    """The incomplete line is dropped, and the folder is no longer marked as used."""
+    folder = claim_folder(tmp_path / "mine", 0, 1)
+    session = Session(replace(SETTINGS, folder=str(folder)))
+    session.add_loader("list", 4)
+    for begun_s in range(5):
+        session.log.add((0, 0, begun_s, begun_s + 0.5, begun_s + 1, 4), begun_s)
+    session.log.flush()
+    session._pipe.write(b'{"loader": "other", "batch')
+    session._pipe.close()
+    session._steps.close()
+    assert session._process.wait(PATIENCE_S) == 0
+    assert not (folder / CLAIM).exists()
+    (trial,) = read(folder).trials
+    assert trial.params["loader"] == "list"
 
 
 def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:

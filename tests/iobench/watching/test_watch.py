@@ -272,13 +272,31 @@ def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("closing", ["sys.stderr.close()", "sys.stderr = None"])
+def test_a_script_without_stderr_is_measured(tmp_path: Path, closing: str) -> None:
+    """Messages to the user are dropped, and do not go to stdout."""
+    done = run(
+        tmp_path,
+        f"""
+        import iobench, sys
+        {closing}
+        list(iobench.watch(Loader(), "mine", device=True))
+        print("ended")
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "ended\n")
+    assert steps_of(report_of(tmp_path / "mine")) == {"Loader": 11}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"loader": 7}, "watch takes a loader to iterate over, not int"),
         ({"batch_size": 0}, "batch_size is a whole number from 1 on, not 0"),
         ({"batch_size": 2.5}, "batch_size is a whole number"),
+        ({"batch_size": True}, "batch_size is a whole number"),
         ({"per_s": 11}, "per_s is 1 to 10 readings a second, not 11"),
+        ({"per_s": True}, "per_s is 1 to 10 readings a second, not True"),
         ({"replay": -1}, "replay is a number of batches from 0 on, not -1"),
         ({"replay": True}, "replay is a number of batches"),
         ({"replay": 2, "replay_steps": 39}, "replay_steps is a whole number from 40 on, not 39"),
