@@ -22,6 +22,9 @@ _MAX_MESSAGE_CHARS = 300
 """How much of the output of a program is shown in an error message. The end has the reason."""
 
 
+_PROGRAM_NOTE = "one process copies all objects into memory; the time includes its start"
+
+
 class _Program:
     """A client that starts a program once for each call of ``copy``.
 
@@ -33,7 +36,7 @@ class _Program:
 
     name: str
     package: str
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = (_PROGRAM_NOTE,)
 
     def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         path = find_program(self.name)
@@ -121,6 +124,7 @@ class AwsCli(_Program):
     name = "aws"
     package = "awscli"
     notes: Sequence[str] = (
+        _PROGRAM_NOTE,
         "aws takes the number of connections from its own configuration: 10 by default",
     )
 

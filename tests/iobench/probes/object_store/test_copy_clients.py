@@ -61,10 +61,19 @@ def test_the_command_line_has_the_settings(name: str, tmp_path: Path) -> None:
     assert not any(word in defaults for word in ("None", "--profile", "--endpoint-url", "payer"))
 
 
+def test_only_programs_say_that_their_start_counts(
+    name: str, tmp_path: Path, module: Connector
+) -> None:
+    """s3torchconnector copies in threads of the trial, so that it has no start."""
+    program(tmp_path, name, "exit 0")
+    assert any("the time includes its start" in note for note in client(name).notes)
+    assert not any("start" in note for note in connector().notes)
+
+
 def test_programs_get_the_endpoint_of_the_environment(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An endpoint that only boto3 knows is on the command line, since s5cmd does not look for it."""
+    """The endpoint that boto3 finds is on the command line, since s5cmd does not look for it."""
     log = tmp_path / "arguments"
     program(tmp_path, name, f'echo "$@" > {log}')
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://elsewhere")

@@ -94,10 +94,11 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
     assert endpoint(HERE) == HERE
 
 
+OWN = "endpoint_url = http://elsewhere\n"
 PROFILES = {
-    "profile": "[default]\nendpoint_url = http://elsewhere\n",
-    "service": "[default]\nservices = own\n[services own]\ns3 =\n  endpoint_url = http://elsewhere\n",
-    "ignored": "[default]\nendpoint_url = http://elsewhere\nignore_configured_endpoint_urls = true\n",
+    "profile": f"[default]\n{OWN}",
+    "service": f"[default]\nservices = own\n[services own]\ns3 =\n  {OWN}",
+    "ignored": f"[default]\n{OWN}ignore_configured_endpoint_urls = true\n",
     "region": "[default]\nregion = eu-west-1\n",
 }
 
