@@ -85,8 +85,8 @@ def usage(
     """Return the resources that were used during some steps, by the names of their metrics.
 
     Memory is the largest PSS from the first request to the end of the steps, or the largest RSS if
-    PSS was not read in this time. The other figures are means over the intervals between two readings.
-    An interval counts if it is within the steps and at most 5 % of it are pauses.
+    PSS was not read in this time. The other figures are means over the intervals between two
+    readings. An interval counts if it is within the steps and at most 5 % of it are pauses.
     ``gpu_utilisation_share`` is the mean of all GPUs. Figures without enough readings are left out.
 
     Args:
