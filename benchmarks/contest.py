@@ -98,7 +98,8 @@ def table(contest: Contest, rounds: Rounds) -> str:
 
     A row has the rate of a contender, the rate of this package divided by it, and the other figures
     of the contender. Figures are medians with intervals (``iobench.results.statistics``). A
-    contender without figures has the reason instead.
+    contender without figures has the reason instead. Without figures of this package, there are no
+    ratios.
     """
     measured = rounds.measured
     others = _names_of_others(rounds)
@@ -106,16 +107,17 @@ def table(contest: Contest, rounds: Rounds) -> str:
     head += [name.replace("_", " ") for name in others]
     lines = [_row(head), _row(["---"] * len(head))]
     own = contest.contenders[0]
-    own_rates = [run.rate for run in measured[own.name]]
+    own_rates = [run.rate for run in measured.get(own.name, ())]
     for contender in contest.contenders:
         runs = measured.get(contender.name, ())
-        if len(runs) != len(own_rates) or not runs:
+        if not runs or (own_rates and len(runs) != len(own_rates)):
             reason = rounds.reasons.get(contender.name, "").replace("|", "\\|")
             empty_cells = [""] * (len(head) - 2)
             lines.append(_row([contender.name, reason, *empty_cells]))
             continue
         rates = [run.rate for run in runs]
-        own_ratio = "" if contender is own else worded(ratio(own_rates, rates))
+        has_ratio = bool(own_rates) and contender is not own
+        own_ratio = worded(ratio(own_rates, rates)) if has_ratio else ""
         cells = [contender.name, worded(estimate(rates)), own_ratio, *_cells(runs, others)]
         lines.append(_row(cells))
     lines += [f"\n{note}" for note in contest.notes]

@@ -62,7 +62,8 @@ def run_contest(contest: Contest, repeats: int, note: Callable[[str], None]) -> 
         note: receives a line about each result.
 
     Raises:
-        ContenderFailed: the first contender, which is that of this package, failed.
+        ContenderFailed: the first contender, which is that of this package, failed. If it is only
+            left out, the others are measured.
     """
     measured: dict[str, list[Measured]] = {}
     reasons: dict[str, str] = {}
@@ -73,7 +74,7 @@ def run_contest(contest: Contest, repeats: int, note: Callable[[str], None]) -> 
         else:
             measured[contender.name] = []
     ready = [contender for contender in contest.contenders if contender.name in measured]
-    for number in range(repeats):
+    for number in range(repeats if ready else 0):
         start = number % len(ready)
         for contender in (*ready[start:], *ready[:start]):
             if contender.name in reasons:

@@ -213,15 +213,18 @@ def _verdict(
         tables: the tables of the run.
     """
     loop = loops.leading
+    is_one_of_several = len(loops.in_tables) > 1
     if loop is not None and loop.farthest:
-        is_one_of_several = len(loops.in_tables) > 1
         verdict = run_verdict.loop_verdict(
             loop, findings, named=is_one_of_several, doubt=loops.doubt
         )
     else:
+        of_device = ""
+        if loop is not None:
+            of_device = run_verdict.device_verdict(loop, named=is_one_of_several, doubt=loops.doubt)
         any_done = any(trial.status == "done" for trial in result.trials)
         verdict = run_verdict.verdict_without_loop(
-            tables, any_done=any_done, environment=result.environment
+            tables, of_device=of_device, any_done=any_done, environment=result.environment
         )
     headline = hosts_headline(whole_result)
     return f"{headline} Host 0: {verdict}" if headline else verdict

@@ -112,7 +112,7 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
         findings: the findings of the run.
         doubt: the reason why the loop's figures are not evidence; empty if they are.
     """
-    share = loop.au_ceiling or loop.rate()
+    share = _main_figure(loop)
     repeats = share.repeats if share is not None else len(loop.trials)
     repeats_words = counted(repeats, "repeat")
     if loop.au_ceiling is not None and repeats > 1:
@@ -139,11 +139,30 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
     return Confidence("high", repeats_words)
 
 
-def verdict_without_loop(tables: Tables, *, any_done: bool, environment: Mapping[str, Any]) -> str:
-    """Return the verdict on a run that has no training loop.
+def device_verdict(loop: Loop, *, named: bool, doubt: str = "") -> str:
+    """Return the verdict on a loop that read no stored data: the rate of its device, if known.
+
+    Args:
+        loop: the loop.
+        named: whether the sentence names the loop, because the run has several.
+        doubt: the reason why the loop's figures are not evidence; empty if they are.
+    """
+    verdict = f"The loop {loop.group!r}" if named else "The loop"
+    verdict += " was measured without stored data"
+    rate = loop.device_rate
+    if rate is not None:
+        verdict += f": {_device_words(loop)} can consume {rate.median:,.0f} samples/s"
+    return f"{verdict}. {_doubt_words(doubt)}".strip()
+
+
+def verdict_without_loop(
+    tables: Tables, *, of_device: str, any_done: bool, environment: Mapping[str, Any]
+) -> str:
+    """Return the verdict on a run that has no training loop over stored data.
 
     Args:
         tables: the tables of the summary.
+        of_device: the verdict on a loop that read no stored data; empty if there is none.
         any_done: whether any trial was completed.
         environment: the environment of the run.
     """
@@ -158,6 +177,8 @@ def verdict_without_loop(tables: Tables, *, any_done: bool, environment: Mapping
         return _store_verdict(tables.object_stores, own_stores)
     if tables.disks:
         return _disk_verdict(tables.disks)
+    if of_device:
+        return of_device
     if any_done:
         return "The run has no training loop to compare its figures with."
     return "Nothing could be measured."
@@ -233,6 +254,13 @@ def _doubtful_finding(loop: Loop, findings: Sequence[Finding]) -> Finding | None
         if finding.code in _DOUBTS and finding.of in ("", loop.group):
             return finding
     return None
+
+
+def _main_figure(loop: Loop) -> Estimate | None:
+    """Return the figure that the verdict on a loop is about; None if it was not measured."""
+    if not loop.farthest:  # The loop read no stored data.
+        return loop.device_rate
+    return loop.au_ceiling or loop.rate()
 
 
 def _half_width(figure: Estimate | None) -> float:

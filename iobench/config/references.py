@@ -34,13 +34,19 @@ InstanceLimit: TypeAlias = Literal[
 """Limits of a machine type. The baseline is always available, the others only for a short time."""
 
 
+class VolumeLimits(Settings):
+    """The limits of a type of volume."""
+
+    mib_per_s: Positive
+
+
 class Limits(Settings):
     """The content of a file of limits, with the source and the date of the limits."""
 
     as_of: Annotated[str, BeforeValidator(str)]  # YAML has dates
     source: str
     instances: dict[str, dict[InstanceLimit, Positive]] = {}  # noqa: RUF012  pydantic copies it
-    volumes: dict[str, dict[Literal["mib_per_s"], Positive]] = {}  # noqa: RUF012  pydantic copies it
+    volumes: dict[str, VolumeLimits] = {}  # noqa: RUF012  pydantic copies it
     stores: dict[str, dict[Literal["gets_per_s_per_prefix"], Positive]] = {}  # noqa: RUF012  pydantic copies it
 
 
@@ -187,7 +193,7 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
         "as_of": limits.as_of,
         "source": limits.source,
         "file": config.limits.file or _LIMITS_FILE,
-        "volumes": {name: volume["mib_per_s"] for name, volume in limits.volumes.items()},
+        "volumes": {name: volume.mib_per_s for name, volume in limits.volumes.items()},
         "stores": limits.stores,
     }
     if instance:

@@ -165,7 +165,7 @@ class TrainingConsumer(ABC):
                 value_type = type(value)
                 name = f"{value_type.__module__}.{value_type.__qualname__}"
                 advice = "take a loader of the same framework"
-                if value_type in (list, bytes):
+                if part == "images" and value_type in (list, tuple, bytes):
                     advice = "its loader must decode"
                 raise TrialFailed(
                     f"this consumer takes {self.arrays}, but {part} are "

@@ -17,6 +17,7 @@ from pydantic import ByteSize
 from dataprep.config.shard_config import ShardConfig
 from dataprep.drawn import draw_tree
 from dataprep.errors import ConfigError, StoreError
+from dataprep.formats.protocol import encoding_of
 from dataprep.image.policy import ImagePolicy
 from dataprep.job.run import shard
 from dataprep.reading.dataset import open_dataset
@@ -29,6 +30,9 @@ from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
 from iobench.results.numbers import size
 from iobench.results.trial import ANY_FORMAT, Location
+
+_EXTENSIONS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
+"""The endings of image files, by the format of the image."""
 
 SPACE_REMEDY = "set another data.folder on a larger disk, or free some space"
 
@@ -293,7 +297,8 @@ def write_image_files(source: Location, folder: Path) -> None:
             sample = dataset[number]  # This reads one record, not its whole shard.
             # The folder is named by the number of the class, since a class may have any name.
             class_name = f"{sample.label:06d}" if sample.label >= 0 else "unlabelled"
-            path = folder / class_name / f"{number:07d}.jpg"
+            extension = _EXTENSIONS[encoding_of(sample.image)]
+            path = folder / class_name / f"{number:07d}.{extension}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(sample.image)
 

@@ -152,6 +152,7 @@ class DownloadedLoader:
         self.framework: Framework = self._loader.framework
         self.reads: str | None = self._loader.reads
         self._format = "files" if self.reads is None else self.reads
+        self._is_downloaded = False
         self.disk_bytes = 0
 
     def whole_batches(self) -> int:
@@ -162,7 +163,7 @@ class DownloadedLoader:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Yield the batches of the other loader. The first epoch begins with the download."""
-        if not self.disk_bytes:
+        if not self._is_downloaded:
             self._folder.mkdir(parents=True)
             local = downloaded(self._location, self._format, self._folder, self._connections)
             files = [path for path in self._folder.rglob("*") if path.is_file()]
@@ -170,6 +171,7 @@ class DownloadedLoader:
             self._loader.close()
             self._loader = self._build(local)
             self.notes = self._loader.notes
+            self._is_downloaded = True
         yield from self._loader.epoch(number)
 
     def close(self) -> None:

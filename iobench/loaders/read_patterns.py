@@ -38,11 +38,10 @@ def windows_of_each_worker(
 ) -> ReadPattern:
     """Return the pattern of workers that each read windows of many samples.
 
-    Each worker may also have a shuffle buffer.
+    Each worker may also have a shuffle buffer, if the samples are shuffled.
     """
-    return _windows(
-        sample_bytes, streams=max(1, settings.workers), buffer_samples=settings.shuffle_buffer
-    )
+    buffer_samples = settings.shuffle_buffer if settings.shuffle else 0
+    return _windows(sample_bytes, streams=max(1, settings.workers), buffer_samples=buffer_samples)
 
 
 def windows_of_one_generator(

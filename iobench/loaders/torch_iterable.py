@@ -52,7 +52,12 @@ class TorchIterableLoader(TorchLoader):
         return windows_of_each_worker(self.settings, sample_bytes)
 
     def buffer_bytes(self) -> int:
-        """Return the bytes of the full buffers of all workers, with records of average length."""
+        """Return the bytes of the full buffers of all workers, with records of average length.
+
+        Without shuffling there are no buffers.
+        """
+        if not self.settings.shuffle:
+            return 0
         lengths = open_shards(self.location).places.lengths
         # Each worker also holds the sample that it gives next.
         buffered_samples = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)

@@ -164,7 +164,8 @@ def prepare_cache(
 ) -> CacheState:
     """Read the files into the page cache for ``warm``; otherwise drop them from it.
 
-    ``drop_caches`` is for ``cold`` only. For other states, ``evict`` has its default.
+    ``drop_caches`` is for ``cold`` only. The caches of the machine are not dropped for ``direct``,
+    because its reads do not use the page cache.
 
     Returns:
         The state of the page cache afterwards.
@@ -174,7 +175,7 @@ def prepare_cache(
     elif requested == "cold":
         evict(files, drop_caches)
     else:
-        evict(files)
+        evict(files, "never")
     return observe_cache(requested, files)
 
 

@@ -85,8 +85,8 @@ def usage(
     """Return the resources that were used during some steps, by the names of their metrics.
 
     Memory is the largest PSS from the first request to the end of the steps, or the largest RSS if
-    there is no column of PSS. The other figures are means over the intervals between two readings.
-    An interval counts if it is within the steps and at most 5 % of it are pauses.
+    PSS was not read in this time. The other figures are means over the intervals between two
+    readings. An interval counts if it is within the steps and at most 5 % of it are pauses.
     ``gpu_utilisation_share`` is the mean of all GPUs. Figures without enough readings are left out.
 
     Args:
@@ -126,9 +126,8 @@ def _memory(columns: Columns, end_s: float) -> dict[str, float | str]:
         for time_s, size in zip(columns["time_s"], columns[column], strict=True):
             if size and 0 <= (time_s or 0) <= end_s:
                 sizes.append(size)
-        if not sizes:
-            return {}
-        return {"memory_bytes": int(max(sizes)), "memory_counted": counted_as}
+        if sizes:
+            return {"memory_bytes": int(max(sizes)), "memory_counted": counted_as}
     return {}
 
 

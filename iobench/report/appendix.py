@@ -29,7 +29,7 @@ from iobench.report import (
     watched_section,
 )
 from iobench.report.glossary import DEFINITIONS
-from iobench.report.tables import Section, Table, estimate_cell
+from iobench.report.tables import Section, Table, estimate_cell, first_rows
 from iobench.results import badges
 from iobench.results.numbers import duration, number, precise_percent, size, with_interval
 from iobench.results.result import Result
@@ -37,8 +37,6 @@ from iobench.results.trial import Trial
 from iobench.results.wording import model_words, params_words, samples_words
 from iobench.trials.ladder import RUNGS
 
-_MAX_ROWS = 400
-"""The maximum number of rows of a table of trials, so that the page of a large run stays small."""
 _RATE_UNITS = {
     "mb_per_s": "MB/s",
     "iops": "IOPS",
@@ -233,7 +231,7 @@ def _hosts_and_cost(analysis: Analysis) -> Iterator[str]:
 def _page_cache(result: Result) -> Table:
     """A row for each done trial that has a state of the page cache, with the evidence for it.
 
-    The table ends after ``_MAX_ROWS`` rows. The note has the limits of all trials, each once.
+    The note has the limits of all trials, each once.
     """
     rows = []
     limits: list[str] = []
@@ -262,7 +260,7 @@ def _page_cache(result: Result) -> Table:
         "The share in the page cache is counted by cachestat or mincore before the trial. The "
         "bytes from storage are counted by the kernel."
     )
-    return Table("", columns, rows[:_MAX_ROWS], " ".join([note, *distinct_limits]))
+    return first_rows(columns, rows, "trials", [note, *distinct_limits])
 
 
 def _trials(result: Result) -> Table:
@@ -272,11 +270,8 @@ def _trials(result: Result) -> Table:
         outcome = _rates(trial) if trial.status == "done" else trial.reason
         cold = badges.trial_badge(trial.cold)
         rows.append([_trial_name(trial), trial.status, outcome, cold, duration(trial.seconds)])
-    note = ""
-    if len(rows) > _MAX_ROWS:
-        note = f"These are the first {_MAX_ROWS} trials. The raw result has all."
     columns = ("trial", "status", "result", "page cache", "duration")
-    return Table("", columns, rows[:_MAX_ROWS], note)
+    return first_rows(columns, rows, "trials")
 
 
 def _rates(trial: Trial) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iobench.analysis.repeats import Repeats, median_of
 from iobench.report.counting_rules import settings_with_data
-from iobench.report.tables import Table
+from iobench.report.tables import Table, first_rows
 from iobench.results.numbers import duration, precise_percent
 from iobench.results.result import Result
 from iobench.results.wording import params_words
@@ -28,8 +28,6 @@ _NOTE = (
     "Medians over repeats. The five columns after the time to the first batch are its parts. A "
     "rate in a steady state does not include starts."
 )
-_MAX_ROWS = 400
-"""The maximum number of rows of the table, so that the page of a large run stays small."""
 
 
 def sentences(
@@ -65,7 +63,7 @@ def tables(result: Result) -> list[Table]:
     for kind, params, repeats in settings_with_data(result):
         if median_of(repeats, "time_to_first_batch_s") is not None:
             rows.append([params_words(kind, params), *_cells(repeats)])
-    return [Table("", _COLUMNS, rows[:_MAX_ROWS], _NOTE)]
+    return [first_rows(_COLUMNS, rows, "loops and loaders", [_NOTE])]
 
 
 def _cells(repeats: Repeats) -> list[str]:

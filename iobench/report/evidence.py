@@ -131,7 +131,8 @@ def _hosts(analysis: Analysis) -> Card | None:
 def _over_hosts(analysis: Analysis) -> Card | None:
     """How the sum over hosts grows with their number, if several numbers were measured."""
     curves: list[Curve] = []
-    for name, growth in hosts.growth(analysis.result)[: len(SERIES)]:
+    growth_by_name = hosts.growth(analysis.result)
+    for name, growth in growth_by_name[: len(SERIES)]:
         points = [_point(count, times) for count, times in growth.items()]
         curves.append(Curve(name, SERIES[len(curves)], points))
     if not curves:
@@ -143,6 +144,8 @@ def _over_hosts(analysis: Analysis) -> Card | None:
         "this multiple is as large as the number of hosts, the hosts do not slow each other down. "
         "Where the curve no longer grows, the storage or the network is the limit."
     )
+    if len(growth_by_name) > len(SERIES):
+        caption += f" The chart shows the first {len(SERIES)} of {len(growth_by_name)} trials."
     chart = lines(curves, "hosts", "multiple of one host's rate", label=caption, x_ticks=ticks)
     return Card("Sum over hosts by the number of hosts", caption, chart)
 
@@ -160,6 +163,8 @@ def _loops(analysis: Analysis) -> Card | None:
     caption = (
         "The samples/s of each loop as a share of the samples/s with data in the device's memory."
     )
+    if len(rows) > _MAX_BARS:
+        caption += f" The chart shows the first {_MAX_BARS} of {len(rows)} loops."
     return Card("Training loops", caption, bars(rows[:_MAX_BARS], "share of the device's rate"))
 
 

@@ -9,6 +9,9 @@ from typing import Any
 from iobench.results.numbers import with_interval
 from iobench.results.statistics import Estimate
 
+MAX_ROWS = 400
+"""The maximum number of rows of ``first_rows``, so that the page of a large run stays small."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -48,6 +51,25 @@ class Section:
     lines: Sequence[str] = ()
     code: str = ""
     terms: Mapping[str, str] | None = None
+
+
+def first_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], content: str, notes: Sequence[str] = ()
+) -> Table:
+    """A table without a heading that ends after ``MAX_ROWS`` rows. A note then says so.
+
+    Args:
+        columns: the names of the columns.
+        rows: the cells of all rows.
+        content: the content of the rows in the plural, for the note.
+        notes: sentences below the table, before that note.
+    """
+    sentences = list(notes)
+    if len(rows) > MAX_ROWS:
+        sentences.append(
+            f"These are the first {MAX_ROWS} of {len(rows):,} {content}. The raw result has all."
+        )
+    return Table("", columns, rows[:MAX_ROWS], " ".join(sentences))
 
 
 def estimate_cell(estimate: Mapping[str, Any] | None, text_of: Callable[[float], str]) -> str:

@@ -58,7 +58,11 @@ _OBJECTS_PER_DATA_SET = 5
 """A data set has a manifest, a job file, a plan, labels and a table of samples."""
 
 _PART_BYTES = 5 * 2**20
-"""The size of the parts in which s5cmd and awscli copy large objects."""
+"""The assumed size of the parts in which ``_COPY_CLIENTS`` and awscrt read large objects. Their
+parts are not smaller."""
+
+_COPY_CLIENTS = ("s5cmd", "awscli", "s3torchconnector")
+"""The clients that list all objects and copy them in whole rounds."""
 
 _MAX_DEVICES = 16
 """The assumed number of devices for ``devices: all``."""
@@ -130,20 +134,22 @@ def _copied_objects(name: str, data: DataSettings, samples: int) -> int:
 def _probe_requests(params: Params) -> RequestCounts:
     """The maximum numbers of requests of a trial of the probe of object stores.
 
-    The trial checks the bucket with a HEAD request, sends two listings, and opens each connection
-    with a GET of one byte. After that it sends requests for ``seconds``, or until it has sent
-    ``max_requests``. Before objects are read, they are written and confirmed. In the worst case
-    every trial does this.
+    The trial checks the bucket with a HEAD request, sends two listings, writes and confirms an
+    object of one byte, and opens each connection with a GET of it. After that it sends requests for
+    ``seconds``, or until it has sent ``max_requests``. Before objects are read, they are written
+    and confirmed. In the worst case every trial does this.
     """
     object_bytes, connections = params["object_bytes"], int(params["connections"])
     objects = probe_objects.whole_objects(object_bytes, params["pool_bytes"]).count
     # Each connection sends at least one request.
     max_requests = max(params["max_requests"], connections)
     count = min(max_requests, _requests_in(params["seconds"], connections))
-    other_requests = RequestCounts(gets=1 + connections, lists=2)
-    if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
+    other_requests = RequestCounts(puts=1, gets=2 + connections, lists=2)
+    if params["client"] in _COPY_CLIENTS:
         count += objects
-        other_requests += RequestCounts(gets=count * (1 + object_bytes // _PART_BYTES), lists=count)
+        other_requests += RequestCounts(lists=count)
+    if params["client"] in (*_COPY_CLIENTS, "awscrt"):
+        other_requests += RequestCounts(gets=count * (1 + object_bytes // _PART_BYTES))
     if params["operation"] in ("get", "range_get"):
         return other_requests + RequestCounts(puts=objects, gets=count + objects)
     parts = 1

@@ -69,6 +69,21 @@ def test_a_peer_without_figures_has_its_reason_in_the_table() -> None:
         run_contest(Contest("a", "A", "img", (BAD, A)), 1, notes.append)
 
 
+NEEDY = Contender("needy", f"{HERE}:failing", needs=("no_such_module",))
+
+
+@pytest.mark.parametrize("contenders", [(NEEDY,), (NEEDY, A)], ids=["alone", "with another"])
+def test_the_contender_of_this_package_may_be_left_out(contenders: tuple[Contender, ...]) -> None:
+    """The table has the reason, and the rates of the others without a ratio."""
+    notes: list[str] = []
+    contest = Contest("a", "A", "img", contenders)
+    rounds = run_contest(contest, 2, notes.append)
+    lines = [line.split(" | ") for line in table(contest, rounds).splitlines()[2:]]
+    assert lines[0][:2] == ["| needy", "not installed: no_such_module"]
+    if A in contenders:
+        assert lines[1][:3] == ["| a", "6 (6 to 6)", ""]
+
+
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
     """Return the folder of six photographs in two classes."""

@@ -176,7 +176,8 @@ def test_what_it_cannot_train_on_is_refused(consumer: Consumer) -> None:
     ]
     refused += [
         (Batch(images, labels, SAMPLES), r"images are numpy\.ndarray"),
-        (Batch([b"\xff\xd8"], [0], 1), "its loader must decode"),
+        (Batch([b"\xff\xd8"], [0], 1), "images are list: its loader must decode"),
+        (Batch((b"\xff\xd8",), images, 1), "images are tuple: its loader must decode"),
         (batch_for(consumer, *drawn("uint8", size=SIZE + 4)), "the same image_size"),
         (batch_for(consumer, images.astype(np.float64), labels), "images are float64"),
     ]

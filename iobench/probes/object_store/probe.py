@@ -48,9 +48,6 @@ _MIN_FAILURES = 20
 """If all requests of a trial fail, it ends after this many failures, or after one failure for each
 connection if that is more."""
 
-_COPY_NOTE = "one process copies all objects into memory; the time includes its start"
-
-
 Request: TypeAlias = Callable[[int, int], Timing]
 """``request(stream, turn)`` sends the request with the number ``turn`` of a stream.
 
@@ -347,8 +344,7 @@ def copy_objects(
         count += objects.count
         progress(count * objects.bytes, "bytes")
     figures = rates(count * objects.bytes, count, wall_s, cpu_s)
-    notes = [_COPY_NOTE, *client.notes]
-    return {**figures, "errors": {}, "retries": None, "refused": None, "notes": notes}
+    return {**figures, "errors": {}, "retries": None, "refused": None, "notes": [*client.notes]}
 
 
 def metrics(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import os
 import random
 import threading
 from abc import ABC, abstractmethod
@@ -69,21 +68,33 @@ class Address(NamedTuple):
 def address_of(bucket: S3Bucket) -> Address:
     """Find the address of a bucket.
 
-    The endpoint is in the options or else in the environment variables of boto3. The region may
-    also be in the profile.
+    The region is in the options, or else in the environment or the profile.
     """
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
-    endpoint = (
-        options.endpoint_url
-        or os.environ.get("AWS_ENDPOINT_URL_S3")
-        or os.environ.get("AWS_ENDPOINT_URL")
-        or None
-    )
+    endpoint = own_endpoint(bucket)
     # Only Amazon has a host name for each bucket. If the name of a bucket has dots, Amazon's
     # certificate does not cover its host name.
     in_path = endpoint is not None or "." in bucket.name
     return Address(session, session.region_name or "us-east-1", endpoint, in_path)
+
+
+def own_endpoint(bucket: S3Bucket) -> str | None:
+    """Return the configured URL of the server; None if requests go to Amazon's default endpoint.
+
+    It is in the options, or else in the environment or the profile, as boto3 finds it there.
+
+    Raises:
+        ConfigError: there is no such profile.
+    """
+    if bucket.options.endpoint_url:
+        return bucket.options.endpoint_url
+    with (
+        contextlib.closing(bucket.connect()) as client,
+        contextlib.closing(bucket.connect(ignore_configured_endpoint_urls=True)) as default_client,
+    ):
+        endpoint = client.meta.endpoint_url
+        return None if endpoint == default_client.meta.endpoint_url else endpoint
 
 
 class S3Client(ABC):

@@ -110,7 +110,11 @@ class Gathering:
         """
         joined = self._lobby.wait(self._look, wait_s)
         if joined is None:
-            arrived = {hello.host for hello in self._joined(self._confirmations())}
+            # Hosts may have confirmed their answers since the last look.
+            confirmations = self._confirmations()
+            joined = self._all_joined(confirmations)
+        if joined is None:
+            arrived = {hello.host for hello in self._joined(confirmations)}
             missing = [number for number in range(1, self._own.hosts) if number not in arrived]
             raise NothingRan(
                 f"{describe_hosts(missing)} did not come to {self._lobby.uri} within {wait_s:g} s, "
@@ -134,15 +138,21 @@ class Gathering:
         self._lobby.remove([*self._hellos, *answers])
 
     def _look(self) -> list[Hello] | None:
-        """Answer new hosts. Returns the other hosts if all have joined, else None.
+        """Answer new hosts, and do as ``_all_joined``."""
+        for key in self._lobby.keys("hello-"):
+            if key not in self._hellos:
+                self._answer(key)
+        return self._all_joined(self._confirmations())
+
+    def _all_joined(self, confirmations: set[str]) -> list[Hello] | None:
+        """Return the other hosts, ordered by their numbers, if all have joined, else None.
+
+        Args:
+            confirmations: the keys with which hosts have confirmed their answers.
 
         Raises:
             ConfigError: a host has read its refusal, or two hosts have joined with the same number.
         """
-        for key in self._lobby.keys("hello-"):
-            if key not in self._hellos:
-                self._answer(key)
-        confirmations = self._confirmations()
         # Host 0 ends only when the refused host has read the reason. A refused hello that a killed
         # process has left is never confirmed, so it does not end this run.
         for key in confirmations:

@@ -49,6 +49,15 @@ def test_a_limit_of_what_is_not_there_is_refused(limits: dict[str, Any], message
         references_of(environment, limits=limits, disk={}, object_store={})
 
 
+def test_a_volume_without_its_limit_is_refused(tmp_path: Path) -> None:
+    """The error names the file, the type of the volume and the missing key."""
+    file = tmp_path / "limits.yaml"
+    file.write_text("as_of: 2031-02-03\nsource: a contract\nvolumes: {gp3: {}}\n")
+    with pytest.raises(ConfigError, match=rf"^{file}: volumes\.gp3\.mib_per_s") as refused:
+        references_of(limits={"file": str(file)})
+    assert refused.value.exit_code == 2
+
+
 def test_limits_of_what_is_left_out_do_no_harm() -> None:
     """Limits of disks and stores are allowed if a run leaves these parts out."""
     settings = {"targets": {"scratch": {"mb_per_s": 1}}, "stores": {"s3": 1}}
@@ -137,7 +146,7 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
     assert limits.as_of == "2026-08-18"
     assert limits.source.startswith("https://")
     assert limits.instances["p4d.24xlarge"]["network_gbit_per_s"] == 400
-    assert limits.volumes["gp3"]["mib_per_s"] == 125
+    assert limits.volumes["gp3"].mib_per_s == 125
 
 
 def test_every_instance_has_a_figure() -> None:

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import ConfigError, DataprepError, StoreFull
 from dataprep.reading.dataset import open_dataset
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 from iobench.data import making
+from iobench.data.data_summary import summarize_data
 from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
 from iobench.results.trial import Location
@@ -177,6 +180,23 @@ class TestMade:
             settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **values})
             Planned(settings, nowhere, print).location("shards@disk")
         assert plans[0] != plans[1]
+
+
+def test_image_files_are_named_by_their_content(tmp_path: Path) -> None:
+    """Images of PNG and WebP shards become files with these endings, which the loaders read."""
+    photos = draw_tree(tmp_path / "photos", images=6, classes=2).root
+    for encoding in ("png", "webp"):
+        config = {
+            "source": str(photos),
+            "output": str(tmp_path / encoding),
+            "image": {"mode": "exact", "size": 32, "encoding": encoding},
+        }
+        dataprep.shard(dataprep.ShardConfig.model_validate(config))
+        maker = NotedMaker(tmp_path / "data", shards=str(tmp_path / encoding))
+        location = maker.location("files@disk")
+        files = [path for path in Path(location.uri).rglob("*") if path.is_file()]
+        assert {path.suffix for path in files} == {f".{encoding}"}
+        assert summarize_data(location, "files").samples == len(files) > 0
 
 
 def interrupted(folder: Path) -> None:

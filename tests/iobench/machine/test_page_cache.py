@@ -100,6 +100,24 @@ def test_caches_of_the_machine_are_dropped_by_the_setting(
     assert not drop.exists()
 
 
+@pytest.mark.parametrize("drop_caches", ["never", "when-needed", "always"])
+def test_direct_trials_keep_the_caches_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop_caches: page_cache.DropCaches
+) -> None:
+    """A direct trial never empties the caches of the machine, also if its pages stay."""
+    drop = tmp_path / "drop_caches"
+    data = tmp_path / "data"
+    data.write_bytes(b"x" * 5000)
+    monkeypatch.setattr(page_cache, "DROP_CACHES", drop)
+    monkeypatch.setattr(page_cache, "residency", lambda paths: 1.0)
+    monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
+    state = prepare_cache("direct", [data], drop_caches)
+    assert state.resident_before == 1.0
+    assert not drop.exists()
+    prepare_cache("cold", [data])
+    assert drop.exists()
+
+
 def test_files_without_pages_have_no_residency(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

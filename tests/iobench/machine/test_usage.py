@@ -66,13 +66,14 @@ def test_a_reading_that_failed_is_passed_over() -> None:
     [
         ([99.0, None, 5.0, 7.0, None, 80.0], [999.0] * 6, (7, "PSS")),
         (None, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (5, "RSS")),
-        ([1.0, None, None, None, None, 1.0], [9.0] * 6, None),
+        ([1.0, None, None, None, None, 1.0], [9.0] * 6, (9, "RSS")),
+        ([1.0, None, None, None, None, 1.0], [9.0, None, None, None, None, 9.0], None),
     ],
 )
 def test_the_largest_memory_since_the_first_batch_was_asked_for(
     pss: list[float | None] | None, rss: list[float | None], expected: tuple[int, str] | None
 ) -> None:
-    """The peak until the end of the steps is PSS, or RSS if PSS was never read."""
+    """The peak until the end of the steps is PSS, or RSS if PSS was not read."""
     memory = columns(rss_bytes=rss) if pss is None else columns(pss_bytes=pss, rss_bytes=rss)
     metrics = usage(memory, 1.5, 3.5, 10)
     memory_bytes, counted = expected or (None, None)

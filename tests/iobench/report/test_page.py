@@ -92,6 +92,38 @@ def test_a_page_without_a_recommendation() -> None:
     assert "No effect is expected from: workers" in first_screen
 
 
+def test_a_run_of_the_device_alone_has_its_rate() -> None:
+    """The verdict is the rate of the device, and the confidence counts its repeats."""
+    first_screen = front(page(run(loop("synthetic", 900))))
+    verdict = "The loop was measured without stored data: the emulated device can consume 900"
+    assert f"{verdict} samples/s." in first_screen
+    assert "no training loop" not in first_screen
+    assert "confidence: high (6 repeats)" in first_screen
+    smoke_run = front(page(run(loop("synthetic", 900, repeats=2))))
+    assert "smoke run, 2 repeats" in smoke_run
+    two_loops = run(loop("synthetic", 900), loop("synthetic", 300, group="h"))
+    assert "The loop 'g' was measured without stored data" in unescape(front(page(two_loops)))
+
+
+def test_tables_that_end_early_say_so() -> None:
+    """A table of a large run has its first rows, and a note with the number of rows."""
+    trials: list[Trial] = []
+    for workers in range(1, 403):
+        trials += loader(900, workers, cache="cold", repeats=1)
+    trials = [
+        replace(trial, metrics={**trial.metrics, "time_to_first_batch_s": 1.0}) for trial in trials
+    ]
+    text = page(run(trials))
+    for name, shown in (("cold", "trials"), ("first-batch", "loops and loaders")):
+        section = text[text.index(f'id="{name}"') :]
+        section = section[: section.index("</details>")]
+        assert section.count("<tr>") == 401
+        assert f"These are the first 400 of 402 {shown}" in section
+        assert "The raw result has all." in section
+    few = page(run(trials[:3]))
+    assert "The raw result has all." not in few
+
+
 def test_qualifications_are_those_of_the_loop() -> None:
     """A store on this machine is named only if the loop reads from it."""
     stores: dict[str, Any] = {"environment": {"stores": {"data": {"kind": "own-server"}}}}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from dataclasses import replace
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,20 @@ import pytest
 
 import dataprep
 from dataprep.drawn import draw_tree
+from dataprep.stores import StoreOptions
+from iobench.clock import SystemClock
 from iobench.config.benchmark import BenchConfig
 from iobench.config.plan import trials
 from iobench.errors import NotApproved
-from iobench.results.trial import Params, Trial, TrialSpec
+from iobench.probes.object_store.probe import run as run_trial
+from iobench.results.trial import Context, Location, Params, Trial, TrialSpec
 from iobench.runner import run
 from iobench.runner.forecast import Forecast, forecast, require_approval
 from iobench.runner.progress import Lines
 from iobench.runner.run_folder import begin_log, open_run, read
+from iobench.servers.fault_proxy import Answer, FaultProxy
+from iobench.servers.memory_s3 import MemoryS3
+from iobench.servers.moto_server import signed_in
 from tests.iobench.small_runs import Configs, loaders
 
 pytestmark = pytest.mark.slow
@@ -67,6 +75,49 @@ def test_a_run_stays_within_its_bounds(configs: Configs, tmp_path: Path) -> None
     sent = sum(trial.metrics["requests"] for trial in done.result.trials)
     assert 0 < sent <= requested["puts"] + requested["gets"]
     assert done.result.forecast["trials"] == 3
+
+
+@pytest.mark.parametrize(
+    ("client", "operation", "object_bytes"),
+    [
+        ("boto3", "get", 5_000),
+        ("boto3", "range_get", 5_000),
+        ("boto3", "put", 5_000),
+        ("awscrt", "get", 20_000_000),  # It reads parts of an object.
+        ("s5cmd", "get", 5_000),
+    ],
+)
+def test_a_probe_sends_no_more_requests_than_the_maximum(
+    client: str, operation: str, object_bytes: int
+) -> None:
+    """All requests that Amazon would bill are within the maximum, also those of the preparation."""
+    sent: Counter[str] = Counter()
+    objects = MemoryS3()
+
+    def answer(method: str, path: str, headers: Message, body: bytes) -> Answer:
+        kinds = {"PUT": "puts", "GET": "gets", "HEAD": "gets", "DELETE": "deletes"}
+        sent["lists" if "list-type" in path else kinds[method]] += 1
+        return objects.answer(method, path, headers, body)
+
+    settings = {
+        **STORE,
+        "clients": client,
+        "operations": operation,
+        "at_object_bytes": object_bytes,
+        "object_bytes": object_bytes,
+        "seconds": 600,
+        "max_requests": 10,
+        "pool_bytes": 5 * object_bytes,
+    }
+    planned = forecast_of(object_store=settings)
+    (maximum,) = planned.requests.values()
+    (step,) = planned.planned
+    with signed_in(), FaultProxy(answer) as proxy:
+        location = Location("s3://bucket", "empty", StoreOptions(endpoint_url=proxy.url))
+        context = Context({"store/s3": location}, SystemClock(), lambda done, unit: None)
+        run_trial(step.spec, context)
+    del sent["deletes"]  # They are free.
+    assert sent <= maximum
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -72,6 +73,22 @@ def test_it_is_copied_once(locations: Mapping[str, Location], tmp_path: Path) ->
     (tmp_path / "download" / "labels.json").write_text("touched")
     list(loader.epoch(1))
     assert (tmp_path / "download" / "labels.json").read_text() == "touched"
+    loader.close()
+
+
+def test_it_is_copied_once_without_allocated_blocks(
+    locations: Mapping[str, Location], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later epoch reads the copy also on a file system that reports no blocks of its files."""
+    stat = Path.stat
+
+    def without_blocks(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        return os.stat_result(tuple(stat(path, follow_symlinks=follow_symlinks)), {"st_blocks": 0})
+
+    monkeypatch.setattr(Path, "stat", without_blocks)
+    loader = loader_of(locations["shards@s3"], tmp_path)
+    assert [len(list(loader.epoch(number))) for number in range(2)] == [1, 1]
+    assert loader.disk_bytes == 0
     loader.close()
 
 

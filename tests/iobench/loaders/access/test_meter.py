@@ -10,8 +10,9 @@ import pytest
 
 import dataprep
 from iobench.data.data_summary import summarize_data
-from iobench.loaders import Loader
+from iobench.loaders import Loader, LoaderSettings
 from iobench.loaders.access import SETTINGS, metered
+from iobench.loaders.read_patterns import windows_of_each_worker
 from iobench.results.trial import Context, Location, TrialSpec
 from iobench.trials import loader_trial
 from iobench.trials.loader_grid import LoaderTrial
@@ -142,6 +143,17 @@ def test_a_stream_tells_what_its_buffers_held(context: Context) -> None:
     sizes = sorted(len(sample.image) for sample in dataset)
     held = outcome.metrics["shuffle_buffer_bytes"]
     assert 2 * sum(sizes[:17]) <= held <= 2 * sum(sizes[-17:])
+
+
+def test_without_shuffling_there_is_no_buffer(context: Context) -> None:
+    """A size of the shuffle buffer has no effect on a loader that reads in sequence."""
+    params = {**params_of("pipe", "torch-iterable"), "shuffle": False}
+    metrics = loader_trial.run(TrialSpec("loader", params), context).metrics
+    assert metrics["shuffle_buffer_bytes"] == 0
+    settings = LoaderSettings(workers=2, shuffle=False, shuffle_buffer=1_000)
+    assert windows_of_each_worker(settings, 40_000.0).buffer_samples == 0
+    shuffled = LoaderSettings(workers=2, shuffle=True, shuffle_buffer=1_000)
+    assert windows_of_each_worker(shuffled, 40_000.0).buffer_samples == 1_000
 
 
 def test_a_copy_may_stay_in_memory(context: Context) -> None:

@@ -21,7 +21,7 @@ OBJECTS = Objects(1000, 3)
 class Copier:
     """A copy of all objects, or of the given sizes, in two seconds."""
 
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ("a remark",)
 
     def __init__(self, clock: VirtualClock, sizes: Sequence[int] = (1000, 1000, 1000)) -> None:
         self._clock = clock
@@ -56,6 +56,7 @@ def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
     assert totals == (3 * rounds, 3000 * rounds, 2.0 * rounds)
     assert reported == [3000 * number for number in range(1, rounds + 1)]
     assert done["cpu_cores"] >= 0
+    assert done["notes"] == ["a remark"]
     assert not any(folder.exists() for folder in copier.folders)
 
 

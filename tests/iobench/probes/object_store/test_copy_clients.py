@@ -61,6 +61,26 @@ def test_the_command_line_has_the_settings(name: str, tmp_path: Path) -> None:
     assert not any(word in defaults for word in ("None", "--profile", "--endpoint-url", "payer"))
 
 
+def test_only_programs_say_that_their_start_counts(
+    name: str, tmp_path: Path, module: Connector
+) -> None:
+    """s3torchconnector copies in threads of the trial, so that it has no start."""
+    program(tmp_path, name, "exit 0")
+    assert any("the time includes its start" in note for note in client(name).notes)
+    assert not any("start" in note for note in connector().notes)
+
+
+def test_programs_get_the_endpoint_of_the_environment(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The endpoint that boto3 finds is on the command line, since s5cmd does not look for it."""
+    log = tmp_path / "arguments"
+    program(tmp_path, name, f'echo "$@" > {log}')
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://elsewhere")
+    client(name, StoreOptions()).copy("read/5/", tmp_path / "to")
+    assert "--endpoint-url=http://elsewhere" in log.read_text()
+
+
 def test_the_error_of_a_program_is_one_line(name: str, tmp_path: Path) -> None:
     """The error is the program's message on one line, or how to install it."""
     with pytest.raises(Unavailable, match=f"^{name} is not installed: pip install"):

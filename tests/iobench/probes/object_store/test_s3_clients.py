@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,6 +92,38 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
     monkeypatch.setenv(name, "http://elsewhere")
     assert endpoint() == "http://elsewhere"
     assert endpoint(HERE) == HERE
+
+
+OWN = "endpoint_url = http://elsewhere\n"
+PROFILES = {
+    "profile": f"[default]\n{OWN}",
+    "service": f"[default]\nservices = own\n[services own]\ns3 =\n  {OWN}",
+    "ignored": f"[default]\n{OWN}ignore_configured_endpoint_urls = true\n",
+    "region": "[default]\nregion = eu-west-1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("profile", "endpoint"),
+    [
+        ("profile", "http://elsewhere"),
+        ("service", "http://elsewhere"),
+        ("ignored", None),
+        ("region", None),
+    ],
+)
+def test_all_clients_have_the_endpoint_of_the_profile(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, profile: str, endpoint: str | None
+) -> None:
+    """The endpoint of the profile is used as boto3 uses it, and the bucket is then in the path."""
+    for variable in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    profiles = tmp_path / "config"
+    profiles.write_text(PROFILES[profile])
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profiles))
+    address = address_of(S3Bucket("s3://bucket"))
+    assert (address.endpoint, address.in_path) == (endpoint, endpoint is not None)
+    assert address_of(S3Bucket("s3://bucket", StoreOptions(endpoint_url=HERE))).endpoint == HERE
 
 
 REFUSAL: Any = {"ResponseMetadata": {"HTTPStatusCode": 503}}

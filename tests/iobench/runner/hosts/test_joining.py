@@ -14,6 +14,7 @@ import pytest
 from dataprep.errors import ConfigError
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
+from iobench.clock import SystemClock
 from iobench.errors import NothingRan
 from iobench.runner.hosts.follower import Follower
 from iobench.runner.hosts.joining import Gathering, join
@@ -176,6 +177,34 @@ def test_a_host_that_does_not_come_is_named(store: MemoryStore) -> None:
     Joining(store, hello(1, 3))
     with pytest.raises(NothingRan, match=r"host 2 did not come to memory://joining within 0.3 s"):
         gathering(store, 3).wait(0.3)
+
+
+class LastMoment(SystemClock):
+    """A clock whose last host confirms its answer just after host 0 has looked for the last time.
+
+    The time of the wait is over at the second look at the clock.
+    """
+
+    def __init__(self, store: MemoryStore, own: Hello) -> None:
+        self._room, self._own = lobby(store).within("meeting"), own
+        self._looks = 0
+
+    def now_s(self) -> float:
+        """Return 0 at first. After that, the wait is over."""
+        self._looks += 1
+        if self._looks == 2:
+            self._room.put(joined_key(self._own), {})
+        return 0.0 if self._looks == 1 else 100.0
+
+
+def test_a_host_that_joins_in_the_last_moment_takes_part(store: MemoryStore) -> None:
+    """A host counts that confirms its answer after the last look, before the wait is given up."""
+    other = hello(1, 2)
+    root = lobby(store)
+    root.put(other.key, asdict(other))
+    root.clock = LastMoment(store, other)
+    joined = Gathering(root, hello(0, 2), CONFIG, "meeting").wait(1.0)
+    assert [member.host for member in joined] == [1]
 
 
 def test_host_0_may_not_come_either(store: MemoryStore) -> None:
