@@ -45,9 +45,9 @@ class Run:
     def circumstances(self) -> str:
         """The machine, and the numbers of rounds and of images, in a sentence."""
         contest, rounds = self.disk
-        own = contest.contenders[0]
-        runs = rounds.measured[own.name]
-        images = runs[0].amount / int(own.arguments["epochs"])
+        measured = [way for way in contest.contenders if way.name in rounds.measured]
+        runs = rounds.measured[measured[0].name]
+        images = runs[0].amount / int(measured[0].arguments["epochs"])
         memory_gb = self.machine["memory_bytes"] / 1e9
         return (
             f"{self.machine['processors']} cores ({self.machine['processor']}), {memory_gb:.0f} GB "
@@ -128,8 +128,8 @@ def _cells(contest_rounds: tuple[Contest, Rounds], title: str) -> Iterator[str]:
         return
     fastest = max(ways, key=lambda name: median(_rates(rounds, name)))
     yield worded(estimate(_rates(rounds, fastest)))
-    is_ours = fastest == ours
-    yield "" if is_ours else worded(ratio(_rates(rounds, ours), _rates(rounds, fastest)))
+    has_ratio = fastest != ours and ours in rounds.measured
+    yield "" if not has_ratio else worded(ratio(_rates(rounds, ours), _rates(rounds, fastest)))
 
 
 def _rates(rounds: Rounds, name: str) -> Sequence[float]:

@@ -303,6 +303,11 @@ def did_you_mean(key: str, valid_keys: Sequence[str]) -> str:
         )
     if suggestions:
         return f"did you mean {' or '.join(suggestions)}?"
+    if not keys_of_section and section:
+        # The section is an entry with a name of its own, such as ``volumes.gp3``. The valid keys
+        # have no such names.
+        parent = section.rpartition(".")[0]
+        keys_of_section = [key for key in valid_keys if key.rpartition(".")[0] == parent]
     names = ", ".join(valid_key.rpartition(".")[2] for valid_key in keys_of_section)
     of_section = f" of {section}" if section else ""
     return f"known keys{of_section}: {names}"

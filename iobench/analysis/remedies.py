@@ -18,7 +18,7 @@ from iobench.analysis.data_storage import address_of_data
 from iobench.analysis.loader_setting import Setting, setting_of
 from iobench.analysis.loops import Loop
 from iobench.analysis.recommendations import Recommendation, config_value, shard_command
-from iobench.analysis.repeats import median_of
+from iobench.analysis.repeats import data_name, median_of
 from iobench.analysis.situation import Situation
 from iobench.analysis.store_limits import OWN_CLIENT
 from iobench.analysis.worker_scaling import FEWEST_COUNTS
@@ -246,7 +246,7 @@ def _changes_to_store_reads(
     if code == "store-throttles":
         yield recommendations.send_fewer_requests()
     if code == "slow-store":
-        uri, endpoint_url = address_of_data(data)
+        uri, endpoint_url = address_of_data(data, data_name(loop.params))
         yield recommendations.probe_store(uri, endpoint_url, OWN_CLIENT)
 
 

@@ -106,7 +106,7 @@ def describe_target(
         "mount_options": kept_options(mount.options.split(",")),
     }
     with contextlib.suppress(OSError):
-        space = shutil.disk_usage(path)
+        space = shutil.disk_usage(_nearest_existing(real))
         described["total_bytes"] = space.total
         described["free_bytes"] = space.free
     read_ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
@@ -118,6 +118,14 @@ def describe_target(
     if read_ahead_kb is not None:
         described["read_ahead_kb"] = read_ahead_kb
     return described
+
+
+def _nearest_existing(path: Path) -> Path:
+    """Return the path, or the nearest folder above it that exists: its files will be made there."""
+    for candidate in (path, *path.parents):
+        if candidate.exists():
+            return candidate
+    return path
 
 
 def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -> list[str]:

@@ -147,9 +147,11 @@ def _probe_requests(params: Params) -> RequestCounts:
     other_requests = RequestCounts(puts=1, gets=2 + connections, lists=2)
     if params["client"] in _COPY_CLIENTS:
         count += objects
-        other_requests += RequestCounts(lists=count)
-    if params["client"] in (*_COPY_CLIENTS, "awscrt"):
-        other_requests += RequestCounts(gets=count * (1 + object_bytes // _PART_BYTES))
+        parts_of_copies = count * (1 + object_bytes // _PART_BYTES)
+        other_requests += RequestCounts(gets=parts_of_copies, lists=count)
+    elif params["client"] == "awscrt" and params["operation"] == "get":
+        further_parts = count * (object_bytes // _PART_BYTES)
+        other_requests += RequestCounts(gets=further_parts)
     if params["operation"] in ("get", "range_get"):
         return other_requests + RequestCounts(puts=objects, gets=count + objects)
     parts = 1

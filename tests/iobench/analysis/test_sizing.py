@@ -83,6 +83,43 @@ def test_the_disk_is_that_of_the_data() -> None:
     assert disk_rate(*far, *probes) == pytest.approx(3000e6 / SAMPLE_BYTES, rel=0.01)
 
 
+def test_a_disk_counts_unless_it_is_known_to_be_another_one() -> None:
+    """Earlier results lack the size of a folder that was made during the run."""
+    new_folder = {"kind": "nvme", "file_system": "ext4"}
+    same = {"kind": "nvme", "file_system": "ext4", "total_bytes": 10**12}
+    other = {"kind": "nfs", "file_system": "nfs4", "total_bytes": 10**12}
+    for target, is_counted in ((same, True), (other, False)):
+        environment = {"targets": {"data": new_folder, "probed": target}}
+        supplies = analysed(LOOP, disk(3000, "probed"), environment=environment).supplies
+        rate = {supply.part: supply.samples_per_s for supply in supplies}["disk"]
+        assert (rate is not None) == is_counted
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "uri"),
+    [
+        ({"source": "s3://photos/imagenet"}, "photos", "s3://photos/imagenet"),
+        ({"source": "s3://photos/imagenet"}, "shards", "s3://bench/x"),
+        ({"source": "s3://photos/imagenet"}, "files", "s3://bench/x"),
+        ({"shards": "s3://shards/imagenet"}, "shards", "s3://shards/imagenet"),
+        ({"shards": "s3://shards/imagenet"}, "shards-16MB", "s3://bench/x"),
+        ({"shards": "/local/shards"}, "shards", "s3://bench/x"),
+    ],
+)
+def test_the_probed_store_is_that_of_the_data_that_are_read(
+    data: dict[str, Any], name: str, uri: str
+) -> None:
+    """Existing data are read where they are; all others are copied to ``data.bucket``."""
+    section = {"bucket": {"uri": "s3://bench/x"}, **data}
+    far = [loop("synthetic", 2000), loop("store", 500, form=name)]
+    far.append(loader(4000, 2, data=f"{name}@disk"))
+    for probed in ("s3://photos/probe", "s3://shards/probe", "s3://bench/y"):
+        targets = {"targets": [{"label": "s3", "uri": probed}]}
+        result = analysed(*far, probe({(8_000_000, 4): 100.0}), data=section, object_store=targets)
+        rate = {supply.part: supply.samples_per_s for supply in result.supplies}["store"]
+        assert (rate is not None) == (probed.split("/")[2] == uri.split("/")[2])
+
+
 def test_a_prediction_takes_the_disk_of_the_data() -> None:
     """The predicted rate is that of the disk with the data, not of a faster disk."""
     environment = {"targets": {"data": {"total_bytes": 1}, "fast": {"total_bytes": 2}}}

@@ -56,6 +56,9 @@ def test_a_volume_without_its_limit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"^{file}: volumes\.gp3\.mib_per_s") as refused:
         references_of(limits={"file": str(file)})
     assert refused.value.exit_code == 2
+    file.write_text("as_of: 2031-02-03\nsource: a contract\nvolumes: {gp3: {iops: 3000}}\n")
+    with pytest.raises(ConfigError, match=r"volumes\.gp3\.iops: .*mib_per_s"):
+        references_of(limits={"file": str(file)})
 
 
 def test_limits_of_what_is_left_out_do_no_harm() -> None:

@@ -120,6 +120,21 @@ def test_a_probe_sends_no_more_requests_than_the_maximum(
     assert sent <= maximum
 
 
+@pytest.mark.parametrize("operation", ["get", "range_get", "put"])
+def test_only_downloads_of_large_objects_by_awscrt_have_further_requests(operation: str) -> None:
+    """awscrt reads whole objects in parts of at least 5 MiB, and sends all else at once."""
+    maxima = []
+    for client in ("boto3", "awscrt"):
+        for object_bytes in (1_000_000, 100_000_000):
+            sizes = {"at_object_bytes": object_bytes, "object_bytes": object_bytes}
+            settings = {**STORE, "clients": client, "operations": operation, **sizes}
+            (maximum,) = forecast_of(object_store=settings).requests.values()
+            maxima.append(maximum)
+    small, large, small_awscrt, large_awscrt = maxima
+    assert small_awscrt == small
+    assert (large_awscrt != large) == (operation == "get")
+
+
 @pytest.mark.parametrize(
     ("grid", "gets"),
     [
