@@ -63,12 +63,12 @@ def to_bytes(name: str) -> bytes:
 
 
 def is_encodable(name: str) -> bool:
-    """Whether a name can be encoded.
+    """Whether a name can be encoded as UTF-8. The result does not depend on the locale.
 
     A text of JSON can have surrogates without a partner (``\\ud800``), which are no character.
     """
     try:
-        to_bytes(name)
+        name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return False
     return True

@@ -25,6 +25,7 @@ from dataprep.sources import (
 )
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import advice_for
+from dataprep.sources.files import MISSING
 from dataprep.sources.folder_classes import most_common_reason
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -96,9 +97,15 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
     listing = _with_labelling(listing, labelling, note)
     source.concurrency = config.source_concurrency or source.concurrency
     if not len(rows_of_samples(listing)):
+        reason = most_common_reason(listing.problems)
+        if reason.endswith(MISSING):  # only a listing can name files that do not exist
+            reason += (
+                " (relative paths begin at the folder of the listing, or at the folder in "
+                "--set listing.root=FOLDER)"
+            )
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
-            + most_common_reason(listing.problems)
+            + reason
             + advice_for(listing.names)
         )
     if config.unlabelled:

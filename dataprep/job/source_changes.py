@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dataprep.job.job_file import JobFile
 from dataprep.job.output_state import StoredJobs, rows_of_shard
 from dataprep.job.split_plan import SplitPlan
@@ -76,7 +79,7 @@ def _describe_differences(
 
     If no difference of names, sizes or labels is found, the digest shows that something else has
     changed, such as a location. This is described, too, unless entries that are not samples have
-    changed: their sizes are in the digest, and may change.
+    changed: their sizes and labels are in the digest, and may change.
     """
     names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
     resized = names_by_change[_RESIZED]
@@ -91,7 +94,8 @@ def _describe_differences(
         if names:
             changes.add(change)
             lines.append(f"source: {counted(len(names), 'file')} {change}, such as {min(names)!r}")
-    if not changes and not resized and _are_refused_entries_as_planned(stored_jobs.plans, listing):
+    is_unexplained = not resized and _are_refused_entries_as_planned(stored_jobs.plans, listing)
+    if not changes and (is_unexplained or _has_other_labels(stored_jobs.plans, listing)):
         lines.append("source: other classes, labels or locations")
     if changes == {_RESIZED}:
         lines[-1] += _RETRY_ADVICE
@@ -114,13 +118,35 @@ def rows_by_name(listing: Listing) -> dict[str, int]:
 
 
 def _are_refused_entries_as_planned(plans: Mapping[str, SplitPlan], listing: Listing) -> bool:
-    """Whether the entries that are not samples have the planned names and sizes."""
-    planned: list[tuple[str, int]] = []
+    """Whether the entries that are not samples have the planned names, sizes and labels."""
+    planned: list[tuple[str, int, bytes]] = []
     for plan in plans.values():
-        sizes = plan.sizes[plan.samples :].tolist()
-        planned.extend(zip(plan.names[plan.samples :], sizes, strict=True))
-    current = [(listing.names[row], int(listing.sizes[row])) for row in listing.problems]
+        for row in range(plan.samples, len(plan.names)):
+            labels = _labels_in_row(plan.values, row)
+            planned.append((plan.names[row], int(plan.sizes[row]), labels))
+    current = []
+    for row in listing.problems:
+        labels = _labels_in_row(listing.values, row)
+        current.append((listing.names[row], int(listing.sizes[row]), labels))
     return sorted(planned) == sorted(current)
+
+
+def _has_other_labels(plans: Mapping[str, SplitPlan], listing: Listing) -> bool:
+    """Whether labels of a sample are not as planned, if samples have several labels."""
+    planned: dict[str, bytes] = {}
+    for plan in plans.values():
+        for row, name in enumerate(plan.names[: plan.samples]):
+            planned[name] = _labels_in_row(plan.values, row)
+    for row, name in enumerate(listing.names):
+        is_sample = row not in listing.problems
+        if is_sample and planned.get(name) != _labels_in_row(listing.values, row):
+            return True
+    return False
+
+
+def _labels_in_row(values: NDArray[np.float32] | None, row: int) -> bytes:
+    """All labels of a row as bytes, which are equal if the labels are; empty without labels."""
+    return b"" if values is None else values[row].tobytes()
 
 
 def _differing_names(

@@ -218,7 +218,8 @@ def has_ilsvrc_ids(rows: Sequence[Row]) -> bool:
     """
     if not rows:
         return False
-    return all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
+    ids = [_without_empty_end(row.cells) for row in rows]
+    return all(len(cells) == 1 and _are_numbers(cells) for cells in ids)
 
 
 def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
@@ -241,7 +242,7 @@ def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[st
         raise ConfigError(f"{name} is empty: {_TRUTH_FORM}")
     if rows[0].cells == _KAGGLE_HEADER:
         return _kaggle_truth(rows[1:])
-    if len(rows[0].cells) > 1:
+    if len(_without_empty_end(rows[0].cells)) > 1:
         return _table_truth(rows)
     return _devkit_truth(rows, name, meta)
 
@@ -294,7 +295,7 @@ def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[s
                 f"{name}, line {number} is {kinds}, but gives the class of {image}: write one "
                 "class in each line, in the order of the images"
             )
-        if len(cells) > 1:
+        if len(_without_empty_end(cells)) > 1:
             raise ConfigError(
                 f"{location} has {len(cells)} columns, expected one as in the lines before: "
                 f"{_excerpt(cells)}"
@@ -302,6 +303,13 @@ def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[s
         value = str(cells[0])
         class_by_image[image] = _require_synset(synset_by_id.get(value, value), location)
     return class_by_image
+
+
+def _without_empty_end(cells: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The cells without empty cells at the end, which spreadsheets write. The first cell stays."""
+    while len(cells) > 1 and cells[-1] == "":
+        cells = cells[:-1]
+    return cells
 
 
 def _require_synset(value: str, location: str) -> str:
@@ -379,7 +387,7 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
         labels = first_column
         names = other_columns.pop(0)
     if None in names:
-        raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
+        raise _partial_labels(rows, name)
     class_by_label = {int(label): str(name) for label, name in zip(labels, names, strict=True)}
     count = len(rows)
     missing = sorted(set(range(count)) - class_by_label.keys())
@@ -399,11 +407,14 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
 def _refuse_partial_labels(rows: Sequence[Row], name: str) -> None:
     """Refuse rows of which only some have both a label and a class, as in ``cat,1`` and ``dog``.
 
-    Without this check, the labels would be read as the texts or as the names of classes.
+    Without this check, the labels would be read as the texts or as the names of classes. If the
+    first column has only synsets, the second is their texts, of which some may be missing.
 
     Raises:
         ConfigError: the rows are refused.
     """
+    if all(is_synset(str(row.cells[0])) for row in rows):
+        return
     # Only a row with three cells, as in ``labels.json``, can have an empty class.
     pairs = [row.cells[:2] for row in rows if row.cells[1:] not in ((), ("",))]
     have_numbers = any(_are_numbers(column) for column in zip(*pairs, strict=True))
@@ -412,10 +423,19 @@ def _refuse_partial_labels(rows: Sequence[Row], name: str) -> None:
     if (have_numbers and len(pairs) < len(rows)) or (
         have_labels_first and not _are_numbers(row.cells[0] for row in rows)
     ):
-        raise ConfigError(
-            f"{name}: some lines have a number and a class, others one of them: write both in "
-            "every line, or only the classes in the order of their labels"
-        )
+        raise _partial_labels(rows, name)
+
+
+def _partial_labels(rows: Sequence[Row], name: str) -> ConfigError:
+    """The error for rows of which only some have both a label and a class."""
+    # Only the location of a line of a table has the word "line".
+    is_table = rows[0].location.removeprefix(name).startswith(", line ")
+    unit, units = ("line", "lines") if is_table else ("entry", "entries")
+    return ConfigError(
+        f"{name}: some {units} have a number and a class, others one of them: write both in every "
+        f"{unit}, or only the classes in the order of their labels; if the second column is a "
+        "text, give each class a text"
+    )
 
 
 def _texts(names: Sequence[object], texts: Sequence[object]) -> dict[str, str]:

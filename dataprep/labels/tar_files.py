@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import lzma
 import tarfile
@@ -14,6 +15,8 @@ _READ_ERRORS = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, Overf
 _PADDING_BYTES = 2**20
 """The number of bytes from the end marker on that must be zeros, as in ``sources.tar_index``."""
 
+_XZ_MAGIC = b"\xfd7zXZ\0"
+
 
 def files_in_tar(data: bytes, is_wanted: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Yield the path and the content of each wanted file in a tar.
@@ -25,6 +28,9 @@ def files_in_tar(data: bytes, is_wanted: Callable[[str], bool]) -> Iterator[tupl
     Raises:
         tarfile.TarError: the tar is damaged or truncated.
     """
+    if data.startswith(_XZ_MAGIC):
+        # A stream of xz never ends with a zero. Zeros after it are padding, which lzma refuses.
+        data = data.rstrip(b"\0")
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
             while (member := tar.next()) is not None:
@@ -49,9 +55,38 @@ def _require_end_marker(tar: tarfile.TarFile) -> None:
     file = tar.fileobj
     assert file is not None  # noqa: S101  for mypy
     file.seek(tar.offset)
-    rest = file.read(_PADDING_BYTES)
-    if len(rest) < tarfile.BLOCKSIZE or any(rest):
+    block = file.read(tarfile.BLOCKSIZE)
+    if len(block) < tarfile.BLOCKSIZE or any(block):
         raise tarfile.ReadError(
             f"neither a file nor the end marker is at byte {tar.offset:,}, where one should be; "
             "fetch the archive again"
         )
+    if _has_data(file.read):
+        raise tarfile.ReadError(
+            f"more than padding follows its end marker at byte {tar.offset:,}: the archive is "
+            "damaged, fetch it again; or it consists of several archives, unpack it with "
+            "tar --ignore-zeros and pack it again"
+        )
+
+
+def _has_data(read: Callable[[int], bytes]) -> bool:
+    """Whether a byte other than zero follows within the length of the padding.
+
+    Args:
+        read: returns at most this many of the bytes that follow.
+    """
+    # If a read fails, all bytes of this read are lost. Therefore each read is one block.
+    for _ in range(_PADDING_BYTES // tarfile.BLOCKSIZE):
+        try:
+            block = read(tarfile.BLOCKSIZE)
+        except gzip.BadGzipFile as error:
+            # Bytes after the compressed data are ignored, as by gzip(1). The other errors of this
+            # type, such as a wrong checksum, are damage.
+            if str(error).startswith("Not a gzipped file"):
+                return False
+            raise
+        if any(block):
+            return True
+        if not block:
+            return False
+    return False

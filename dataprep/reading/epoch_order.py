@@ -77,8 +77,10 @@ class Order:
             )
         if self.even not in ("keep", "drop", "pad"):
             raise ConfigError(f"even {self.even!r}: it is keep, drop or pad")
-        for name, value in (("seed", self.seed), ("start", self.start)):
-            if value < 0:
+        # If nothing is shuffled, programs may give None or a tuple as the seed.
+        counts: dict[str, object] = {"seed": self.seed, "start": self.start}
+        for name, value in counts.items():
+            if isinstance(value, int) and value < 0:
                 raise ConfigError(f"{name} {value}: it is at least 0")
         if self.global_batch is not None and self.global_batch < self.world_size:
             raise ConfigError(

@@ -230,15 +230,26 @@ class ListingSource:
                     problems[row] = Problem("failed", size)
                 else:
                     sizes[row] = size
-        failed_rows = [row for row, problem in problems.items() if problem.status == "failed"]
-        are_missing = all(problems[row].reason == MISSING for row in failed_rows)
-        if failed_rows and are_missing and len(problems) == len(names):
+        if len(problems) == len(names):
+            self._refuse_missing(names, problems)
+        return sizes
+
+    def _refuse_missing(self, names: Sequence[str], problems: Problems) -> None:
+        """Refuse the table if no file exists. If a name is listed repeatedly, its first row counts.
+
+        Raises:
+            SourceNotFound: no file exists.
+        """
+        first_rows: dict[str, int] = {}
+        for row, name in enumerate(names):
+            first_rows.setdefault(name, row)
+        failed_rows = [row for row in first_rows.values() if problems[row].status == "failed"]
+        if failed_rows and all(problems[row].reason == MISSING for row in failed_rows):
             raise SourceNotFound(
                 f"none of the files exists that {self.uri} lists, such as "
                 f"{escape(names[min(failed_rows)])!r}: relative paths begin at {self._root}, or "
                 "at the folder in --set listing.root=FOLDER"
             )
-        return sizes
 
     def _folders_of(self, names: Sequence[str]) -> Sequence[str]:
         """A few folders on a disk that contain these images; empty if no image is on a disk."""

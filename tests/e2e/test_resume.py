@@ -314,3 +314,18 @@ def test_another_label_beside_an_entry_that_is_no_sample(listing: Path, tmp_path
     assert "source: other classes, labels or locations" in done.complaints[0]
     listing.write_text(text)
     shard(*job, code=0)
+
+
+def test_another_label_of_an_entry_that_is_no_sample(listing: Path, tmp_path: Path) -> None:
+    """The labels of a refused entry may change, because no output has them; a sample's may not."""
+    text = listing.read_text()
+    listing.write_text(f"{text}\n5\t0\t5\tx.jpg")
+    locations = ("--source", listing, "--output", tmp_path / "out")
+    job = (*locations, "--kind", "listing", "--max-failures", "unlimited")
+    shard(*job, code=0)
+    listing.write_text(f"{text}\n5\t1\t5\tx.jpg")
+    shard(*job, code=0)
+    changed = text.replace("\t6\t", "\t9\t")
+    listing.write_text(f"{changed}\n5\t1\t5\tx.jpg")
+    done = shard(*job, code=2)
+    assert "source: other classes, labels or locations" in done.complaints[0]

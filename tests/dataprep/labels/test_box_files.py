@@ -207,6 +207,35 @@ class TestPlaces:
                 with pytest.raises(SourceError, match=r"damaged archive.* at byte .*fetch"):
                     read_annotations(BoxOptions(source=str(tar)))
 
+    @pytest.mark.parametrize("zeros", [4, 8, 512, 2**21])
+    @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+    def test_zeros_after_a_tar_are_padding(self, tmp_path: Path, mode: str, zeros: int) -> None:
+        """Zeros after the compressed data, which the format of xz allows, are ignored."""
+        path = tmp_path / "b.tar"
+        path.write_bytes(tar_of(FILES, mode) + bytes(zeros))
+        assert widths(path) == WIDTHS
+
+    @pytest.mark.parametrize("rest", [b"x", b"more text", bytes(8) + b"text" * 10_000])
+    def test_bytes_after_gzip_data_are_ignored(self, tmp_path: Path, rest: bytes) -> None:
+        """Bytes after the data are ignored, as by gzip, but a wrong checksum is an error."""
+        path = tmp_path / "b.tar.gz"
+        data = tar_of(FILES, "w:gz")
+        path.write_bytes(data + rest)
+        assert widths(path) == WIDTHS
+        path.write_bytes(data[:-8] + bytes(4) + data[-4:] + rest)
+        with pytest.raises(SourceError, match="damaged archive"):
+            widths(path)
+
+    @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+    def test_two_tars_in_a_row_are_named_as_such(self, tmp_path: Path, mode: str) -> None:
+        """The error says that data follow the end marker, and how to unpack both tars."""
+        path = tmp_path / "b.tar"
+        data = tar_of(FILES)
+        path.write_bytes(recompressed(data + data, mode))
+        message = r"more than padding follows its end marker at byte [\d,]+: .*--ignore-zeros"
+        with pytest.raises(SourceError, match=message):
+            widths(path)
+
     @pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
     def test_damage_of_compressed_data_is_an_error(self, tmp_path: Path, mode: str) -> None:
         """Wherever a byte of a compressed tar is changed, no box is lost without an error."""

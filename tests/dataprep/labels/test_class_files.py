@@ -195,9 +195,11 @@ def test_two_columns_need_one_value_for_each_key() -> None:
         ("ant,1\nbee,\n", "some lines have a number and a class"),
         ("0,ant\n1,\n", "some lines have a number and a class"),
         ("0,\n1\n", "some lines have a number and a class"),
-        ('[["ant", 1], ["bee"]]', "some lines have a number and a class"),
-        ('[[0, "ant", "Ant"], ["bee"]]', "some lines have a number and a class"),
-        ('[[0, "ant", "Ant"], ["bee", 1]]', "some lines have a number and a class"),
+        ("cat,1998\ndog\n", "some lines have .*; .* is a text, give each class a text"),
+        ("747,Boeing\nCessna\n", "some lines have .*; .* is a text, give each class a text"),
+        ('[["ant", 1], ["bee"]]', "some entries have a number and a class, .*every entry"),
+        ('[[0, "ant", "Ant"], ["bee"]]', "some entries have a number and a class"),
+        ('[[0, "ant", "Ant"], ["bee", 1]]', "some entries have a number and a class"),
         ("0,1\n1,0\n", "file: both columns are numbers"),
         ("cat 0\ndog 1\n", "file, line 1: 'cat 0' has a blank between class and label"),
         ("cat 2\nsea dog 1\n", "file, line 1: 'cat 2' has a blank"),
@@ -208,6 +210,12 @@ def test_what_is_no_order_is_refused(text: str, message: str) -> None:
     """The reason names the file, and the label or class."""
     with pytest.raises(ConfigError, match=message):
         order_in(text)
+
+
+@pytest.mark.parametrize("text", ["n01440764 7\nn01443537\n", "n01440764,7\nn01443537,\n"])
+def test_a_number_beside_only_some_synsets_is_a_text(text: str) -> None:
+    """The second column of synsets has their texts, of which some may be missing."""
+    assert order_in(text) == (("n01440764", "n01443537"), {"n01440764": "7"})
 
 
 @pytest.mark.parametrize(
@@ -263,6 +271,13 @@ def test_every_customary_file_gives_the_same_classes(name: str) -> None:
     """Only the devkit's file consists of IDs, which need meta.mat."""
     assert truth_in(FILES[name], IDS) == EXPECTED
     assert has_ilsvrc_ids(read_rows(FILES[name], name)) == (name == "devkit")
+
+
+@pytest.mark.parametrize("data", [b"490\n361,\n", b"490,\n361\n", b"490;;\n361;\n"])
+def test_empty_columns_at_the_end_of_ids_are_ignored(data: bytes) -> None:
+    """Spreadsheets write delimiters for empty columns after an ID."""
+    assert has_ilsvrc_ids(read_rows(data, "file", spaced=True))
+    assert ground_truth(read_rows(data, "file", spaced=True), "file", IDS) == EXPECTED
 
 
 @pytest.mark.parametrize(

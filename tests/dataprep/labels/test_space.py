@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -94,6 +97,23 @@ def test_labels_json_has_the_documented_bytes() -> None:
         b'  {\n   "index": 1,\n   "synset": "caf\\u00e9",\n   "text": "caf\\u00e9"\n  }\n'
         b" ]\n}\n"
     )
+
+
+@pytest.mark.process
+def test_any_class_name_is_read_under_any_locale() -> None:
+    """An output from elsewhere may have classes that the encoding of the locale lacks."""
+    data = LabelSpace.of(["猫"]).to_json()
+    code = "import sys; from dataprep.labels import LabelSpace; "
+    code += "print(ascii(LabelSpace.from_json(sys.stdin.buffer.read()).labels[0].synset))"
+    environment = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=data,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert done.stdout.decode().strip() == ascii("猫")
 
 
 def test_a_newer_labels_json_is_refused() -> None:

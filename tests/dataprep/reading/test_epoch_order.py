@@ -254,6 +254,7 @@ def test_streams_of_random_numbers_differ() -> None:
         ({"even": "most"}, "it is keep, drop or pad"),
         ({"start": -1}, "start -1: it is at least 0"),
         ({"seed": -1}, "seed -1: it is at least 0"),
+        ({"seed": -1, "shuffle": False}, "seed -1: it is at least 0"),
         ({"world_size": 4, "global_batch": 3}, "a global batch of 3 for 4 ranks"),
     ],
     ids=str,
@@ -262,3 +263,9 @@ def test_out_of_range(options: dict[str, Any], message: str) -> None:
     """A value out of range is refused when the object is created."""
     with pytest.raises(ConfigError, match=message):
         Order(**options)
+
+
+@pytest.mark.parametrize("seed", [None, (1, 2)], ids=str)
+def test_a_seed_of_another_type_without_shuffling(seed: Any) -> None:
+    """An order that is not shuffled needs no seed."""
+    assert sequence_by_record(Order(shuffle=False, seed=seed), 4, 0).tolist() == [0, 1, 2, 3]

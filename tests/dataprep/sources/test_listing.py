@@ -121,6 +121,15 @@ def test_some_missing_files_beside_other_failures_are_not_all_files(photos: Path
         open_request(config, print)
     with pytest.raises(SourceNotFound, match="none of the files exists"):
         listed(photos, "path,label\ngone.jpg,cat\ngone.jpg,cat\n.DS_Store,cat\n")
+    listed(photos, "path,label\ngone.jpg,cat\ngone/2.jpg,cat\ncats/1.jpg,\n")
+    with pytest.raises(SourceNotFound, match=r"2 of its files: not there .*listing\.root=FOLDER"):
+        open_request(config, print)
+
+
+def test_missing_files_that_are_listed_again_with_another_label(photos: Path) -> None:
+    """If a missing file is listed again, its first row counts."""
+    with pytest.raises(SourceNotFound, match="none of the files exists"):
+        listed(photos, "path,label\nx.jpg,cat\nx.jpg,dog\ny.jpg,dog\n")
 
 
 @pytest.mark.parametrize("path", [".DS_Store", "cats/Thumbs.db"])
