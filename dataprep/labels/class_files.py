@@ -407,14 +407,11 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
 def _refuse_partial_labels(rows: Sequence[Row], name: str) -> None:
     """Refuse rows of which only some have both a label and a class, as in ``cat,1`` and ``dog``.
 
-    Without this check, the labels would be read as the texts or as the names of classes. If the
-    first column has only synsets, the second is their texts, of which some may be missing.
+    Without this check, the labels would be read as the texts or as the names of classes.
 
     Raises:
         ConfigError: the rows are refused.
     """
-    if all(is_synset(str(row.cells[0])) for row in rows):
-        return
     # Only a row with three cells, as in ``labels.json``, can have an empty class.
     pairs = [row.cells[:2] for row in rows if row.cells[1:] not in ((), ("",))]
     have_numbers = any(_are_numbers(column) for column in zip(*pairs, strict=True))

@@ -213,9 +213,16 @@ def test_what_is_no_order_is_refused(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["n01440764 7\nn01443537\n", "n01440764,7\nn01443537,\n"])
-def test_a_number_beside_only_some_synsets_is_a_text(text: str) -> None:
-    """The second column of synsets has their texts, of which some may be missing."""
-    assert order_in(text) == (("n01440764", "n01443537"), {"n01440764": "7"})
+def test_a_number_beside_only_some_synsets_is_refused(text: str) -> None:
+    """It is more probably a label, of which others were forgotten, than a text."""
+    with pytest.raises(ConfigError, match="some lines have a number and a class, others one of"):
+        order_in(text)
+
+
+def test_some_synsets_may_have_no_text() -> None:
+    """A text that is no number is not taken for a label."""
+    text = "n01440764 tench\nn01443537\n"
+    assert order_in(text) == (("n01440764", "n01443537"), {"n01440764": "tench"})
 
 
 @pytest.mark.parametrize(
