@@ -132,14 +132,18 @@ def _are_refused_entries_as_planned(plans: Mapping[str, SplitPlan], listing: Lis
 
 
 def _has_other_labels(plans: Mapping[str, SplitPlan], listing: Listing) -> bool:
-    """Whether labels of a sample are not as planned, if samples have several labels."""
+    """Whether labels of a planned sample have changed, if samples have several labels.
+
+    An entry that was refused when the job was planned, and is a sample now, has no planned labels.
+    """
     planned: dict[str, bytes] = {}
     for plan in plans.values():
         for row, name in enumerate(plan.names[: plan.samples]):
             planned[name] = _labels_in_row(plan.values, row)
     for row, name in enumerate(listing.names):
-        is_sample = row not in listing.problems
-        if is_sample and planned.get(name) != _labels_in_row(listing.values, row):
+        if name not in planned or row in listing.problems:
+            continue
+        if planned[name] != _labels_in_row(listing.values, row):
             return True
     return False
 

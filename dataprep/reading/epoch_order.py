@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -77,11 +78,11 @@ class Order:
             )
         if self.even not in ("keep", "drop", "pad"):
             raise ConfigError(f"even {self.even!r}: it is keep, drop or pad")
+        if self.start < 0:
+            raise ConfigError(f"start {self.start}: it is at least 0")
         # If nothing is shuffled, programs may give None or a tuple as the seed.
-        counts: dict[str, object] = {"seed": self.seed, "start": self.start}
-        for name, value in counts.items():
-            if isinstance(value, int) and value < 0:
-                raise ConfigError(f"{name} {value}: it is at least 0")
+        if isinstance(self.seed, Real) and self.seed < 0:
+            raise ConfigError(f"seed {self.seed}: it is at least 0")
         if self.global_batch is not None and self.global_batch < self.world_size:
             raise ConfigError(
                 f"a global batch of {self.global_batch} for {self.world_size} ranks: each rank "

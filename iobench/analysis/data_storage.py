@@ -39,8 +39,8 @@ def is_disk_of(targets: Mapping[str, Any], data: str, label: str) -> bool:
     own_disk, disk = targets.get(own_label), targets.get(label)
     if not isinstance(own_disk, Mapping) or not isinstance(disk, Mapping):
         return False
-    has_size = is_number(own_disk.get("total_bytes"))
-    return has_size and not is_other_disk(targets, data, label)
+    have_sizes = is_number(own_disk.get("total_bytes")) and is_number(disk.get("total_bytes"))
+    return have_sizes and not is_other_disk(targets, data, label)
 
 
 def is_other_disk(targets: Mapping[str, Any], data: str, label: str) -> bool:

@@ -316,6 +316,20 @@ def test_another_label_beside_an_entry_that_is_no_sample(listing: Path, tmp_path
     shard(*job, code=0)
 
 
+@pytest.mark.parametrize("retry", [(), ("--retry-failed",)], ids=["resume", "retry"])
+def test_an_entry_that_was_refused_may_become_readable(
+    source: Path, tmp_path: Path, retry: tuple[str, ...]
+) -> None:
+    """The job goes on without the entry, and does not report other labels."""
+    link = sorted(path for path in source.iterdir() if path.is_dir())[0] / "dead.jpg"
+    link.symlink_to("nowhere")
+    job = ("--source", source, "--output", tmp_path / "out", "--max-failures", "unlimited")
+    shard(*job, code=0)
+    link.unlink()
+    shutil.copy(next(path for path in sorted(link.parent.iterdir()) if path != link), link)
+    shard(*job, *retry, code=0)
+
+
 def test_another_label_of_an_entry_that_is_no_sample(listing: Path, tmp_path: Path) -> None:
     """The labels of a refused entry may change, because no output has them; a sample's may not."""
     text = listing.read_text()

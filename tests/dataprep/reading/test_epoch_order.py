@@ -253,6 +253,8 @@ def test_streams_of_random_numbers_differ() -> None:
         ({"world_size": 0}, "rank 0 of 0"),
         ({"even": "most"}, "it is keep, drop or pad"),
         ({"start": -1}, "start -1: it is at least 0"),
+        ({"start": np.int64(-2)}, "start -2: it is at least 0"),
+        ({"seed": np.int64(-1)}, "seed -1: it is at least 0"),
         ({"seed": -1}, "seed -1: it is at least 0"),
         ({"seed": -1, "shuffle": False}, "seed -1: it is at least 0"),
         ({"world_size": 4, "global_batch": 3}, "a global batch of 3 for 4 ranks"),
