@@ -85,9 +85,9 @@ def create_job(
 def _wait_for_job_file(store: Store, key: str, splits: set[str], wait_s: float) -> str:
     """Wait for the job file of the run that has stored an object.
 
-    For the plan or the job file of a split, this is a job file of ``splits``. For the labels, which
-    all splits share, it is the job file of any split. A receipt, a manifest or a table of samples
-    counts like the job file of its split.
+    If the object is a plan or a job file, the job file of any of ``splits`` counts. If the object
+    is the labels, which all splits share, the job file of any split counts. A receipt, a manifest
+    or a table of samples counts like the job file of its split.
 
     Args:
         store: the output.

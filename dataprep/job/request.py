@@ -111,7 +111,7 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
     if config.unlabelled:
         _refuse_classes(config, listing)
     else:
-        listing = _with_failures_without_class(config, listing)
+        listing = _with_unclassified_failed(config, listing)
     return Request(config, splits, source, listing, labelling)
 
 
@@ -135,7 +135,7 @@ def _with_labelling(listing: Listing, labelling: Labelling, note: Callable[[str]
     return replace(listing, classes=after.classes, problems=problems, label_space=after.space)
 
 
-def _with_failures_without_class(config: ShardConfig, listing: Listing) -> Listing:
+def _with_unclassified_failed(config: ShardConfig, listing: Listing) -> Listing:
     """Return the listing with each sample without a class marked as failed.
 
     Raises:
@@ -228,7 +228,7 @@ def _refuse_locations(config: ShardConfig, splits: tuple[str, ...]) -> None:
 def label_space_for(
     request: Request, store: Store, removed_splits: Sequence[str] = ()
 ) -> LabelSpace:
-    """Return the labels for the job. If the output has other splits, these share their labels.
+    """Return the labels for the job. If the output has other splits, the job uses their labels.
 
     Args:
         request: the job that is planned.

@@ -77,9 +77,11 @@ def _describe_differences(
 
     The result is empty if only sizes have changed, and all of them may change.
 
-    If no difference of names, sizes or labels is found, the digest shows that something else has
-    changed, such as a location. This is described, too, unless entries that are not samples have
-    changed: their sizes and labels are in the digest, and may change.
+    If no sample has another name, size or class, there are two reasons for which the digest may
+    differ. Either entries that are not samples have changed, which is accepted. Or samples have
+    changed in another way, such as their locations, which is described in general words. The second
+    reason is assumed if entries that are not samples are as planned, or if samples have other
+    labels.
     """
     names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
     resized = names_by_change[_RESIZED]
@@ -158,7 +160,7 @@ def _differing_names(
 ) -> dict[str, set[str]]:
     """Group the names of changed entries by the kind of change.
 
-    The size of an entry that is not a sample may change. An entry is in no group because of that.
+    The size of an entry that is not a sample may change. Such a change is in no group.
 
     Args:
         listing: the source as it is now.

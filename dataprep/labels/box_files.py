@@ -56,7 +56,8 @@ class Annotation(NamedTuple):
     """The boxes of one image, as a file contains them.
 
     Attributes:
-        width, height: the size of the annotated image, as in ``AnnotatedImage``.
+        width, height: the size of the annotated image, as in ``AnnotatedImage``: 1 x 1 if the
+            sides are shares of the image, and 0 x 0 if they are pixels and the size is unknown.
         boxes: the class and the sides of each box: xmin, ymin, xmax and ymax, in the units of the
             size. The class may be empty.
     """
@@ -90,8 +91,9 @@ def find_boxes(
 ) -> BoxColumns:
     """Read the boxes of images, and report how many images have boxes.
 
-    A box gets the label of its own class; -1 if this class is not in ``classes``. A box without a
-    class gets the label of its image. If ``options.labels`` is ``image``, every box does.
+    A box gets the label of its own class. If this class is not in ``classes``, the label is -1,
+    which ``convert_boxes`` replaces with the label of the image. A box without a class gets the
+    label of its image. If ``options.labels`` is ``image``, every box gets the label of its image.
 
     Args:
         options: where the boxes are, and how they are matched to images.
@@ -381,8 +383,9 @@ def _rows(
     The size is as in ``Annotation``. A box is a list of its class and its four sides, as texts.
 
     Raises:
-        ValueError: the first line is not a header that names the required columns, or a line has
-            another number of columns.
+        ValueError: there is no header and the first line has fewer than five columns; a header does
+            not name the required columns; a line has another number of columns than the first line;
+            or a size or the boxes of Kaggle's second column do not have the expected form.
     """
     header = [cell.strip() for cell in next(lines, [])]
     if header == _KAGGLE_HEADER:

@@ -387,7 +387,7 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
         labels = first_column
         names = other_columns.pop(0)
     if None in names:
-        raise _partial_labels(rows, name)
+        raise _partial_labels_error(rows, name)
     class_by_label = {int(label): str(name) for label, name in zip(labels, names, strict=True)}
     count = len(rows)
     missing = sorted(set(range(count)) - class_by_label.keys())
@@ -420,10 +420,10 @@ def _refuse_partial_labels(rows: Sequence[Row], name: str) -> None:
     if (have_numbers and len(pairs) < len(rows)) or (
         have_labels_first and not _are_numbers(row.cells[0] for row in rows)
     ):
-        raise _partial_labels(rows, name)
+        raise _partial_labels_error(rows, name)
 
 
-def _partial_labels(rows: Sequence[Row], name: str) -> ConfigError:
+def _partial_labels_error(rows: Sequence[Row], name: str) -> ConfigError:
     """The error for rows of which only some have both a label and a class."""
     # Only the location of a line of a table has the word "line".
     is_table = rows[0].location.removeprefix(name).startswith(", line ")
@@ -445,9 +445,12 @@ def _refuse_blanks(rows: Sequence[Row]) -> None:
     """Refuse rows in which a blank separates class and label, as in ``cat 0`` or ``0 cat``.
 
     Without this check, there would be classes with the name "cat 0". Names such as "Boeing 747" are
-    allowed. Therefore rows are refused only if there are at least two, each of them has a single
-    cell, the first or the last words of all cells are numbers that count from 0 or 1 without gaps,
-    and the other words of all cells differ.
+    allowed. Therefore rows are refused only if all of these conditions hold:
+
+    - There are at least two rows, and each row has a single cell.
+    - The first words of all cells are numbers that count from 0 or 1 without gaps, in any order; or
+      the last words are.
+    - Without these numbers, the cells differ from each other.
 
     Raises:
         ConfigError: the rows are refused.
@@ -499,8 +502,8 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
     """The rows of a list, of an object, or of a ``labels.json``.
 
     Raises:
-        ConfigError: the text is not JSON, or an entry is not a class, a pair, or a number, a class
-            and a text.
+        ConfigError: the text is not JSON, or an entry has another form than these three: a class
+            alone; a pair; three values, which are a number, a class and a text.
     """
     try:
         content = json.loads(text)

@@ -73,7 +73,7 @@ def _has_data(read: Callable[[int], bytes]) -> bool:
     """Whether a byte other than zero follows within the length of the padding.
 
     Args:
-        read: returns at most this many of the bytes that follow.
+        read: a function that returns the next bytes, at most the given number.
     """
     # If a read fails, all bytes of this read are lost. Therefore each read is one block.
     for _ in range(_PADDING_BYTES // tarfile.BLOCKSIZE):

@@ -350,8 +350,9 @@ def readable(data: bytes) -> pa.BufferReader:
     return pa.BufferReader(buffer)
 
 
-# The following functions do not use ``pa.array`` and ``to_numpy``. These import pandas, which takes
-# a quarter of a second in commands that do not need pandas.
+# The following functions do not use ``pa.array`` and ``to_numpy``, because ``pa.array`` and
+# ``to_numpy`` import pandas. The import takes a quarter of a second, also in commands that do not
+# need pandas.
 
 
 def number_column(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:

@@ -149,8 +149,9 @@ def to_torch(
     **Epochs.** Each iteration is the next epoch, also in workers. ``set_epoch`` chooses another
     epoch. The order and the random numbers depend on the seed, the epoch and the sample, but not on
     threads or workers. If you use another sampler than ``images.sampler``, the map style augments
-    samples for the epoch of the last ``set_epoch``. If the transform is random, it warns once when
-    more samples than an epoch has were read without a call of ``set_epoch``.
+    samples for the epoch of the last ``set_epoch``. If the transform is random, and the program
+    reads more samples than there are in an epoch without calling ``set_epoch``, the map style warns
+    once.
 
     **Several processes.** Processes that train together give ``rank`` and ``world_size``, and
     ``even`` if they need equal numbers of steps. Each process then reads its own samples.
@@ -161,9 +162,9 @@ def to_torch(
     **Resuming.** If training ended within an epoch, ``start`` continues from there. The number of
     ranks may change if the global batch stays the same. Batches and the iterable style also have
     ``state_dict`` and ``load_state_dict``, which ``StatefulDataLoader`` of torchdata calls. States
-    that it saves for workers and for ``images.sampler`` need the same number of ranks.
-    ``state_dict`` raises an error if workers of a plain ``DataLoader`` read the samples, and for
-    the map style itself.
+    that ``StatefulDataLoader`` saves for workers and for ``images.sampler`` need the same number of
+    ranks. ``state_dict`` raises an error if workers of a plain ``DataLoader`` read the samples. The
+    map style itself has no ``state_dict``, because it does not know which samples were read.
 
     Args:
         dataset: an open split, from ``dataprep.open``.
@@ -285,12 +286,12 @@ def to_tf(
 
     This package reads the records, from every store and in every format, and hands them to
     TensorFlow 64 at a time through ``from_generator``. The order is that of ``to_torch`` with
-    ``iterable=True``. TensorFlow decodes and augments the images. Its random crops have 0.38 of the
-    image on average, those of ``to_torch`` and ``to_mxnet`` have 0.44. The order and the
-    augmentation depend on the seed, the epoch and the sample, but not on timing.
+    ``iterable=True``. TensorFlow augments the images. Its random crops cover 0.38 of the image on
+    average, and those of ``to_torch`` and ``to_mxnet`` cover 0.44. The order and the augmentation
+    depend on the seed, the epoch and the sample, but not on timing.
 
-    TensorFlow decodes only the crop of a JPEG image. This package decodes PNG and WebP images
-    completely.
+    JPEG images are decoded by TensorFlow, which decodes only the crop. PNG and WebP images are
+    decoded by this package, which decodes the whole image.
 
     Args:
         dataset: an open split, from ``dataprep.open``.

@@ -144,7 +144,7 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
         return samples_of_rank(self.order, sequence, epoch)
 
     def order_name(self) -> str:
-        """Return a name of the order of an epoch, by which a state of another order is refused."""
+        """Return the name of the order. A state that was saved in another order is refused."""
         return "by record" if self.order.shuffle else "as stored"
 
     def state_of_sampler(self, reading: Reading) -> SavedState:
@@ -188,8 +188,8 @@ class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
     def _count_outside_epochs(self, samples: int) -> None:
         """Count samples that are read by number, outside the epochs of ``sampler``.
 
-        If the transform is random, warn once when more samples than an epoch has were read without
-        a call of ``set_epoch``.
+        If the transform is random, and the program reads more samples than there are in an epoch
+        without calling ``set_epoch``, warn once.
         """
         if self._is_random and self._counter.count_samples(samples, len(self)):
             warnings.warn(
@@ -298,7 +298,7 @@ class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
         return numbers
 
     def order_name(self) -> str:
-        """Return a name of the order of an epoch, by which a state of another order is refused."""
+        """Return the name of the order. A state that was saved in another order is refused."""
         name: str = self.records.order_name(self.order)
         return name
 
@@ -503,7 +503,8 @@ def _reusable_tensor(
     In a ``DataLoader`` worker, return a new tensor in shared memory instead.
     """
     if get_worker_info() is not None:
-        # torch has no public function that converts a dtype of NumPy. A tensor of it has the dtype.
+        # torch has no public function that converts a dtype of NumPy. Therefore an empty array is
+        # converted, and the dtype of the resulting tensor is used.
         return empty_tensor(shape, torch.from_numpy(np.empty(0, dtype)).dtype)
     return torch.from_numpy(reusable_array(shape, dtype, free_memory))
 

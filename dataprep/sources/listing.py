@@ -50,7 +50,9 @@ LEAVES_ROOT = "its path leaves the root of the listing"
 
 _MAX_FILES_FOR_ADVICE = 100
 _MAX_DISK_PATHS = 16
-_MIN_DEPTH = 2  # the empty name before the first slash, and one folder: not the root of the disk
+# The parts of /data are the empty name before the slash, and data. A path of one part would be the
+# root of the disk, which every worker sees.
+_MIN_DEPTH = 2
 
 _has_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://").match
 _is_on_s3 = re.compile(r"s3://[^/@]+/.+", re.DOTALL).fullmatch
@@ -211,7 +213,7 @@ class ListingSource:
         """The size of each file in bytes. Files without a size are added to ``problems``.
 
         A file has no size if it does not exist, if the store refuses access, or if its name cannot
-        be a key on S3. ``concurrency`` is raised if files are on a remote store.
+        be a key on S3. ``concurrency`` is increased if files are on a remote store.
 
         Raises:
             SourceNotFound: no file exists. Files that are skipped do not count.

@@ -114,7 +114,7 @@ class GzipContent:
 
     @property
     def key(self) -> str:
-        """The container of entries in the content: ``KEY!gzip@0+SIZE``."""
+        """The name of the content as the container of its entries: ``KEY!gzip@0+SIZE``."""
         return f"{self.archive.key}!gzip@0+{self.archive.size}"
 
     @property

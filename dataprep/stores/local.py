@@ -36,9 +36,9 @@ _MAX_FOLDER_ATTEMPTS = 100
 """How often the folder of a file is made, if other processes remove it while it is empty."""
 
 _BLOCK_BYTES = 4096
-"""A write without the page cache has a multiple of this size.
+"""The size of a write without the page cache is a multiple of this number.
 
-Linux requires a multiple of the block size of the disk, which divides this number.
+Linux requires a multiple of the disk's block size. 4096 is a multiple of usual block sizes.
 """
 
 _MIN_DIRECT_BYTES = 2**22
@@ -107,8 +107,8 @@ class LocalStore(KeepsLocks):
     def tidy(self) -> None:
         """Remove temporary files that are a day old, or whose writers are known to have ended.
 
-        File locks could not show whether a writer is alive, because they may be local to a host on
-        a network file system.
+        File locks could not show whether a writer is alive: on a network file system, a lock may
+        be visible only to the host that has it.
         """
         for temporary in list(self.root.glob(f"{PARTIAL}*")):
             name = temporary.name
@@ -305,7 +305,8 @@ def _give_name_in_folder(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            # mkdir found a folder that was gone when mkdir looked at it, or there is a file.
+            # Either a file has this name, or a folder had it when mkdir was called, and was removed
+            # before mkdir checked that it is a folder.
             if not attempts_left or path.parent.is_file():
                 raise
             continue
