@@ -84,7 +84,8 @@ def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
 def write_photos(source: Path, target: Path) -> int:
     """Write up to ``PHOTOS`` photographs with a short side of ``SIZE`` pixels.
 
-    They are taken at equal distances from all files below ``source``. Files that are not images
+    Every n-th file below ``source`` is taken, in the order of their paths, until there are enough;
+    n is the number of files / ``PHOTOS``, rounded down, and at least 1. Files that are not images
     are left out. Returns the number of photographs.
 
     Raises:
