@@ -1,9 +1,9 @@
 """Build the GPU kit: ``python -m benchmarks.gpu.build --to build/gpu-kit``, or ``make gpu-kit``.
 
-The folder has photographs, these benchmarks, ``run.sh``, and wheels of this package and of its
-dependencies. Dependencies that a container image with PyTorch has are left out. The wheels are for
-Linux on x86-64, in the versions of ``constraints/bare.txt``. They come from the package index that
-pip is configured for.
+The folder has photographs, these benchmarks, an example, ``run.sh``, and wheels of this package and
+of its dependencies. Dependencies that a container image with PyTorch has are left out. The wheels
+are for Linux on x86-64, in the versions of ``constraints/bare.txt``. They come from the package
+index that pip is configured for.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ MOST_BYTES = 60_000_000
 """The maximum size of the folder, because it is copied to the machine by hand."""
 
 PHOTOS = 300
+"""The maximum number of photographs in the kit."""
+
 SIZE = 256
+"""The short side of each photograph in pixels."""
 
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17")
 _OLD_PLATFORMS = ("manylinux2014", "manylinux2010", "manylinux1", "linux")
+"""Platforms whose names do not have the version of glibc."""
 
 
 class BuildFailed(Exception):
@@ -80,7 +84,8 @@ def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
 def write_photos(source: Path, target: Path) -> int:
     """Write up to ``PHOTOS`` photographs with a short side of ``SIZE`` pixels.
 
-    They are taken at equal distances from all files below ``source``. Files that are not images
+    Every n-th file below ``source`` is taken, in the order of their paths, until there are enough;
+    n is the number of files / ``PHOTOS``, rounded down, and at least 1. Files that are not images
     are left out. Returns the number of photographs.
 
     Raises:
@@ -123,13 +128,13 @@ def _resolved(wheel: Path, python: str) -> Iterator[tuple[str, str]]:
     """Yield name and version of each required package that the container image does not have."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        resolved = [
+        arguments = [
             *("--dry-run", "--ignore-installed", "--report", str(report)),
             *("--target", str(Path(folder) / "site"), *_for_python(python)),
             *("--constraint", str(ROOT / "constraints" / "bare.txt")),
             f"{NAME}[{EXTRAS}] @ {wheel.resolve().as_uri()}",
         ]
-        _pip("install", resolved)
+        _pip("install", arguments)
         packages = json.loads(report.read_text())["install"]
     for package in packages:
         name = package["metadata"]["name"].lower().replace("_", "-").replace(".", "-")

@@ -13,7 +13,8 @@
 #     LIMIT         seconds for all parts (480)
 #     LIMIT_SHARD and so on: seconds for one part
 #     PARTS         the parts to run, in this order
-# Exit code 0: all parts are done. 1: at least one failed or ran over its time. 2: nothing could run.
+# Exit code 0: all parts are done. 1: at least one part failed, was stopped after its time, or was
+# not run because no time was left. 2: nothing could run.
 set -uo pipefail
 
 kit=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -22,8 +23,8 @@ device=${DEVICE:-gpu}
 quick=${QUICK:-0}
 limit=${LIMIT:-480}
 parts=${PARTS:-prepare device loaders shard training watch replay ladder}
-began=$SECONDS
-code=0
+began_s=$SECONDS
+exit_code=0
 
 give_up() {
   echo "gpu-kit: $1" >&2
@@ -60,10 +61,10 @@ fi
 case $python in /*) ;; */*) python=$PWD/$python ;; esac
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') ||
   give_up "PYTHON=$python does not run"
-list=$kit/requirements-$version.txt
-made_for=$(cd "$kit" && echo requirements-*.txt | sed 's/requirements-//g; s/\.txt//g')
-[ -e "$list" ] || give_up "the kit was built for Python $made_for, and $python is Python $version: \
-build it again with make gpu-kit FOR_PYTHON=$version (3.11 or newer)"
+requirements=$kit/requirements-$version.txt
+kit_versions=$(cd "$kit" && echo requirements-*.txt | sed 's/requirements-//g; s/\.txt//g')
+[ -e "$requirements" ] || give_up "the kit was built for Python $kit_versions, and $python is \
+Python $version: build it again with make gpu-kit FOR_PYTHON=$version (3.11 or newer)"
 missing=$("$python" - <<'CODE'
 from importlib.util import find_spec
 names = ("torch", "numpy", "pandas", "pyarrow", "cv2", "PIL", "scipy")
@@ -77,19 +78,20 @@ CODE
 # they may name an index on the network.
 PIP_CONFIG_FILE=/dev/null "$python" -m pip --isolated install --quiet \
   --disable-pip-version-check --no-index --no-deps --no-compile \
-  --find-links "$kit/wheels" --target "$work/site" -r "$list" >"$out/install.log" 2>&1 ||
+  --find-links "$kit/wheels" --target "$work/site" -r "$requirements" >"$out/install.log" 2>&1 ||
   give_up "the packages cannot be installed: $(tail -n 1 "$out/install.log"); see $out/install.log"
 export PYTHONPATH=$work/site:$kit${PYTHONPATH:+:$PYTHONPATH}
 export TMPDIR=$work
 if [ "$device" = cpu ]; then
   export CUDA_VISIBLE_DEVICES=
-  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # Threads of PyTorch would compete with the loader's.
+  # Threads of PyTorch would compete with the loader's.
+  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 fi
 cd "$kit" || exit 2
 "$python" -m benchmarks.gpu.versions >"$out/versions.txt" 2>>"$out/install.log"
 note=
 if [ "$quick" = 1 ]; then note="; with QUICK=1 the figures say nothing about the machine"; fi
-echo "install: done, $((SECONDS - began)) s: Python $version$note" | tee "$out/lines.txt"
+echo "install: done, $((SECONDS - began_s)) s: Python $version$note" | tee "$out/lines.txt"
 # Workers hand their batches over in shared memory.
 shared_mb=$(df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
 if [ "${shared_mb:-0}" -lt 2000 ]; then
@@ -99,34 +101,35 @@ fi
 # part NAME LIMIT COMMAND...: run a part and print its line. It is stopped after its own limit, or
 # when the time of all parts is up.
 part() {
-  local name=$1 most=$2 own="LIMIT_${1^^}" left=$((limit - SECONDS + began)) started=$SECONDS
+  local name=$1 part_limit_s=$2 limit_variable="LIMIT_${1^^}" left_s=$((limit - SECONDS + began_s))
+  local started_s=$SECONDS
   shift 2
-  most=${!own:-$most}
-  if [ "$left" -lt 1 ]; then
+  part_limit_s=${!limit_variable:-$part_limit_s}
+  if [ "$left_s" -lt 1 ]; then
     echo "$name: not run: the $limit s of all parts are over" | tee -a "$out/lines.txt"
-    code=1
+    exit_code=1
     return
   fi
-  if [ "$most" -gt "$left" ]; then most=$left; fi
-  timeout --kill-after=10 "$most" "$@" >"$out/$name.log" 2>&1
-  local ended=$? spent=$((SECONDS - started)) how=done
-  if [ "$ended" = 124 ] || [ "$ended" = 137 ]; then
-    how="stopped after its $most s"
-  elif [ "$ended" != 0 ]; then
-    how="failed with exit code $ended"
+  if [ "$part_limit_s" -gt "$left_s" ]; then part_limit_s=$left_s; fi
+  timeout --kill-after=10 "$part_limit_s" "$@" >"$out/$name.log" 2>&1
+  local status=$? spent_s=$((SECONDS - started_s)) outcome=done
+  if [ "$status" = 124 ] || [ "$status" = 137 ]; then
+    outcome="stopped after its $part_limit_s s"
+  elif [ "$status" != 0 ]; then
+    outcome="failed with exit code $status"
   fi
-  if [ "$how" != done ]; then code=1; fi
-  "$python" -m benchmarks.gpu.line "$name" "$out" "$how" "$spent" 2>>"$out/$name.log" |
+  if [ "$outcome" != done ]; then exit_code=1; fi
+  "$python" -m benchmarks.gpu.line "$name" "$out" "$outcome" "$spent_s" 2>>"$out/$name.log" |
     tee -a "$out/lines.txt"
 }
 
 counts=1,2,4,8,16 workers=1,4,8,16 seconds=1.5 images=3000 epochs=1 batch=256 side=224
 copies=${COPIES:-200}
-few=()
+quick_options=()
 if [ "$quick" = 1 ]; then
   counts=1,2 workers=1,2 seconds=0.2 images=24 epochs=5 batch=2 side=64
   copies=${COPIES:-2}
-  few=(--quick)
+  quick_options=(--quick)
 fi
 example() {
   "$python" -m torch.distributed.run --standalone --nproc-per-node 1 examples/train_ddp.py \
@@ -140,7 +143,7 @@ for name in $parts; do
   case $name in
     prepare)
       part prepare 60 "$python" -m benchmarks.gpu.prepare "$kit/photos" "$work" \
-        --copies "$copies" --device "$device" "${few[@]}"
+        --copies "$copies" --device "$device" "${quick_options[@]}"
       ;;
     shard)
       part shard 70 "$python" -m benchmarks.shard_scaling "$work/photos" --workers "$workers" \
@@ -170,5 +173,5 @@ done
 # deleted.
 find "$out" -type f -size +15M ! -name '*.gz' -exec gzip {} +
 find "$out" -type f -size +15M -print -delete | sed 's/^/gpu-kit: too large, deleted: /' >&2
-echo "all: $((SECONDS - began)) s; results in $out" | tee -a "$out/lines.txt"
-exit $code
+echo "all: $((SECONDS - began_s)) s; results in $out" | tee -a "$out/lines.txt"
+exit $exit_code

@@ -21,8 +21,8 @@ _FILE_SYSTEM_KEYS = ("kind", "file_system", "total_bytes", "device")
 
 
 _KEYS_OF_FORMS = {"shards": "shards", "photos": "source"}
-"""The key of the section ``data`` with the URI of each form of the data that may exist on a store.
-Data of all other forms are copied to ``data.bucket``."""
+"""Forms of data that may be on a store before the run. The values are the keys of the section
+``data`` that have their URIs. Data of all other forms are copied to ``data.bucket``."""
 
 
 def is_disk_of(targets: Mapping[str, Any], data: str, label: str) -> bool:
@@ -68,7 +68,8 @@ def is_other_disk(targets: Mapping[str, Any], data: str, label: str) -> bool:
 def holds_the_data(result: Result, label: str) -> bool:
     """Return whether data that the run reads from a store are in the bucket of the probed store.
 
-    If the run reads no data from a store, its shards would be read.
+    If the run reads no data from a store, the result is for the store to which its shards belong:
+    the store that has them, or ``data.bucket``.
 
     Args:
         result: the run.
@@ -110,10 +111,11 @@ def supplies_data(result: Result, kind: str, params: Params, name: str = "") -> 
 
 
 def address_of_data(section: Mapping[str, Any], name: str) -> tuple[str, str | None]:
-    """Return the URI of data on a store, and the store's endpoint; None if it has no endpoint.
+    """Return the URI of data on a store, and the URL of the store's endpoint.
 
-    Given shards, and the photographs of a source, are read where they are if that is on a store.
-    All other data are copied to ``data.bucket``.
+    The second result is None if the config names no endpoint. Existing shards (``data.shards``) and
+    photographs (``data.source``) that are on a store are read from there. All other data are copied
+    to ``data.bucket``.
 
     Args:
         section: the section ``data`` of a config.

@@ -105,8 +105,9 @@ def config_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple
 def _flattened(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
     """Yield the paths and values of nested mappings and lists.
 
-    A list without mappings and lists is one value. Any other list, and an empty one, also has its
-    length under ``count``.
+    A list of plain values is one value. For a list of mappings or lists, its length is yielded
+    under the key ``count``, and then the values of its members. For an empty list, only the length
+    is yielded.
     """
     if isinstance(value, Mapping):
         for key, member in value.items():

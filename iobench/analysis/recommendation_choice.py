@@ -1,8 +1,8 @@
 """PURE. Choose the changes to recommend, each with its measured or predicted gain.
 
 The gain of a change is measured if the run measured a loop with the change and a loop without it.
-In a run without loops, two such loaders are enough. Otherwise the gain is the ratio of two
-predictions. An error that both predictions have cancels in this ratio.
+In a run without loops, the rates of a loader with the change and without it are enough. Otherwise
+the gain is the ratio of two predictions. An error that both predictions have cancels in this ratio.
 
 Changes are chosen one after the other, each on top of the changes before it. Remedies of the
 primary cause come first. The choice ends if no further change gains 5 % or more with certainty
@@ -273,10 +273,12 @@ def _memory_words(situation: Situation, after: Setting) -> str:
 def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendation | None:
     """Recommend more CPUs, if decoding is the limit and every CPU has a worker.
 
-    The gain is extrapolated from the rates of up to as many workers as there are CPUs, because each
-    of these workers had a CPU of its own. The limits of any extrapolation apply
-    (``iobench.analysis.worker_scaling``). None without a loop, without the rate of its device, if
-    the rates do not support an extrapolation, or if the gain is too small.
+    The gain is extrapolated from measured rates. Only numbers of workers up to the number of CPUs
+    are used, because each of these workers had a CPU of its own. The limits of any extrapolation
+    apply (``iobench.analysis.worker_scaling``).
+
+    The result is None if there is no loop, if the rate of its device or the number of CPUs is
+    unknown, if the rates do not support a prediction, or if the gain is too small.
 
     Args:
         situation: the current setting and everything that was measured.

@@ -43,7 +43,7 @@ class VolumeLimits(Settings):
 class Limits(Settings):
     """The content of a file of limits, with the source and the date of the limits."""
 
-    as_of: Annotated[str, BeforeValidator(str)]  # YAML has dates
+    as_of: Annotated[str, BeforeValidator(str)]  # YAML reads it as a date
     source: str
     instances: dict[str, dict[InstanceLimit, Positive]] = {}  # noqa: RUF012  pydantic copies it
     volumes: dict[str, VolumeLimits] = {}  # noqa: RUF012  pydantic copies it

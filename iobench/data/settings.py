@@ -73,8 +73,8 @@ class BucketSettings(Settings):
 class DataSettings(Settings):
     """The images that trials read.
 
-    They are read from ``shards``; if it is not given, they are made from ``source``; without both,
-    they are drawn.
+    If ``shards`` is set, the images are read from these shards. If only ``source`` is set, they are
+    made from the source. If neither is set, images are drawn.
 
     Trials name the form that they read:
 

@@ -87,7 +87,8 @@ def data_of(access: str, name: str) -> str | None:
 def downloaded(location: Location, reads: str, folder: Path, connections: int) -> Location:
     """Copy data to a folder on the disk of the run.
 
-    Shards of one format and their tables are copied, or all files.
+    From an output of ``dataprep shard``, the shards of one format are copied, with the manifest and
+    the tables. From class folders, all files are copied.
 
     Args:
         location: the location of the data.

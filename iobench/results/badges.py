@@ -22,9 +22,11 @@ def badge(repeats: Sequence[Cold]) -> str:
 
     - ``cold 100 %``: every repeat was proved cold. The percentage is the share of the bytes read
       that came from storage, the minimum over repeats. If read-ahead made storage give more bytes
-      than were read, the badge has the amplification instead.
-    - ``cold on this host; server cache unknown``: the same on NFS, Lustre, FUSE and other file
-      systems with a server.
+      than were read, the badge has the amplification instead: ``cold, amplification 1.4``.
+    - ``cold, by residency``: the share is unknown. The only proof is that the pages were not in
+      memory before the trial.
+    - ``cold on this host 100 %; server cache unknown``: one of these forms on NFS, Lustre, FUSE and
+      other file systems with a server.
     - ``cold requested, not proved``: at least one repeat that should have been cold was not proved
       cold.
     - ``first epoch cold``: later epochs found the page cache as the epoch before them left it. The
@@ -70,7 +72,10 @@ def trial_badge(cold: Cold | None) -> str:
 
 
 def badge_with_reason(repeats: Sequence[Cold]) -> str:
-    """Return the badge with its reason and ``cache-resident``, for terminals and tables."""
+    """Return the badge for terminals and tables, with ``cache-resident`` if it applies.
+
+    If the trial was not proved cold, the reason follows: ``cold requested, not proved: why``.
+    """
     reasons = [cold.why for cold in repeats if cold.why and cold.label == "warm"]
     if badge(repeats) == NOT_PROVED and reasons:
         return badge_with_residency(repeats, f": {reasons[0]}")

@@ -223,8 +223,8 @@ class Together:
         hosts: the number of hosts that should have run it.
         parts: the part of each of these hosts, in the order of their numbers.
         sums: rates by the name of their metric, summed over the hosts that have a result.
-        slowest: the number of the host with the lowest rate; None if no rate is known of all hosts
-            that have a result.
+        slowest: the number of the host with the lowest rate; None if the hosts that have a result
+            have no rate in common.
         start_spread_s: the largest possible time between the first and the last start.
         together_share: the share of the time from the first start to the last end in which all
             hosts measured. If it is below 1, ``sums`` is more than all hosts get at the same time.

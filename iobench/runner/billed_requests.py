@@ -1,4 +1,4 @@
-"""Estimate the maximum number of requests of a run that Amazon bills: requests to Amazon's S3.
+"""Estimate how many requests to Amazon's S3 a run sends at most. Amazon bills these requests.
 
 The estimate assumes that:
 
@@ -62,7 +62,7 @@ _PART_BYTES = 5 * 2**20
 parts are not smaller."""
 
 _COPY_CLIENTS = ("s5cmd", "awscli", "s3torchconnector")
-"""The clients that list all objects and copy them in whole rounds."""
+"""The clients that copy objects in rounds. Each round lists all objects and copies all of them."""
 
 _MAX_DEVICES = 16
 """The assumed number of devices for ``devices: all``."""

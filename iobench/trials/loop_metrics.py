@@ -47,7 +47,8 @@ class _RateMetrics(TypedDict):
             processes, the mean of their shares.
         samples_per_s: the rate; left out if only bounds of the rate are known.
         samples_per_s_low, samples_per_s_high: the bounds, if there is no single rate.
-        epoch_start_s: the mean start of all epochs after the first one of a process, in seconds.
+        epoch_start_s: the mean duration of the start of an epoch, in seconds. The first epoch of
+            each process is left out.
         fetched_samples, fetched_bytes: what arrived from storage, if the loader counts its reads.
         balance: arrived samples / consumed samples, if the loader counts its reads.
         dropped_samples: samples that were read but not consumed (``LoopTimings``), if there are

@@ -30,7 +30,7 @@ No clock can measure a shorter time.
 
 
 class _FirstBatch(NamedTuple):
-    """When loops that ran at the same time requested their first batch, and waited for it.
+    """The request for the first batch of loops that ran at the same time, and the wait for it.
 
     Attributes:
         requested_s: the moment of the first request of any loop.
@@ -75,8 +75,8 @@ def combine_ranks(ranks: Sequence[LoopTimings]) -> LoopTimings:
     step_s = np.diff(step_ends_s, prepend=begun_s)
     waits_s = np.array([rank.wait_s for rank in ranks])  # (ranks, steps), as computes_s
     computes_s = np.array([rank.compute_s for rank in ranks])
-    # A rank may be ahead of the others by a part of a step, and wait in the step before. A wait is
-    # therefore at most as long as the step.
+    # A rank that is ahead of the others may begin to wait before the last rank has ended the
+    # previous step. Its wait could then be longer than this step, so it is limited to the step.
     wait_s = np.minimum(waits_s.max(axis=0), step_s)
     waits_are_equal = np.ptp(waits_s, axis=0) < _EQUAL_WAITS_SHARE * step_s
     last_rank = waits_s.argmax(axis=0)[None]

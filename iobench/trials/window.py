@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from dataprep.reading.read_counter import ReadTotals
 
 MIN_ROUNDS = 20
-"""The smallest number of rounds of a steady rate. A partial round changes the rate by at most 1/20,
-which is 5 %."""
+"""The smallest number of rounds of a steady rate (``iobench.trials.window_rules``). A partial round
+changes the rate by at most 1/20, which is 5 %."""
 ENOUGH_STEPS = 1_000_000
 """After this many steps a loop may end before its minimum time, to limit the memory for timings.
 

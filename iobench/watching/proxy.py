@@ -16,8 +16,8 @@ from iobench.watching.prometheus import LiveFigures
 from iobench.watching.replay import Replay
 from iobench.watching.session import DEVICE_IDLE, END_OF_EPOCH, UNKNOWN_SAMPLES, StepLog
 
-# Python looks up these methods on the class of an object, not on the object. The class of a proxy
-# has those of them that the class of the loader has.
+# Python looks up these methods on the class of an object, not on the object. Therefore the class of
+# a proxy gets each of these methods that the class of the loader has.
 _FORWARDED_METHODS = (
     "__len__",
     "__getitem__",
@@ -40,12 +40,13 @@ _LOADER, _TIME_EPOCH, _PASS = "_iobench_loader", "_iobench_timed", "_iobench_pas
 TimeEpoch: TypeAlias = Callable[[Callable[[], Iterator[Any]]], Any]
 """A function that times a pass over a loader.
 
-Its argument is a function that begins the pass. Its result is an iterator over the batches.
+Its argument is a function that begins the pass and returns the loader's iterator. It returns an
+iterator over the same batches, which times each step.
 """
 
 _MAX_PENDING_BATCHES = 1 << 16
-"""The largest number of batches whose events are kept. The events of the oldest batch are dropped.
-Without this limit they would fill the memory if the device hangs."""
+"""The largest number of batches whose events are kept. If there are more, the events of the oldest
+batch are dropped. Without this limit the events would fill the memory if the device hangs."""
 
 
 class Watched:
