@@ -199,7 +199,7 @@ class TestCost:
         done = invoked("run", dear, "--dry-run")
         assert done.exit_code == 0
         assert "requests to S3 for $0.50 at most" in done.stdout
-        assert "s3://bucket/x: at most 100,000 PUT" in done.stdout
+        assert "s3://bucket/x: at most 100,001 PUT" in done.stdout
         assert "(example prices" in done.stdout
 
     def test_without_a_terminal_it_is_refused(self, dear: Path, here: Path) -> None:
