@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from dataprep.reading.dataset import Dataset
 from dataprep.reading.read_counter import ReadCounter, ReadTotals, StreamReport, WindowsInUse
 from dataprep.reading.record_reader import Records
+from tests.dataprep.machine.test_shared_rows import open_files_in_memory
 
 READS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 2**40)), max_size=30)
 
@@ -74,14 +74,13 @@ def test_forked_processes_count_together() -> None:
 
 def test_a_counter_leaves_no_descriptor_open() -> None:
     """The counter's file in memory is removed with it."""
-    descriptors = Path("/proc/self/fd")
     gc.collect()
-    before = len(list(descriptors.iterdir()))
+    before = open_files_in_memory("dataprep-reads")
     counters = [ReadCounter() for _ in range(5)]
-    assert len(list(descriptors.iterdir())) == before + 5
+    assert open_files_in_memory("dataprep-reads") == before + 5
     counters.clear()
     gc.collect()
-    assert len(list(descriptors.iterdir())) == before
+    assert open_files_in_memory("dataprep-reads") == before
 
 
 def test_reads_of_a_data_set_are_counted(dataset: Dataset) -> None:
