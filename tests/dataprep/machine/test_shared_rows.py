@@ -27,7 +27,7 @@ def open_files_in_memory(name: str) -> int:
     targets = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the descriptor of the folder itself is closed again
-            targets.append(os.readlink(descriptor))
+            targets.append(str(descriptor.readlink()))
     return sum(f"memfd:{name}" in target for target in targets)
 
 
