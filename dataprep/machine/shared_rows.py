@@ -12,9 +12,9 @@ import numpy as np
 _ROW_BYTES = 32
 """The size of a row in the file: three numbers of 8 bytes, and 8 bytes of padding.
 
-A row must not cross the border of a page of memory. Linux writes such a row in two steps, so that
-readers could see a part of it, and a process that is killed could leave a part. A power of two
-divides the size of every page.
+A row must not cross the border of two pages of memory. Linux writes a row that crosses it in two
+steps, so that readers could see a part of the row, and a process that is killed could leave a part.
+A power of two divides the size of every page.
 """
 _CLOSED = -1  # stands for the descriptor of a file that was closed
 

@@ -46,8 +46,8 @@ def is_disk_of(targets: Mapping[str, Any], data: str, label: str) -> bool:
 def is_other_disk(targets: Mapping[str, Any], data: str, label: str) -> bool:
     """Return whether a disk target is known to be on another file system than the folder of data.
 
-    Results of earlier versions lack the size of a folder that did not exist at first. Such a folder
-    is distinguished by its other properties.
+    Results of earlier versions lack the size of a folder that did not exist at first. Then
+    the other properties of the folder are compared.
 
     Args:
         targets: descriptions of the disks, by label.
